@@ -17,9 +17,9 @@ import numpy as np
 
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.ingest.change import UpdateMemory
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.update_and_forget import UpdateMemory
 from madeleine.memory.language_model import Answer, ModelCallCost, Prompt
 from madeleine.memory.model import (
     Memory,

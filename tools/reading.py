@@ -13,7 +13,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, Memory, MemoryId
-from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
+from madeleine.memory.recall.outside_memories import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery

@@ -26,7 +26,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_valid_since
-from madeleine.memory.rules.feelings import felt_vector
+from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
 from madeleine.memory.text.structure import json_without_structure, text_without_structure
 
@@ -138,7 +138,7 @@ def memory_as_json(
         **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
         told_again=timeline_to_json(memory.retold),
         **attributes_as_json(memory, "feeling emotions themes"),
-        emotion_vector=asdict(vector) if (vector := felt_vector(memory)) else None,
+        emotion_vector=asdict(vector) if (vector := emotion_vector_of_memory(memory)) else None,
         cluster_id=short_id_of_non_memory(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,

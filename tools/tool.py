@@ -13,16 +13,16 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.errors import StorageError
 from madeleine.memory.graph.graph import FollowRelations
-from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.lessons.lessons import LearnLessons
 from madeleine.memory.model import MemoryLevel, Scope
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
-from madeleine.memory.recall.elsewhere import SearchOutsideMemories
+from madeleine.memory.recall.outside_memories import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
 from madeleine.memory.retention.archive import Archive

@@ -26,13 +26,13 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.plans import (
+from madeleine.memory.rules.dynamics.future_dates import (
     different_future_day_in_text,
     future_start_of_replacement,
     only_future_day_in_text,
 )
 from madeleine.memory.rules.feelings import EMOTION_AXES
-from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
+from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument

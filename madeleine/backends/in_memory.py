@@ -25,7 +25,7 @@ from madeleine.backends.values import (
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     BlockEdit,
-    EditKind,
+    CoreBlockEditKind,
     require_block_text_within_limit,
     text_after_edit,
 )
@@ -145,7 +145,7 @@ class InMemoryBackend(CompanyBackend):
             raise MemoryStoreError(f"The block {edit.name!r} is at version {version}, and says: {text}")
         if edit.old and edit.append:
             raise MemoryStoreError("Nothing was changed. Give old or append, not both.")
-        kind: EditKind = "replace" if edit.old else "append" if edit.append else "write"
+        kind: CoreBlockEditKind = "replace" if edit.old else "append" if edit.append else "write"
         with raised_as(MemoryStoreError):
             changed = text_after_edit(
                 text, BlockEdit(name=edit.name, version=version, kind=kind, text=edit.text, old=edit.old)

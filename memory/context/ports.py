@@ -12,7 +12,7 @@ from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.plans import future_start_of_replacement
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
 
 

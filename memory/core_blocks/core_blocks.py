@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
-from madeleine.memory.core_blocks.ports import CoreBlockLedger, RequestScrub
+from madeleine.memory.core_blocks.ports import CoreBlockLedger, RequestErasedBytesScrub
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     MAX_CORE_BLOCKS,
@@ -35,7 +35,7 @@ class EditCoreBlocks:
     current one any more."""
 
     ledger: CoreBlockLedger
-    request_scrub: RequestScrub
+    request_scrub: RequestErasedBytesScrub
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: RedactText = redact_secrets

@@ -32,9 +32,9 @@ MAX_EXTRACTED_MEMORIES_PER_CALL = 400
 """Memories that a question has read before it is answered; the background reads the rest."""
 MAX_FOLLOWED_MEMORIES = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
-FOLLOWED_NEIGHBOURS = 8
+MAX_FOLLOWED_NEIGHBOURS = 8
 """Neighbours from which the second hop goes on."""
-MEMORIES_PER_NEIGHBOUR = 3
+MAX_MEMORIES_PER_NEIGHBOUR = 3
 MAX_RELATIONS_READ = 400
 DEFAULT_RELATED_LIMIT = 10
 
@@ -116,13 +116,13 @@ class FollowRelations:
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
             return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
-        naming = await self.ledger.memories_naming(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
+        naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
         direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
-        followed = [one.key for one in direct if one.kind != "date"][:FOLLOWED_NEIGHBOURS] if hops > 1 else []
+        followed = [one.key for one in direct if one.kind != "date"][:MAX_FOLLOWED_NEIGHBOURS] if hops > 1 else []
         further: Sequence[Neighbour] = ()
         if followed:
             known = {entity.key, *(one.key for one in direct)}
-            others = await self.ledger.memories_naming(scope, followed, limit=MAX_FOLLOWED_MEMORIES)
+            others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_FOLLOWED_MEMORIES)
             further = await self._neighbours(scope, self._true(others, as_of), followed, known=known, hops=2)
         relations = await self._relations(scope, entity.key, followed, as_of)
         timeline = sorted(self._told(naming, as_of), key=lambda memory: (_begins(memory), memory.id))
@@ -138,7 +138,7 @@ class FollowRelations:
 
     async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:
         """The entity, or the only one whose name holds these words; and others whose names do."""
-        like = await self.ledger.entities_like(scope, key, limit=limit + 1)
+        like = await self.ledger.entities_with_similar_name(scope, key, limit=limit + 1)
         entity = await self.ledger.entity(scope, key)
         if entity is None and key and len(like) == 1:
             return like[0], []
@@ -171,7 +171,7 @@ class FollowRelations:
                 one = found.get(key) or Neighbour(
                     key, mention.name, mention.kind, hops, named[via].name if hops > 1 and via else "", 0.0, ()
                 )
-                shown = (*one.memories, memory)[:MEMORIES_PER_NEIGHBOUR]
+                shown = (*one.memories, memory)[:MAX_MEMORIES_PER_NEIGHBOUR]
                 found[key] = replace(one, weight=one.weight + weight, memories=shown)
         return sorted(found.values(), key=lambda one: (-one.weight, one.key))
 
@@ -191,7 +191,7 @@ class FollowRelations:
     async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
         """Those that most memories name."""
         await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
-        return await self.ledger.entities_like(scope, "", limit=limit)
+        return await self.ledger.entities_with_similar_name(scope, "", limit=limit)
 
     async def change_stated_relations(
         self, scope: Scope, memory_id: MemoryId, relations: Sequence[tuple[str, str, str]], *, remove: bool = False

@@ -31,10 +31,10 @@ class GraphLedger(Protocol):
 
     async def entity(self, scope: Scope, key: str) -> NamedEntity | None: ...
 
-    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         """Those whose key holds this one, named by most memories first, then by key; all for ""."""
 
-    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+    async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         """Memories that name any of these entities, the latest by `happened_at` first."""
 
     async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:

@@ -34,12 +34,12 @@ from madeleine.memory.vector_space import MIN_LEGIBILITY
 
 logger = logging.getLogger(__name__)
 
-MEMORIES_INDEXED_AT_ONCE = 500
+INDEXING_BATCH_MEMORIES = 500
 BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
-TEXTS_IN_PIECES_AT_ONCE = 16
+PIECE_EMBEDDING_BATCH_TEXTS = 16
 
-IndexingReport = Callable[[Iterable[MemoryId]], None]
+ReportIndexed = Callable[[Iterable[MemoryId]], None]
 ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
@@ -66,7 +66,7 @@ class IndexKeeper:
     """New memories that the index has, and whose first mark is pending."""
     _mark_readings: int = field(default=0, init=False)
 
-    def begin_index_update(self) -> IndexingReport:
+    def begin_index_update(self) -> ReportIndexed:
         """To be called before a commit. The function that it returns takes the new memories that are in the index
         after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
         among those.
@@ -90,8 +90,8 @@ class IndexKeeper:
         memories. Those that are marked meanwhile may be without end, and others wait for the keeper."""
         async with self._lock:
             done = 0
-            last = await self.source.last_mark()
-            while marks := await self.source.pending_marks(limit=MEMORIES_INDEXED_AT_ONCE):
+            last = await self.source.last_index_mark()
+            while marks := await self.source.pending_index_marks(limit=INDEXING_BATCH_MEMORIES):
                 if marks[0][0] > last:
                     break
                 self._mark_readings += 1
@@ -103,7 +103,7 @@ class IndexKeeper:
                 # Only what is on disk in the index may lose its mark.
                 for index in self._indexes:
                     await index.flush()
-                await self.source.clear_marks([mark for mark, _ in marks])
+                await self.source.clear_index_marks([mark for mark, _ in marks])
                 done += len(ids)
             return done
 
@@ -124,16 +124,18 @@ class IndexKeeper:
             await self.index_marked_memories()
         model, *replaced = interchangeable_models(self.embedder.model)
         for old in (*replaced, *map(model_name_of_piece_vectors, replaced)):
-            while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
+            while count := await self.source.drop_vectors_of_replaced_model(
+                old, successor=model, limit=INDEXING_BATCH_MEMORIES
+            ):
                 logger.info("%d texts are embedded with %s; their vectors of %s are dropped", count, model, old)
         return done
 
     async def embed_missing_pieces(self) -> int:
         """Embed the pieces of memories whose pieces are not embedded yet. An index has them after
         `index_marked_memories`. Returns the number of memories that have any. Raises `EmbeddingUnavailable`."""
-        done, size = 0, TEXTS_IN_PIECES_AT_ONCE
+        done, size = 0, PIECE_EMBEDDING_BATCH_TEXTS
         model = model_name_of_piece_vectors(self.embedder.model)
-        while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
+        while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
             pieces = await self._pieces(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
             await self.source.add_missing_vectors(model, whole)
@@ -194,7 +196,7 @@ class IndexKeeper:
             # A page at a time: what is marked meanwhile is not to be overwritten by what was read before.
             async with self._lock:
                 assert self.successor is not None
-                page = await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE)
+                page = await self.source.all_memories(after=after, limit=INDEXING_BATCH_MEMORIES)
                 await self._index_in(self.successor, page)
             if not page:
                 break
@@ -213,12 +215,12 @@ class IndexKeeper:
             self._mark_readings += 1
             self._indexed.clear()
             total = await self.source.count_memories()
-            last_mark = await self.source.last_mark()
+            last_index_mark = await self.source.last_index_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE):
+            while page := await self.source.all_memories(after=after, limit=INDEXING_BATCH_MEMORIES):
                 await self._index_memories(page, [])
-                await self.source.clear_marks_of_memories([memory.id for memory in page], up_to=last_mark)
+                await self.source.clear_index_marks_of_memories([memory.id for memory in page], up_to=last_index_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:

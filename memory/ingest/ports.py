@@ -59,7 +59,7 @@ class MemoryAndKeyReader(Protocol):
 
 
 class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
-    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""
 
@@ -157,15 +157,15 @@ class NoteLedger(Protocol):
 class IndexingLedger(VectorCache, Protocol):
     """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
-    async def clear_marks(self, marks: Sequence[int]) -> None: ...
+    async def clear_index_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
 
-    async def last_mark(self) -> int: ...
+    async def last_index_mark(self) -> int: ...
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         """By id, whosever they are."""
@@ -183,7 +183,9 @@ class IndexingLedger(VectorCache, Protocol):
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
 
-    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+    async def drop_vectors_of_replaced_model(
+        self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
+    ) -> int:
         """Drop up to `limit` cached vectors of a model; the clusters that it was the model of become the successor's.
         Returns the number of vectors."""
 

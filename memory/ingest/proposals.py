@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
-from madeleine.memory.rules.dynamics.plans import have_different_future_days
+from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (

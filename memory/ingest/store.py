@@ -14,14 +14,14 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
-from madeleine.memory.ingest.earlier import (
+from madeleine.memory.ingest.earlier_memories import (
     EarlierMemories,
     find_earlier_memories,
     find_memory_with_same_text,
     find_most_similar_id,
     prepare_new_version,
 )
-from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed_points, index_points_from_memories
+from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan, have_same_words
@@ -132,7 +132,7 @@ class StoreScenes:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
-    begin_index_update: Callable[[], IndexingReport] = lambda: lambda _: None
+    begin_index_update: Callable[[], ReportIndexed] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     search_superseded: SupersededMemorySearch | None = None

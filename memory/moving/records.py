@@ -25,8 +25,8 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, ArchiveGroupRecord
 from madeleine.memory.moving.record_base import (
-    Axis,
     Count,
+    EmotionAxisValue,
     End,
     ExportModel,
     ExportRecord,
@@ -87,7 +87,12 @@ class MemoryRecord(ExportRecord):
     category: Category
     themes: Texts
     emotions: tuple[Emotion, ...]
-    emotion: tuple[Axis, Axis, Axis, Axis, Axis, Axis] | None = None
+    emotion: (
+        tuple[
+            EmotionAxisValue, EmotionAxisValue, EmotionAxisValue, EmotionAxisValue, EmotionAxisValue, EmotionAxisValue
+        ]
+        | None
+    ) = None
     importance: Share
     pinned: bool
     created_at: Moment

@@ -14,9 +14,9 @@ from datetime import datetime
 
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.ingest.change import ForgetMemories, ForgetOutcome
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult, redact_scene
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import (
     KNOWLEDGE_KINDS,
@@ -257,7 +257,7 @@ class OrganisationKnowledge:
         redacted, _ = redact_scene(new, store.redact)
         text = content_hash(embedded_text(redacted.scene, redacted.feeling))
         shared = organisation_scope(scope)
-        same = await store.ledger.memories(shared, await store.ledger.ids_with_text(shared, text))
+        same = await store.ledger.memories(shared, await store.ledger.ids_with_same_text(shared, text))
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 
     async def _require_room(self, outcome: str) -> None:

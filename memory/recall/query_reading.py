@@ -36,7 +36,7 @@ def end_of_message(text: str) -> str:
     return "".join(sentences[-END_SENTENCES:]).strip()
 
 
-def subject_of_query(text: str, candidates: Sequence[RankingFeatures]) -> str:
+def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeatures]) -> str:
     """The end of the message without dates and the names of actors of the candidates; "" if that is the text itself,
     or nothing. A name draws the vector of a question to all that its bearer has done."""
     actors = {word.casefold() for one in candidates for actor in one.actors for word in _WORD.findall(actor)}

@@ -20,9 +20,9 @@ from madeleine.memory.model import ALL_MEMORY_STATUSES, LIVING_STATUSES, Memory,
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
-from madeleine.memory.recall.newer import NewerFirstRanking, put_newer_memories_first
+from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_memories_first
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
-from madeleine.memory.recall.query_reading import end_of_message, pool_for_query_words, subject_of_query
+from madeleine.memory.recall.query_reading import end_of_message, pool_for_query_words, query_without_names_and_dates
 from madeleine.memory.recall.reformulation import (
     RecallAttempt,
     ReformulationConfig,
@@ -344,7 +344,7 @@ class Recall:
         if vector is None:
             return pool
         whole, mean = pool.cosine, vector
-        subject = subject_of_query(text, pool.features)
+        subject = query_without_names_and_dates(text, pool.features)
         if subject and (other := (await try_to_embed_query(self.embedder, subject))[0]) is not None:
             length = np.linalg.norm(vector + other)
             mean = np.asarray((vector + other) / length, np.float32)

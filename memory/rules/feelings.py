@@ -58,7 +58,7 @@ def _scaled(ratings: Sequence[float]) -> Iterable[float]:
     return (round((rating - 5) / 4, 2) for rating in ratings)
 
 
-def vector_of_emotions(labels: Collection[str]) -> EmotionVector | None:
+def mean_vector_of_emotions(labels: Collection[str]) -> EmotionVector | None:
     """Their mean; None of none."""
     return _mean([_vectors()[label] for label in labels])
 
@@ -69,9 +69,9 @@ def _mean(vectors: Sequence[EmotionVector]) -> EmotionVector | None:
     return EmotionVector(*(round(float(axis), 3) for axis in np.mean([astuple(one) for one in vectors], axis=0)))
 
 
-def felt_vector(memory: Memory) -> EmotionVector | None:
+def emotion_vector_of_memory(memory: Memory) -> EmotionVector | None:
     """As it was told, else that of its labels; None if no feeling is known."""
-    return memory.emotion or vector_of_emotions(memory.emotions)
+    return memory.emotion or mean_vector_of_emotions(memory.emotions)
 
 
 def similarity_of_feelings(first: EmotionVector, second: EmotionVector) -> float:
@@ -87,7 +87,7 @@ def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector |
     vectors = []
     for emotions, told in feelings:
         labels.update(emotions)
-        if vector := told or vector_of_emotions(emotions):
+        if vector := told or mean_vector_of_emotions(emotions):
             vectors.append(vector)
     mean = _mean(vectors)
     most = sorted(labels, key=lambda label: (-labels[label], EMOTION_LABELS.index(label)))

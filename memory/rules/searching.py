@@ -81,7 +81,7 @@ def text_has_tag(folded: str, tag: SearchTag) -> bool:
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
+def make_first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -195,7 +195,7 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[SearchTa
 
 # --- ranking ---
 
-MIN_SHARE_OF_BEST = 0.5
+MIN_SHARE_OF_BEST_TAG_SCORE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
 SearchedItemKey = tuple[SearchSource, str]
@@ -242,7 +242,9 @@ def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: 
     if not hits:
         return []
     _, (best_is_own, best_weight) = hits[0]
-    near = sum(is_own == best_is_own and weight >= MIN_SHARE_OF_BEST * best_weight for _, (is_own, weight) in hits)
+    near = sum(
+        is_own == best_is_own and weight >= MIN_SHARE_OF_BEST_TAG_SCORE * best_weight for _, (is_own, weight) in hits
+    )
     return [hit for hit, _ in hits[: max(limit, near)]]
 
 
@@ -258,7 +260,7 @@ FindFirstMatch = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
+def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
     folded_terms = [fold_text(term) for term in terms]

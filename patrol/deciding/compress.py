@@ -15,7 +15,7 @@ from madeleine.patrol.deciding.answers import (
     DecisionAnswerSchema,
     DecisionType,
 )
-from madeleine.patrol.deciding.extracts import join_into_passages
+from madeleine.patrol.deciding.passages import join_into_passages
 from madeleine.patrol.deciding.requests import (
     REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_EVENT_TIME,

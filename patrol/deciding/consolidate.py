@@ -37,7 +37,7 @@ from madeleine.patrol.deciding.answers import (
     DecisionType,
 )
 from madeleine.patrol.deciding.compress import summary_as_memory
-from madeleine.patrol.deciding.extracts import join_into_passages
+from madeleine.patrol.deciding.passages import join_into_passages
 from madeleine.patrol.deciding.possible_duplicates import (
     CONSOLIDATION_LIMITS,
     batches_of_similar_memories,
@@ -62,7 +62,7 @@ CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "soci
 MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 DYING_MEMORIES_KEY = ""
-MAX_DYING_READ = 500
+MAX_DYING_MEMORIES_READ = 500
 """Dying memories that are asked about in one patrol at most, the oldest."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
@@ -142,7 +142,7 @@ class ConsolidationAnswer(DecisionAnswer):
         return CheckedAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
 
 
-TWO_FACTS_ADVICE = (
+ADVICE_TO_KEEP_BOTH_FACTS = (
     "two facts are never merged (keep both, or, if one has changed, supersede the older one by update_memory or store)"
 )
 
@@ -158,7 +158,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentRequestSt
     if (memory.project, memory.level) != (current.memories[survivor].project, current.memories[survivor].level):
         return "belongs to another project, or is kept for another time, than its survivor"
     if difference := difference_in_facts(memory.scene.action, current.memories[survivor].scene.action):
-        return f"{difference}; {TWO_FACTS_ADVICE}"
+        return f"{difference}; {ADVICE_TO_KEEP_BOTH_FACTS}"
     # What a summary stands for is not recalled; what is merged into it would not be either.
     hidden = current.memories[survivor].compressed and not memory.compressed
     return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""
@@ -185,7 +185,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
     async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         if key == DYING_MEMORIES_KEY:
-            return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_READ), self.limits)
+            return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ), self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []

@@ -26,7 +26,7 @@ from madeleine.patrol.deciding.answers import (
 from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
 from madeleine.patrol.deciding.diary import WriteDiary
-from madeleine.patrol.deciding.extracts import (
+from madeleine.patrol.deciding.passages import (
     MAX_FADED_EPISODES,
     MAX_JOINED_CHARS,
     MAX_OVERDUE_SESSIONS_READ,
@@ -59,7 +59,7 @@ MAX_OFFERED_REQUESTS_BYTES = 24_000
 MAX_BRIEF_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
 MAX_REQUESTS_OF_KIND = 20
-MAX_SETTLED_CLUSTERS = 50
+MAX_DECIDED_CLUSTERS = 50
 """Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
 decision, and do not wait for one."""
 
@@ -269,7 +269,7 @@ async def _requests_to_offer(
                 offers[kind].append(request)
                 shown |= {memory.id for memory in request.memories}
                 room -= size
-    for _ in range(min(MAX_SETTLED_CLUSTERS, len(keys["consolidate"]))):
+    for _ in range(min(MAX_DECIDED_CLUSTERS, len(keys["consolidate"]))):
         for new in await kinds["consolidate"].build_requests(keys["consolidate"].popleft()):
             (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))

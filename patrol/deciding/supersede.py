@@ -9,9 +9,9 @@ from datetime import datetime
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.plans import future_start_of_replacement, start_of_supersession
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement, start_of_supersession
 from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
-from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
+from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
     CurrentRequestState,

@@ -145,7 +145,9 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, s
     homes = [number.get(state.cluster_id) if state.cluster_id else None for state in states]
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
-    found = await asyncio.to_thread(topics_of_vectors, np.stack([vectors[s.id] for s in states]), homes, work.space)
+    found = await asyncio.to_thread(
+        find_topics_in_vectors, np.stack([vectors[s.id] for s in states]), homes, work.space
+    )
     changed: set[ClusterId | None] = {states[row].cluster_id for row in found.joined}
     for row, home in found.joined.items():
         work.put_state(replace(states[row], cluster_id=clusters[home].id))
@@ -158,7 +160,9 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, int, s
     return len(found.joined), len(found.founded), changed
 
 
-def topics_of_vectors(vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace) -> topics.Topics:
+def find_topics_in_vectors(
+    vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
+) -> topics.TopicAssignment:
     return topics.find_topics(topics.without_shared_centre(vectors, space), homes)
 
 
@@ -179,7 +183,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
         vectors = await work.vectors(states)
         states = [state for state in states if state.id in vectors]
         rows = np.stack([vectors[state.id] for state in states])
-        found = await asyncio.to_thread(topics_of_vectors, rows, [None] * len(rows), work.space)
+        found = await asyncio.to_thread(find_topics_in_vectors, rows, [None] * len(rows), work.space)
         for group in found.founded[1:]:
             cluster = await add_topic_cluster(work, [states[row] for row in group], work.clusters[id_].parent_id)
             changed |= {id_, cluster.id}

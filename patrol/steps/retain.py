@@ -54,7 +54,7 @@ async def archive_expired_memories(context: PatrolRunContext) -> PatrolStepRepor
             groups = [_with_summary(group, summaries) for group in await _groups(context, services, transaction)]
             archived = await transaction.archive(groups, run=context.run_id, at=context.services.now())
             if not archived and context.ended is None:
-                await transaction.mark_enforced(context.services.now())
+                await transaction.record_retention_run(context.services.now())
         context.archived_ids += archived
         counts.update(archived=len(archived), summarised=sum(group.is_summary for group in groups))
         if not archived or context.is_out_of_time:
@@ -65,7 +65,9 @@ async def _has_anything_to_enforce(
     context: PatrolRunContext, services: RetentionServices, reads: RetentionReads
 ) -> bool:
     return (
-        context.ended is not None or services.config.has_rules_for(context.scope.being_id) or await reads.has_levels()
+        context.ended is not None
+        or services.config.has_rules_for(context.scope.being_id)
+        or await reads.has_memories_of_limited_level()
     )
 
 
@@ -73,7 +75,7 @@ async def _is_due(context: PatrolRunContext, services: RetentionServices, reads:
     """Asked for alone it is always due."""
     if context.ended is not None or context.has_one_step:
         return True
-    interval, last = INTERVAL_DURATIONS[services.config.interval], await reads.last_enforced()
+    interval, last = INTERVAL_DURATIONS[services.config.interval], await reads.last_retention_run()
     return interval is not None and (last is None or context.services.now() - last >= interval)
 
 

@@ -186,7 +186,7 @@ class ModelSwitch:
     async def _verify(self, embedder: Embedder, index: Index) -> None:
         """Raises `SwitchRefused`."""
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
-        if indexed < kept - len(await self.ledger.index_source.pending_marks(limit=10_000)):
+        if indexed < kept - len(await self.ledger.index_source.pending_index_marks(limit=10_000)):
             raise SwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
         await self._embed_rest(embedder)
         texts = await self._sample(CALIBRATION_TEXTS)

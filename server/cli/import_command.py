@@ -19,7 +19,7 @@ from madeleine.server.cli.moving.export_import import (
 )
 from madeleine.server.cli.moving.source_import import import_sources
 from madeleine.server.cli.output import absolute_path
-from madeleine.server.moving_in.known_places import find_program_data
+from madeleine.server.moving_in.program_data import find_program_data
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 

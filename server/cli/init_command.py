@@ -22,8 +22,8 @@ from madeleine.server.clients.catalogue import (
     server_command,
 )
 from madeleine.server.clients.changes import FileChange, plan_changes, read_configuration, write_change
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import ClientConfigurationPaths
 from madeleine.server.settings.environment import VARIABLE_PREFIX, read_environment_variables
 from madeleine.server.settings.settings import Settings
 

@@ -17,7 +17,7 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, ServerUnavaila
 from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
-from madeleine.server.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
+from madeleine.server.crash_output import flush_output, prepare_output_streams, print_error, report_unexpected_error
 from madeleine.server.settings.environment import (
     TOKEN_VARIABLE,
     URL_VARIABLE,

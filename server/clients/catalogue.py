@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.operating_system import command_file_name
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import (
-    append_item,
+    append_json_item,
     parse_json_with_comments,
-    remove_items,
-    remove_member,
-    set_member,
+    remove_json_items,
+    remove_json_member,
+    set_json_member,
 )
-from madeleine.server.clients.places import ClientConfigurationPaths
 from madeleine.server.clients.toml_text import parse_toml, remove_table, set_table
 
 SERVER_NAME = "madeleine"
@@ -106,8 +106,8 @@ def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> Configura
     [(name, entry)] = servers.items()
     return ConfigurationFile(
         path,
-        put=lambda text: set_member(text, [key, name], entry),
-        take=lambda text: remove_member(text, [key, name]),
+        put=lambda text: set_json_member(text, [key, name], entry),
+        take=lambda text: remove_json_member(text, [key, name]),
         read=parse_json_with_comments,
         is_ours_in=lambda data: isinstance(data, dict) and name in (data.get(key) or {}),
     )
@@ -134,16 +134,16 @@ def _claude_code_hooks(path: Path, entry: ServerEntry) -> ConfigurationFile:
     def take(text: str) -> str:
         for event in hooks:
             had = event in _events_in(parse_json_with_comments(text))
-            text = remove_items(text, ["hooks", event], _is_own_group)
+            text = remove_json_items(text, ["hooks", event], _is_own_group)
             if had and not _events_in(parse_json_with_comments(text)).get(event):
-                text = remove_member(text, ["hooks", event])
+                text = remove_json_member(text, ["hooks", event])
         return text
 
     def put(text: str) -> str:
         text = take(text)
         for event, groups in hooks.items():
             for group in groups:
-                text = append_item(text, ["hooks", event], group)
+                text = append_json_item(text, ["hooks", event], group)
         return text
 
     def is_ours_in(data: Any) -> bool:

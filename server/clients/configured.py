@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.server.clients.changes import read_configuration
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration, parse_json_with_comments
-from madeleine.server.clients.places import ClientConfigurationPaths
 from madeleine.server.clients.toml_text import parse_toml
 
 _IS_MADELEINE = re.compile(r"madeleine", re.I)

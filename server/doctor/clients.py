@@ -9,6 +9,7 @@ from pathlib import Path
 
 from madeleine import operating_system
 from madeleine.server.clients.catalogue import hook_events
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.configured import (
     ConfiguredServer,
     UnreadableConfigurationFile,
@@ -16,7 +17,6 @@ from madeleine.server.clients.configured import (
     hooks_of_claude_code,
 )
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import ClientConfigurationPaths
 from madeleine.server.doctor.findings import Finding
 from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
 

@@ -16,7 +16,7 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import console, print_json, show_spinner
 from madeleine.server.doctor.clients import check_clients, check_hooks
-from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of
+from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
     check_data_directory,
     check_host,
@@ -79,7 +79,7 @@ def run_all_checks(*, quick: bool) -> Iterator[Finding]:
     checks |= {"clients": partial(check_clients, variables, data_dir), "hooks": partial(check_hooks, variables)}
     if not quick:
         checks["memories"] = partial(check_memories, data_dir)
-    return findings_of(checks)
+    return findings_of_checks(checks)
 
 
 def _settings_if_usable(variables: Mapping[str, str]) -> Settings | None:

@@ -348,7 +348,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
         host.run_command = partial(run_host_command, memory.opened_memory)
-        host.open_page = page_opener(memory, served.models)
+        host.open_page = make_page_opener(memory, served.models)
         host.wait_until_idle = served.wait_until_idle
         memory.on_files_lost = host.finish_calls_and_stop
         with call_on_stop_signals(host.finish_calls_and_stop):
@@ -358,7 +358,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
             logger.info("process %d ends", os.getpid())
 
 
-def page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
+def make_page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
     """Imports the web server when the page is first opened: most hosts never need it."""
 
     def open_page(settings: Settings, port: int) -> AbstractAsyncContextManager[str]:

@@ -50,7 +50,7 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
             if valid:
                 scope["auth"], scope["user"] = valid
                 if id_ not in known:
-                    limit.give_back(address)
+                    limit.undo_request(address)
                 known[id_] = None
                 known.move_to_end(id_)
                 if len(known) > MAX_KNOWN_TOKENS:
@@ -102,13 +102,13 @@ def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
 
 
 @dataclass(eq=False)
-class Session:
+class HttpSession:
     """An `SlotHolder`: a session of the streamable transport."""
 
     id: str
     scope: Scope
     """Of the request that began it."""
-    limits: SessionLimits
+    limits: HttpSessionLimits
     requests: int = 0
     """Open ones, streams among them."""
 
@@ -120,14 +120,14 @@ class Session:
         self.limits.end_session(self)
 
 
-class SessionLimits:
+class HttpSessionLimits:
     """Wraps the streamable transport. A caller's own session that was idle longest ends when the caller begins one too
     many: its next request is answered with 404, and the client begins another (MCP, session management)."""
 
     def __init__(self, app: ASGIApp, places: ConnectionSlots) -> None:
         self._app = app
         self._places = places
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, HttpSession] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -158,16 +158,16 @@ class SessionLimits:
                 self._forget(session)
 
     def _begin(self, id_: str, scope: Scope) -> None:
-        session = Session(id_, scope, self)
+        session = HttpSession(id_, scope, self)
         self._sessions[id_] = session
         if not self._places.claim(caller_key_of_request(scope), session):
             session.close()
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: HttpSession) -> None:
         self._sessions.pop(session.id, None)
         self._places.release(caller_key_of_request(session.scope), session)
 
-    def end_session(self, session: Session) -> None:
+    def end_session(self, session: HttpSession) -> None:
         """As its client would, with its token."""
         self._forget(session)
         headers = [(MCP_SESSION_ID_HEADER.encode(), session.id.encode())]

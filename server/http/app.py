@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, ConnectionSlots, accept_connections
-from madeleine.server.http.admission import SessionLimits, authenticate, limit_concurrency
+from madeleine.server.http.admission import HttpSessionLimits, authenticate, limit_concurrency
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
 from madeleine.server.http.bodies import buffer_json_body
 from madeleine.server.http.connection import HttpConnection
@@ -104,7 +104,9 @@ def build_http_app(
     sessions = StreamableHTTPSessionManager(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_SESSIONS
     )
-    streamable = SessionLimits(StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER))
+    streamable = HttpSessionLimits(
+        StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER)
+    )
     routes: list[BaseRoute] = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
         *oauth_resource_metadata_routes(settings, resource),

@@ -29,7 +29,7 @@ from madeleine.server.attach.endpoint import (
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.connections import ConnectionLimits, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
-from madeleine.server.host.host import Host, page_opener
+from madeleine.server.host.host import Host, make_page_opener
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
 from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
@@ -64,7 +64,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
         memory, models = served.memory, served.models
         host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
         host.run_command = partial(run_host_command, memory.opened_memory)
-        host.open_page = page_opener(memory, models)
+        host.open_page = make_page_opener(memory, models)
         memory.on_files_lost = host.finish_calls_and_stop
 
         def announce(url: str) -> None:

@@ -29,15 +29,15 @@ from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
     PAGE_PATH,
-    cookie_name,
     refusal_response,
     require_same_origin,
-    secret_of_request,
+    session_cookie_name,
+    session_secret_of_request,
     set_session_cookie,
     with_security_headers,
 )
 from madeleine.server.ui.live import live_page_events
-from madeleine.server.ui.plane import MemoryMaps
+from madeleine.server.ui.memory_map import MemoryMaps
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
@@ -54,7 +54,7 @@ API_PATH = f"{PAGE_PATH}api"
 STATIC_FOLDER = Path(__file__).parent / "static"
 MAX_RUNS_SHOWN = 200
 MAX_AUDIT_PAGE = 500
-Guard = Callable[[ASGIApp], ASGIApp]
+AsgiMiddleware = Callable[[ASGIApp], ASGIApp]
 """Passes a request on with its caller in the ASGI scope, or refuses it."""
 Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
 
@@ -96,10 +96,12 @@ def build_page(
     )
 
 
-def page_routes(page: PageServices, guard: Guard, stream_guard: Guard, login: ASGIApp) -> list[BaseRoute]:
+def page_routes(
+    page: PageServices, guard: AsgiMiddleware, stream_guard: AsgiMiddleware, login: ASGIApp
+) -> list[BaseRoute]:
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
-    def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: Guard = guard) -> ASGIApp:
+    def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: AsgiMiddleware = guard) -> ASGIApp:
         return AsgiEndpoint(with_security_headers(require_same_origin(guard(_as_asgi(endpoint)))))
 
     def reading(answer: Answer) -> ASGIApp:
@@ -239,7 +241,7 @@ def login_by_link(sessions: PageSessions) -> ASGIApp:
             token = json.loads((await request.body())[:1_000])["token"]
         except (ValueError, KeyError, TypeError, RecursionError):
             token = None
-        secret = sessions.redeem(token) if isinstance(token, str) else None
+        secret = sessions.redeem_link_token(token) if isinstance(token, str) else None
         if secret is None:
             return refusal_response(
                 401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link"
@@ -268,9 +270,9 @@ def _session_response(request: Request, secret: str) -> Response:
 
 
 async def _log_out(page: PageServices, request: Request) -> Response:
-    page.sessions.close(secret_of_request(request.scope))
+    page.sessions.close(session_secret_of_request(request.scope))
     response = JSONResponse({})
-    response.delete_cookie(cookie_name(request.scope), path=PAGE_PATH)
+    response.delete_cookie(session_cookie_name(request.scope), path=PAGE_PATH)
     return response
 
 

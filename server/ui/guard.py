@@ -27,20 +27,26 @@ SECURITY_HEADERS = {
 }
 
 
-def cookie_name(scope: Scope) -> str:
+def session_cookie_name(scope: Scope) -> str:
     """One a port: a browser keeps the cookies of all ports of a host in one jar."""
     port = urlsplit(f"//{Headers(scope=scope).get('host', '')}").port
     return f"madeleine_ui_{port}" if port else "madeleine_ui"
 
 
-def secret_of_request(scope: Scope) -> str:
-    return HTTPConnection(scope).cookies.get(cookie_name(scope), "")
+def session_secret_of_request(scope: Scope) -> str:
+    return HTTPConnection(scope).cookies.get(session_cookie_name(scope), "")
 
 
 def set_session_cookie(response: Response, scope: Scope, secret: str, *, max_age: int) -> None:
     secure = scope.get("scheme") == "https" or Headers(scope=scope).get("x-forwarded-proto") == "https"
     response.set_cookie(
-        cookie_name(scope), secret, max_age=max_age, path=PAGE_PATH, secure=secure, httponly=True, samesite="strict"
+        session_cookie_name(scope),
+        secret,
+        max_age=max_age,
+        path=PAGE_PATH,
+        secure=secure,
+        httponly=True,
+        samesite="strict",
     )
 
 
@@ -84,7 +90,7 @@ def require_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
     """401 for a request without the cookie of an open session; with it, its caller."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        session = sessions.find(secret_of_request(scope))
+        session = sessions.find(session_secret_of_request(scope))
         if session is None or session.caller is None:
             await refusal_response(401, "The link of `madeleine ui` opens this page, once.", login="link")(
                 scope, receive, send
@@ -101,7 +107,7 @@ def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if "authorization" not in Headers(scope=scope):
-            session = sessions.find(secret_of_request(scope))
+            session = sessions.find(session_secret_of_request(scope))
             if session is None or not session.bearer:
                 await refusal_response(401, "A token opens this page.", login="token")(scope, receive, send)
                 return

@@ -37,14 +37,14 @@ def choose_landmarks(numbers: Sequence[int]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Landmarks:
+class MapLandmarks:
     """`places`: by the memories' numbers, in [-1, 1]. `count`: of all memories when they were laid out. Vectors are not
     kept: those of a forgotten memory would stay."""
 
     places: dict[int, tuple[float, float]]
     count: int
 
-    def still_fit(self, numbers: Sequence[int]) -> bool:
+    def still_fits_memories(self, numbers: Sequence[int]) -> bool:
         remaining = len(self.places.keys() & set(numbers))
         return (
             abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE * self.count
@@ -74,7 +74,7 @@ class Landmarks:
         return np.stack([np.cos(angles) * lengths, np.sin(angles) * lengths], axis=1)
 
 
-def lay_out_landmarks(numbers: Sequence[int], vectors: Matrix, count: int) -> Landmarks:
+def lay_out_landmarks(numbers: Sequence[int], vectors: Matrix, count: int) -> MapLandmarks:
     """The landmarks on the plane. `vectors`: float32, (n, dim), unit rows, one a number. `count`: of all memories."""
     if len(numbers) < 3:
         plane = np.linspace(-0.5, 0.5, 2 * len(numbers), dtype=np.float32).reshape(2, len(numbers)).T
@@ -83,7 +83,7 @@ def lay_out_landmarks(numbers: Sequence[int], vectors: Matrix, count: int) -> La
         plane = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
         plane = plane / max(float(np.abs(plane).max()), 1e-9)
     places = {number: (float(x), float(y)) for number, (x, y) in zip(numbers, plane, strict=True)}
-    return Landmarks(places, count)
+    return MapLandmarks(places, count)
 
 
 def _tsne(points: Matrix) -> Matrix:

@@ -30,8 +30,8 @@ from madeleine.memory.rules.dynamics.importance import (
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
-from madeleine.server.ui.past import past_overview_as_json
-from madeleine.server.ui.plane import MemoryMaps
+from madeleine.server.ui.memory_map import MemoryMaps
+from madeleine.server.ui.past_overview import past_overview_as_json
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.reranking import CrossEncoderReranker
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
@@ -22,12 +22,12 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.graph.graph import ExtractGraph, FollowRelations
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
@@ -35,7 +35,7 @@ from madeleine.memory.moving.importing import ImportExportFile
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
-from madeleine.memory.recall.elsewhere import SearchOutsideMemories
+from madeleine.memory.recall.outside_memories import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
@@ -232,7 +232,7 @@ def _build_use_cases(
     forget = ForgetMemories(
         ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
     )
-    by_message = SearchByMessageTags(ledger.search, stem)
+    by_message = SearchByMessageTags(ledger.search, stem_english_word)
     recall = Recall(
         ledger.recall,
         index,

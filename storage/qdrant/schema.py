@@ -78,7 +78,7 @@ KEYWORD_FIELDS = (
 )
 TIME_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
-NO_PIECES: Final[NDArray[np.int8]] = np.zeros((0, 0), np.int8)
+NO_PIECE_VECTORS: Final[NDArray[np.int8]] = np.zeros((0, 0), np.int8)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -170,7 +170,7 @@ def unpack_pieces(payload: Mapping[str, Any]) -> NDArray[np.int8]:
     """(pieces, dim); (0, 0) without any."""
     packed = payload.get(PIECES_FIELD, ())
     rows = [np.frombuffer(b64decode(piece), np.int8) for piece in packed]
-    return np.stack(rows) if rows else NO_PIECES
+    return np.stack(rows) if rows else NO_PIECE_VECTORS
 
 
 def _wording_signals(memory: Memory) -> WordingSignals:

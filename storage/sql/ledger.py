@@ -63,7 +63,7 @@ async def open_ledger(location: LedgerLocation) -> AsyncIterator[Ledger]:
     async with open_database(location) as database, ReactivationAndAuditWriter(database) as activations:
         ledger = Ledger(database, activations)
         if database.dialect == "postgresql":
-            from madeleine.storage.sql.following import follow_other_servers
+            from madeleine.storage.sql.other_servers import follow_other_servers
 
             follow_other_servers(ledger)
         yield ledger

@@ -107,7 +107,7 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     assert [line for line in await lines_of(ledger) if rich.id.encode() in line] == [
         line for line in before if rich.id.encode() in line
     ]
-    assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_marks(limit=99)]
+    assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=99)]
     assert rich.id not in [id_ for _, id_ in await ledger.erasure.pending_scrubs()]
     assert await ledger.archive.restore(ADA, [rich.id, "nothing"], at=LATER) == []
     assert await ledger.archive.groups(ADA, limit=9) == []
@@ -133,8 +133,8 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
     [entry, *_] = await ledger.archive.archived_by_ids(ADA, [index[0].archival_id])
     assert entry.memory.id == rich.id
     group = await ledger.archive.groups(ADA, limit=9)
-    assert await ledger.archive.set_digest(ADA, group[0].id, "A summary")
-    assert not await ledger.archive.set_digest(BOB, group[0].id, "Not theirs")
+    assert await ledger.archive.replace_group_digest(ADA, group[0].id, "A summary")
+    assert not await ledger.archive.replace_group_digest(BOB, group[0].id, "Not theirs")
     assert [(one.digest, one.is_summary) for one in await ledger.archive.groups(ADA, limit=1)] == [("A summary", True)]
 
 
@@ -173,7 +173,7 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
     await ledger.memories.commit(ADA, batch(summary, part, *others))
     await archive(ledger, part, *others)
     [group] = await ledger.archive.groups(ADA, limit=9)
-    assert await ledger.archive.set_digest(ADA, group.id, "Zanzibar, then home")
+    assert await ledger.archive.replace_group_digest(ADA, group.id, "Zanzibar, then home")
     erased = await ledger.erasure.forget(ADA, [summary.id], at=LATER)
     assert erased.erased_ids == (summary.id,)
     [entry] = await ledger.archive.archived_by_ids(ADA, [part.id])

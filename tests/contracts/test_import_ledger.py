@@ -81,7 +81,7 @@ async def test_an_import_marks_what_it_adds_for_the_index(ledger: Ledger, source
     await source.store(tea, cake)
     report = await imported(ledger, source.file())
     assert dict(report.added) == {"memory": 2}
-    assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [tea.id, cake.id]
+    assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [tea.id, cake.id]
     assert (await stored_memory(ledger, tea)).created_at == MOMENT
 
 

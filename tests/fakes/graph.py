@@ -59,9 +59,11 @@ class InMemoryGraph(InMemoryMemories):
         return [min(found[key], key=lambda mention: mention.name) for key in sorted(found)]
 
     async def entity(self, scope: Scope, key: str) -> NamedEntity | None:
-        return next((one for one in await self.entities_like(scope, key, limit=10**6) if one.key == key), None)
+        return next(
+            (one for one in await self.entities_with_similar_name(scope, key, limit=10**6) if one.key == key), None
+        )
 
-    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         names: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         for memory in self._told(scope):
             for mention in self._all_mentions(memory.id):
@@ -73,7 +75,7 @@ class InMemoryGraph(InMemoryMemories):
             entities.append(NamedEntity(entity, name, kind, counted.total()))  # type: ignore[arg-type]
         return sorted(entities, key=lambda one: (-one.memories, one.key))[:limit]
 
-    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+    async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         naming = [
             memory
             for memory in self._told(scope)

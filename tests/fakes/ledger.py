@@ -82,7 +82,7 @@ class InMemoryMemories:
         texts = [one.before.text for one in self._store.revisions if one.memory_id == memory.id and one.before.text]
         return texts[0] if texts else memory.scene.action
 
-    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         own = self._store.own(scope)
         alike = [one for one in own if one.content_hash == hash_]
         held = [one for one in alike if one.status != "dead" and one.truth == "current"]
@@ -330,17 +330,17 @@ class InMemoryIndexSource:
         self._store = store
         self.vectors = InMemoryMemories(store).vectors
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return self._store.patrols.marks[:limit]
 
-    async def clear_marks(self, marks: Sequence[int]) -> None:
+    async def clear_index_marks(self, marks: Sequence[int]) -> None:
         self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         marks = self._store.patrols.marks
         self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
 
-    async def last_mark(self) -> int:
+    async def last_index_mark(self) -> int:
         return max((mark for mark, _ in self._store.patrols.marks), default=0)
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -363,7 +363,9 @@ class InMemoryIndexSource:
         everything = self._store.memories.values()
         return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
 
-    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+    async def drop_vectors_of_replaced_model(
+        self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
+    ) -> int:
         kept = self._store.patrols.state.clusters
         kept |= {id_: replace(one, model=successor) for id_, one in kept.items() if one.model == model}
         retired = [key for key in self._store.vectors if key[0] == model][:limit]

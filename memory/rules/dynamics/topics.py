@@ -73,7 +73,7 @@ def without_shared_direction(
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class TopicAssignment:
     """`joined`: the cluster that each of these rows joins. `founded`: groups of 3 or more rows that make a new one, the
     largest first."""
 
@@ -81,7 +81,7 @@ class Topics:
     founded: Sequence[Sequence[int]]
 
 
-def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> Topics:
+def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignment:
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
     `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
     neighbours = nearest_neighbours(vectors)
@@ -95,8 +95,8 @@ def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> Topics:
             joined |= dict.fromkeys(new, home)
         else:
             groups.append(new)
-    founded = join_like_groups(vectors, groups)
-    return Topics(joined, sorted(founded, key=lambda group: (-len(group), group)))
+    founded = join_similar_groups(vectors, groups)
+    return TopicAssignment(joined, sorted(founded, key=lambda group: (-len(group), group)))
 
 
 def nearest_neighbours(vectors: VectorRows) -> Neighbours:
@@ -112,7 +112,7 @@ def nearest_neighbours(vectors: VectorRows) -> Neighbours:
     return neighbours
 
 
-def join_like_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+def join_similar_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
     """Groups of 3 or more rows. Those whose means are at `MIN_SAME_TOPIC_COSINE` are one, and take in what smaller
     groups hold at that cosine: where many are all alike, the graph knows only the nearest of each, and falls apart.
     What is left of smaller ones is joined where it is alike in the mean: modularity cuts four in two pairs."""

@@ -94,7 +94,7 @@ def true_since(memory: Memory) -> datetime:
 
 
 def stated_start_of_memory(memory: Memory, now: datetime) -> IsoPeriod | None:
-    """Its own date, if it is no day to come: what it says was not true before. None for one that has none."""
+    """Its own date, if it is no future day: what it says was not true before. None for one that has none."""
     period = first_timeline_period(memory.scene.when)
     return period if period is not None and not is_in_future(period.start, now) else None
 

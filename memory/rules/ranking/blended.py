@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
-from madeleine.memory.rules.feelings import similarity_of_feelings, vector_of_emotions
-from madeleine.memory.rules.ranking.matching import holds_identifier
+from madeleine.memory.rules.feelings import mean_vector_of_emotions, similarity_of_feelings
+from madeleine.memory.rules.ranking.matching import candidates_with_named_identifier
 from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
 from madeleine.memory.text.reading import TextReading
 
@@ -177,7 +177,7 @@ def is_said_by_named_person(turn: RankingFeatures) -> bool:
 def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> FloatArray:
     """float64, (n,), in [0, 1]: the share of the emotions that each candidate has (ruling 9); where its feeling was
     told by axes alone, the nearness of that to the emotions' vector (ruling 21); 0 without any."""
-    asked = vector_of_emotions(emotions)
+    asked = mean_vector_of_emotions(emotions)
     if asked is None:
         return np.zeros(len(features))
     shares = [
@@ -253,7 +253,9 @@ def blended_scores(
     values = chain.from_iterable(map(score_priors, features))
     priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIORS)).reshape(-1, len(QUERY_PRIORS))
     named = QUERY_PRIORS.index("actor")
-    priors[:, named] = np.maximum(priors[:, named], weights.identifier * holds_identifier(pool)[matching])
+    priors[:, named] = np.maximum(
+        priors[:, named], weights.identifier * candidates_with_named_identifier(pool)[matching]
+    )
     parts = {
         "words": words,
         "meaning": meaning,

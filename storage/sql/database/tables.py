@@ -27,7 +27,12 @@ from madeleine.storage.sql.tables.lifecycle import (
 )
 
 metadata = declaring.metadata
-_keys, _optional, _required, _table = declaring.keys, declaring.optional, declaring.required, declaring.table
+_keys, _optional, _required, _table = (
+    declaring.key_columns,
+    declaring.optional_columns,
+    declaring.required_columns,
+    declaring.declare_table,
+)
 
 _JOURNALLED_MEMORY_COLUMNS = (
     *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count"),

@@ -241,7 +241,7 @@ async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: 
     while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
         known |= ids
         memories = await memories_by_ids(transaction, scope, sorted(ids))
-        quoting += [summary for summary in memories if mentions.quotes_any(summary.scene.action, texts)]
+        quoting += [summary for summary in memories if mentions.quotes_any_source(summary.scene.action, texts)]
     return quoting
 
 

@@ -161,7 +161,7 @@ class GraphRepository(MemoryReadRepository):
         found = await self._entities(scope, _SELECT_ONE_KEY, key=key, limit=1)
         return found[0] if found else None
 
-    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         statement, binds = (_SELECT_LIKE_KEYS, {"key": key}) if key else (_SELECT_KEYS, {})
         return await self._entities(scope, statement, limit=limit, **binds)
 
@@ -174,7 +174,7 @@ class GraphRepository(MemoryReadRepository):
             names.setdefault(key, (name, kind))
         return [NamedEntity(key, *names[key], count) for key, count in counted if key in names]
 
-    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+    async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
         return await self._database.rows(_SELECT_NAMING, memory_from_row, **binds)
 

@@ -133,18 +133,18 @@ class VectorRepository(DatabaseRepository):
 class IndexSourceRepository(VectorRepository):
     """`IndexingLedger`."""
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns, limit=limit)
 
-    async def clear_marks(self, marks: Sequence[int]) -> None:
+    async def clear_index_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}])
 
-    async def last_mark(self) -> int:
+    async def last_index_mark(self) -> int:
         return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, first_column))[0])
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -179,7 +179,9 @@ class IndexSourceRepository(VectorRepository):
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
 
-    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+    async def drop_vectors_of_replaced_model(
+        self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
+    ) -> int:
         hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column, model=model, limit=limit)
         if hashes:
             async with self._database.transaction() as transaction:

@@ -295,7 +295,7 @@ class MemoryRepository(MemoryReadRepository):
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await read_idempotency_key_outcomes(self._database, scope, keys)
 
-    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, **binds)
 

@@ -12,7 +12,7 @@ from madeleine.memory.operations.refusals import (
     ActionAlreadyRecorded,
     require_action_of_application,
 )
-from madeleine.memory.operations.risk import RISK_OF_EVENT
+from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
@@ -29,7 +29,7 @@ _of_memory = select(
     case((_a.author != "", _a.author), else_=_a.being_id).label("agent_id"),
     _a.event.label("action"),
     literal("allow", Text).label("verdict"),
-    case(dict(RISK_OF_EVENT), value=_a.event, else_="high").label("risk"),
+    case(dict(RISK_BY_AUDIT_EVENT), value=_a.event, else_="high").label("risk"),
     *(_a.tool, _a.at, _a.ids, literal("memory", Text).label("source")),
 )
 

@@ -82,10 +82,10 @@ class ForgettingContract:
     async def test_a_change_to_what_is_so_already_is_none(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3)
         await stored(ledger, one)
-        marks = await ledger.index_source.pending_marks(limit=9)
+        marks = await ledger.index_source.pending_index_marks(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
         assert await ledger.recall.revisions(ADA, [one.id]) == []
-        assert await ledger.index_source.pending_marks(limit=9) == marks
+        assert await ledger.index_source.pending_index_marks(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", themes=("italy",))
@@ -95,16 +95,18 @@ class ForgettingContract:
             assert await ledger.search.search(ADA, keyword_query(old)) == []
         for new in ("oslo", "norway"):
             assert ids(await ledger.search.search(ADA, keyword_query(new))) == [one.id]
-        assert await ledger.memories.ids_with_text(ADA, one.content_hash) == []
+        assert await ledger.memories.ids_with_same_text(ADA, one.content_hash) == []
 
     async def test_a_changed_memory_leaves_a_mark_and_the_vector_of_its_new_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         new = replace(one, scene=Scene(action="Oslo"))
         await stored(ledger, one, row=vector(1, 0))
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
         await ledger.memories.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [one.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
         assert list(await ledger.memories.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
@@ -164,7 +166,7 @@ class ForgettingContract:
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.vectors(model, [one.content_hash]) == {}
-        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)]
+        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
         assert await ledger.index_source.count_memories() == 1
         assert await stored_memory(ledger, other) == before
         await stored(ledger, memory("Zoé sold a xylophone", key="k"))  # as if it had never been
@@ -281,14 +283,16 @@ class ForgettingContract:
         survivor = memory("An auction", scene=Scene(action="An auction", when=(own, told)))
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasedIds((absorbed.id,), (survivor.id,))
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         assert await ledger.memories.vectors(MODEL, [survivor.content_hash]) == {}
         assert await ledger.index_source.memories_without_vector(MODEL, limit=9) == [now]
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [survivor.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [survivor.id]
 
     # --- beside others
 

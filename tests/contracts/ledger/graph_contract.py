@@ -65,16 +65,18 @@ class GraphContract:
         mia = await ledger.graph.entity(ADA, "mia berger")
         assert mia is not None
         assert (mia.name, mia.kind, mia.memories) == ("Mia Berger", "actor", 3)
-        assert [(one.key, one.memories) for one in await ledger.graph.entities_like(ADA, "", limit=9)] == [
+        assert [(one.key, one.memories) for one in await ledger.graph.entities_with_similar_name(ADA, "", limit=9)] == [
             ("mia berger", 3),
             ("ben", 1),
             ("bern", 1),
             ("tea", 1),
         ]
-        assert [one.name for one in await ledger.graph.entities_like(ADA, "mia", limit=9)] == ["Mia Berger"]
+        assert [one.name for one in await ledger.graph.entities_with_similar_name(ADA, "mia", limit=9)] == [
+            "Mia Berger"
+        ]
         assert await ledger.graph.entity(ADA, "mia") is None
         assert await ledger.graph.entity(ADA, "mia noll") is None
-        naming = await ledger.graph.memories_naming(ADA, ["mia berger", "bern"], limit=2)
+        naming = await ledger.graph.memories_naming_entities(ADA, ["mia berger", "bern"], limit=2)
         assert [one.id for one in naming] == [told[2].id, told[1].id]
         assert await ledger.graph_extraction.known_entity_keys(ADA, {"ben", "bern", "mia noll"}) == {"ben"}
 
@@ -94,7 +96,7 @@ class GraphContract:
         drawn = Relation(newer.id, "Ben Okri", "cooks for", "Carla Rossi")
         assert found == [*stated, drawn]
         assert await ledger.graph.relations(BOB, ["carla rossi"], limit=9) == []
-        assert [one.memories for one in await ledger.graph.entities_like(ADA, "zoe", limit=9)] == [1]
+        assert [one.memories for one in await ledger.graph.entities_with_similar_name(ADA, "zoe", limit=9)] == [1]
         assert await ledger.graph.remove_stated_relations(BOB, stated, at=MOMENT) == 0
         assert await ledger.graph.remove_stated_relations(ADA, [*stated, drawn], at=MOMENT) == 2
         assert await ledger.graph.relations(ADA, ["zoe"], limit=9) == []
@@ -104,5 +106,5 @@ class GraphContract:
         await ledger.memories.commit(ADA, batch(wrong, kept))
         await ExtractGraph(ledger.graph_extraction)()
         await ledger.memories.retract(ADA, wrong.id, "no", at=MOMENT)
-        assert [one.id for one in await ledger.graph.memories_naming(ADA, ["ben okri"], limit=9)] == [kept.id]
+        assert [one.id for one in await ledger.graph.memories_naming_entities(ADA, ["ben okri"], limit=9)] == [kept.id]
         assert {one.memory_id for one in await ledger.graph.relations(ADA, ["ben okri"], limit=9)} <= {kept.id}

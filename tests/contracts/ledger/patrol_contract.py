@@ -185,10 +185,12 @@ class PatrolContract:
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasedIds((summary.id,), (one.id, two.id))
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
-        assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)} == {one.id, two.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)} == {one.id, two.id}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
 

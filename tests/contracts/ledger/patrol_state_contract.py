@@ -44,7 +44,9 @@ class PatrolStateContract:
         await ledger.memories.commit(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
         waiting = note("{}", type_="scene")
         await ledger.context.add_note(ADA, waiting)
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
+        )
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
@@ -87,7 +89,7 @@ class PatrolStateContract:
         )  # fmt: skip
         assert await stored_memory(ledger, counted) == replace(counted, session_count=1)
         assert await stored_memory(ledger, born) == born
-        assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)} == {born.id, moved.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)} == {born.id, moved.id}
         assert await ledger.patrols.unread_notes(ADA, type="scene") == []
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
             first, second = await transaction.clusters()
@@ -114,7 +116,9 @@ class PatrolStateContract:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
         await ledger.memories.commit(ADA, batch(kept, died, joined, left))
         read = await states(ledger)
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
+        )
         changes = PatrolChanges(
             states=(
                 replace(read[kept.id], session_count=9, importance=0.1, reactivation_count=3, fresh=False),
@@ -128,7 +132,11 @@ class PatrolStateContract:
             await all_states(ledger, transaction)
             await transaction.apply_changes(changes, run=RUN, step="assign")
         await apply_changes(ledger, changes)
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)] == [died.id, joined.id, left.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [
+            died.id,
+            joined.id,
+            left.id,
+        ]
 
     async def test_a_being_to_whom_nothing_came_since_its_last_patrol_is_left_alone(self, ledger: AnyLedger) -> None:
         """spec P12: what was there before does not count again; what came since does, and so does a recall."""
@@ -193,7 +201,7 @@ class PatrolStateContract:
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
-        marks = await ledger.index_source.pending_marks(limit=10)
+        marks = await ledger.index_source.pending_index_marks(limit=10)
         (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
@@ -214,7 +222,7 @@ class PatrolStateContract:
         assert await stored_memory(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
         assert await ledger.recall.cluster_summaries(ADA) == []
-        assert await ledger.index_source.pending_marks(limit=10) == marks
+        assert await ledger.index_source.pending_index_marks(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
@@ -277,7 +285,7 @@ class PatrolStateContract:
         memories = await ledger.memories.memories(ADA, [one.id for one in new])
         assert memories in ([], new)
         share = 1 if memories else 0
-        assert len(await ledger.index_source.pending_marks(limit=100)) == 1 + 20 * share
+        assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1 + 20 * share
         assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share
         await ledger.memories.commit(ADA, batch(memory()))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
@@ -61,7 +61,7 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
 
 
 def tags(*texts: str) -> tuple[SearchTag, ...]:
-    return tuple(tag_from_text(fold_text(text), stem) for text in texts)
+    return tuple(tag_from_text(fold_text(text), stem_english_word) for text in texts)
 
 
 def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:

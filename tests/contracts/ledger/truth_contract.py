@@ -54,7 +54,7 @@ class TruthContract:
             replace(new, valid_from=CHANGED_AT, before="lives in Lyon"),
         ]
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == changed
-        marked = [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)]
+        marked = [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
         assert marked.count(old.id) == 2, "the index has to take it in again"
 
     async def test_of_two_that_supersede_one_memory_at_once_one_is_told_and_stores_nothing(

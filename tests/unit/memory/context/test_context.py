@@ -15,7 +15,7 @@ from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.ingest import change
+from madeleine.memory.ingest import update_and_forget
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, PointsForNextSession
@@ -241,7 +241,7 @@ async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec P5, 2-B"""
-    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
+    monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
     ids = await house.store(*(f"Scene number {n}" for n in range(8)))
     [bobs] = await house.store("Bob's scene", scope=BOB)
     await house.activate(bobs, scope=BOB)

@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import ForgetMemories, ForgetOutcome
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from tests.doubles import ADA, BOB, NOW

@@ -64,7 +64,7 @@ class Home:
         )
 
     async def marked(self) -> list[MemoryId]:
-        return [id_ for _, id_ in await self.ledger.index_source.pending_marks(limit=100)]
+        return [id_ for _, id_ in await self.ledger.index_source.pending_index_marks(limit=100)]
 
     async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
@@ -91,7 +91,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 @pytest.fixture
 def memories(monkeypatch: pytest.MonkeyPatch) -> Sequence[Memory]:
     """More than a page of them."""
-    monkeypatch.setattr(index_keeper, "MEMORIES_INDEXED_AT_ONCE", 2)
+    monkeypatch.setattr(index_keeper, "INDEXING_BATCH_MEMORIES", 2)
     monkeypatch.setattr(index_keeper, "BACKGROUND_EMBED_BATCH_TEXTS", 2)
     return [a_memory(action) for action in ACTIONS]
 

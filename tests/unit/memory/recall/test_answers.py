@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from madeleine.inference.packaged import read_int8_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
-from madeleine.memory.recall.elsewhere import KnownOutsideMemories
+from madeleine.memory.recall.outside_memories import KnownOutsideMemories
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery

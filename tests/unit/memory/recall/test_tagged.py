@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
@@ -45,7 +45,11 @@ async def said(home: Household, text: str) -> None:
 
 
 async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
-    return [*await SearchByMessageTags(home.ledger.search, stem)(ADA, message, limit=limit, include_chat=include_chat)]
+    return [
+        *await SearchByMessageTags(home.ledger.search, stem_english_word)(
+            ADA, message, limit=limit, include_chat=include_chat
+        )
+    ]
 
 
 def texts(hits: list[SearchHit]) -> list[str]:
@@ -115,7 +119,7 @@ async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: H
     search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
-        search_by_tags=SearchByMessageTags(home.ledger.search, stem),
+        search_by_tags=SearchByMessageTags(home.ledger.search, stem_english_word),
         now=home.clock,
     )
     page = await search.search_by_message(ADA, "How was the ramen?", KeywordQuery(terms=()))

@@ -9,12 +9,17 @@ import pytest
 
 from madeleine.memory.index import RankingFeatures
 from madeleine.memory.model import Emotion, EmotionVector
-from madeleine.memory.rules.feelings import EMOTION_LABELS, mood_of_feelings, similarity_of_feelings, vector_of_emotions
+from madeleine.memory.rules.feelings import (
+    EMOTION_LABELS,
+    mean_vector_of_emotions,
+    mood_of_feelings,
+    similarity_of_feelings,
+)
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 
 
 def vector(label: Emotion) -> EmotionVector:
-    found = vector_of_emotions([label])
+    found = mean_vector_of_emotions([label])
     assert found
     return found
 
@@ -46,10 +51,10 @@ def test_the_axes_tell_apart_what_they_are_for(axis: str, more: Emotion, less: E
 
 
 def test_several_labels_have_their_mean_and_none_has_none() -> None:
-    both = vector_of_emotions(["joy", "sadness"])
+    both = mean_vector_of_emotions(["joy", "sadness"])
     assert both
     assert both.valence == pytest.approx((vector("joy").valence + vector("sadness").valence) / 2, abs=0.001)
-    assert vector_of_emotions([]) is None
+    assert mean_vector_of_emotions([]) is None
 
 
 def test_like_feelings_are_near_and_opposite_ones_not_at_all() -> None:

@@ -18,8 +18,8 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.clients.catalogue import ServerEntry, claude_code_hooks, known_clients, server_command
 from madeleine.server.clients.changes import FileChange, write_change
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import ClientConfigurationPaths
 from tests.e2e.serving import ROOT
 
 Run = Callable[..., int]

@@ -11,7 +11,7 @@ from datetime import datetime
 from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersion, RecallLedger
-from madeleine.memory.rules.dynamics.plans import future_start_of_replacement
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (

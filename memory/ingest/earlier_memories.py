@@ -13,7 +13,7 @@ from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan, wording_key
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
-from madeleine.memory.rules.dynamics.plans import with_dates_of_version
+from madeleine.memory.rules.dynamics.future_dates import with_dates_of_version
 from madeleine.memory.rules.dynamics.truth import require_current
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 
@@ -55,7 +55,7 @@ async def find_earlier_memories(
 async def _near(
     ledger: StoreScenesLedger, index: WritableIndex, scope: Scope, point: IndexPoint
 ) -> list[tuple[Memory, float]]:
-    same_text = await ledger.ids_with_text(scope, point.memory.content_hash)
+    same_text = await ledger.ids_with_same_text(scope, point.memory.content_hash)
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:

@@ -62,7 +62,7 @@ class FollowingIndexSource(IndexSourceRepository):
         """Later marks that are taken in, too."""
         self._handed_out: dict[int, MemoryId] = {}
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         while True:
             after = await self._taken_in_up_to()
             rows: list[tuple[int, MemoryId]] = await self._database.rows(
@@ -77,14 +77,14 @@ class FollowingIndexSource(IndexSourceRepository):
                 await self._remember()
                 return pending
 
-    async def clear_marks(self, marks: Sequence[int]) -> None:
+    async def clear_index_marks(self, marks: Sequence[int]) -> None:
         self._taken_in.update(marks)
         ids = {id_ for mark in marks if (id_ := self._handed_out.pop(mark, None))}
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
-        await self.pending_marks(limit=1)
+        await self.pending_index_marks(limit=1)
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         binds = {"ids": json_list_bind_value(ids), "up_to": up_to, "after": await self._taken_in_up_to()}
         self._taken_in.update(await self._database.rows(_SELECT_MARKS_OF_MEMORIES, first_column, **binds))
 

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from madeleine.memory.text.days_to_come import days_named_in_text, stated_start_in_text
+from madeleine.memory.text.future_days import days_named_in_text, stated_start_in_text
 
 TOLD = date(2026, 11, 25)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from madeleine.memory.model import Scope
-from madeleine.server.ui.projection import Landmarks, Matrix, choose_landmarks, lay_out_landmarks
+from madeleine.server.ui.projection import MapLandmarks, Matrix, choose_landmarks, lay_out_landmarks
 
 if TYPE_CHECKING:  # a server imports it with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -24,7 +24,7 @@ MAX_KEPT_MAPS = 8
 class MemoryMaps:
     """The landmarks of the latest maps, by being and model. A map is laid out once at a time."""
 
-    _kept: OrderedDict[tuple[str, str], Landmarks] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[str, str], MapLandmarks] = field(default_factory=OrderedDict)
     _laying_out: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
@@ -42,7 +42,7 @@ class MemoryMaps:
         async with self._laying_out:
             key = (scope.being_id, model)
             landmarks = self._kept.get(key)
-            if landmarks is None or not landmarks.still_fit(numbers):
+            if landmarks is None or not landmarks.still_fits_memories(numbers):
                 chosen = await vectors(choose_landmarks(numbers))
                 matrix = np.array(list(chosen.values()), np.float32)
                 landmarks = await asyncio.to_thread(lay_out_landmarks, list(chosen), matrix, len(numbers))
@@ -56,7 +56,7 @@ class MemoryMaps:
             if some and known:
                 yield _block_as_json(list(some), await asyncio.to_thread(landmarks.place, list(some), matrix, known))
 
-    def _keep(self, key: tuple[str, str], landmarks: Landmarks) -> None:
+    def _keep(self, key: tuple[str, str], landmarks: MapLandmarks) -> None:
         self._kept[key] = landmarks
         self._kept.move_to_end(key)
         while len(self._kept) > MAX_KEPT_MAPS:
