@@ -53,7 +53,7 @@ class ShortIdTranslator:
         return (await self.full_ids(scope, kind, [id_]))[id_] if id_ else ""
 
     async def memories(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
-        """As `full`, for memories: by number, by the beginning of the full id, or in full."""
+        """As `full_ids`, for memories: by number, by the beginning of the full id, or in full."""
         full = {id_: MemoryId(id_) for id_ in ids}
         numbered = {id_: match for id_ in full if (match := _NUMBERED.fullmatch(id_))}
         numbers = {

@@ -57,7 +57,7 @@ class PreparedStepInputs:
 @dataclass(eq=False)
 class UnitOfWork:
     """Not safe for use by two tasks. Memories are read when they are asked for, and so is a cluster that is recomputed;
-    other clusters, and how many memories each has, by `read_clusters`. `excluded_from_merge`: clusters that ❼ leaves,
+    other clusters, and how many memories each has, by `load_clusters`. `excluded_from_merge`: clusters that ❼ leaves,
     as this run has just made them."""
 
     scope: Scope
@@ -117,7 +117,7 @@ class UnitOfWork:
         return [self._states[id_] for id_ in self._members[cluster_id]]
 
     async def load_cluster_members(self, ids: Sequence[ClusterId]) -> None:
-        """All at once, so that `members` reads nothing."""
+        """All at once, so that `cluster_members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
             self.working_states(await self.transaction.cluster_members(*unread))

@@ -225,8 +225,8 @@ class TextReading:
 
     @cached_property
     def name_phrases(self) -> tuple[tuple[int, int], ...]:
-        """Beginning and end, in `plain`, of each run of words that are surely names with one space between, without the
-        `'s` behind it."""
+        """Beginning and end, in `normalized_text`, of each run of words that are surely names with one space between,
+        without the `'s` behind it."""
         phrases: list[tuple[int, int]] = []
         for at, word in enumerate(self.words):
             if not self._is_name(at):
