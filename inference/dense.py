@@ -187,7 +187,7 @@ class DenseEmbedder:
         return self._name
 
     @property
-    def failure(self) -> EmbeddingUnavailable | None:
+    def load_failure(self) -> EmbeddingUnavailable | None:
         """Why the model could not be had at the last try, or None."""
         return self._loading.failure
 

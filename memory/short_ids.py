@@ -52,7 +52,7 @@ class ShortIdTranslator:
     async def full_id(self, scope: Scope, kind: IdKind, id_: str) -> str:
         return (await self.full_ids(scope, kind, [id_]))[id_] if id_ else ""
 
-    async def memories(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
+    async def full_memory_ids(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
         """As `full_ids`, for memories: by number, by the beginning of the full id, or in full."""
         full = {id_: MemoryId(id_) for id_ in ids}
         numbered = {id_: match for id_ in full if (match := _NUMBERED.fullmatch(id_))}

@@ -86,7 +86,7 @@ async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]
 async def _restore(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
     if not arguments.ids:
         raise InvalidInput("Nothing was restored. ids: name what is to come back, such as m12.")
-    full = await call.use.ids.memories(call.scope, arguments.ids)
+    full = await call.use.ids.full_memory_ids(call.scope, arguments.ids)
     restored = await call.use.archive.restore(call.scope, list(full.values()))
     missing = [id_ for id_, full_id in full.items() if full_id in restored.missing]
     together = len(restored.memories) > len(full) - len(missing)

@@ -18,7 +18,7 @@ async def explained_ids(call: ToolCall, explain: bool | str) -> dict[MemoryId, s
     """The memory that is asked for beside the best ones, with its id as it was given; None for no explanation."""
     if isinstance(explain, bool):
         return {} if explain else None
-    return {full: given for given, full in (await call.use.ids.memories(call.scope, [explain])).items()}
+    return {full: given for given, full in (await call.use.ids.full_memory_ids(call.scope, [explain])).items()}
 
 
 def explained_memories(result: RecallResult) -> list[MemoryId]:

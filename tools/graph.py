@@ -138,7 +138,7 @@ async def relate(call: ToolCall, arguments: RelateArguments) -> dict[str, Any]:
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""
     if not arguments.memory.strip():
         raise InvalidInput("Nothing was written. memory: the id of the memory that says so.")
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.memory])).values()
+    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.memory])).values()
     relations = [(one.subject, one.relation, one.object) for one in arguments.relations]
     done = await call.use.graph.change_stated_relations(call.scope, memory_id, relations, remove=arguments.remove)
     counted = {"removed" if arguments.remove else "stated": done.count}

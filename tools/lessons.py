@@ -108,7 +108,7 @@ async def lessons(call: ToolCall, arguments: LessonsArguments) -> dict[str, Any]
         found = await call.use.lessons.find_lessons(call.scope, arguments.task, limit=arguments.limit)
         call.audit_recall("lessons", [one.memory.id for one, _ in found])
         return {"lessons": [lesson_as_json(one) | {"score": score} for one, score in found]}
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.outcome is None:
         learnt = await call.use.lessons.open_lesson(call.scope, memory_id)
         call.audit_recall("lessons", [memory_id])

@@ -95,7 +95,11 @@ async def show_profile(
 
 async def _entry_name(call: ToolCall, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
-    return (await call.use.ids.memories(call.scope, [name]))[name] if name and kind in (None, "preferences") else name
+    return (
+        (await call.use.ids.full_memory_ids(call.scope, [name]))[name]
+        if name and kind in (None, "preferences")
+        else name
+    )
 
 
 async def change_profile_entry(

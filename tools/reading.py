@@ -230,7 +230,7 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
         clusters = await browse.clusters(call.scope)
         return {"clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters]}
     if ids:
-        full_ids = await call.use.ids.memories(call.scope, ids)
+        full_ids = await call.use.ids.full_memory_ids(call.scope, ids)
         page = await browse.by_ids(call.scope, list(full_ids.values()))
         missing = [id_ for id_, full_id in full_ids.items() if full_id in page.missing]
     else:

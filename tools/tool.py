@@ -12,7 +12,7 @@ from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.errors import StorageError
-from madeleine.memory.graph.graph import FollowRelations
+from madeleine.memory.graph.graph import ExploreEntityGraph
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
@@ -55,7 +55,7 @@ class ToolUseCases:
     profile: EditProfile
     organisation: OrganisationKnowledge
     lessons: LearnLessons
-    graph: FollowRelations
+    graph: ExploreEntityGraph
     core_blocks: EditCoreBlocks
     archive: Archive
     ids: ShortIdTranslator

@@ -174,7 +174,7 @@ async def _new_scene(call: ToolCall, scene: SceneArguments, request_key: str) ->
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
-    [superseded] = (await call.use.ids.memories(call.scope, [scene.supersedes])).values()
+    [superseded] = (await call.use.ids.full_memory_ids(call.scope, [scene.supersedes])).values()
     return replace(new, supersedes=superseded)
 
 
@@ -307,7 +307,7 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted.
     To erase: forget."""
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
@@ -367,7 +367,7 @@ class ForgetArguments(ToolArguments):
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
     request: to correct use update_memory. related: linked memories that stay and may say the same."""
-    full_ids = await call.use.ids.memories(call.scope, arguments.ids)
+    full_ids = await call.use.ids.full_memory_ids(call.scope, arguments.ids)
     messages = await call.use.ids.full_ids(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in named.values()])

@@ -58,7 +58,7 @@ MAX_EXAMINED_SESSIONS = 100
 _MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
 
-Item = TypeVar("Item")
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,9 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
     full_days = {fit.entries[position].id for position, in_full in fit.selection.items() if in_full}
     blocks = query.blocks - query.flags.disabled_blocks
 
-    def remaining(block: ContextBlock, items: Iterable[Item], id_of: Callable[[Item], str]) -> tuple[Item, ...] | None:
+    def remaining(
+        block: ContextBlock, items: Iterable[ItemT], id_of: Callable[[ItemT], str]
+    ) -> tuple[ItemT, ...] | None:
         if block not in blocks:
             return None
         return tuple(item for item in items if (block, id_of(item)) not in dropped)

@@ -196,6 +196,6 @@ def _words_between(part: TextReading, start: int, end: int) -> tuple[str, bool]:
         has_content
         and len(words) <= MAX_WORDS_BETWEEN_RELATED_NAMES
         and len(text) <= MAX_RELATION_CHARS
-        and not reading.denies
+        and not reading.contains_negation
     )
     return (text if relates else ""), continues

@@ -92,7 +92,7 @@ class StatedRelationsResult:
 
 
 @dataclass(frozen=True, eq=False)
-class FollowRelations:
+class ExploreEntityGraph:
     """The use case. Nothing that it shows counts as recalled (ruling 18)."""
 
     ledger: GraphLedger

@@ -135,7 +135,7 @@ class TruthLedger(Protocol):
 class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def change(
+    async def change_memory(
         self,
         scope: Scope,
         memory_id: MemoryId,

@@ -31,8 +31,8 @@ from madeleine.memory.moving.record_base import (
     ExportModel,
     ExportRecord,
     Header,
-    Id,
     Moment,
+    RecordId,
     Share,
     Texts,
     Uuid,
@@ -55,9 +55,9 @@ class BeingRecord(ExportRecord):
 class ClusterRecord(ExportRecord):
     id_fields = ("id", "parent_id")
     type: Literal["cluster"] = "cluster"
-    id: Id
+    id: RecordId
     name: str
-    parent_id: Id
+    parent_id: RecordId
     is_root: bool
 
 
@@ -104,21 +104,21 @@ class MemoryRecord(ExportRecord):
     key: str | None = None
     status: MemoryStatus
     fresh: bool
-    cluster_id: Id | None = None
-    absorbed_into: Id | None = None
+    cluster_id: RecordId | None = None
+    absorbed_into: RecordId | None = None
     compressed: bool
-    compressed_into: Id | None = None
+    compressed_into: RecordId | None = None
     compression_source: bool
-    resembles: Id | None = None
+    resembles: RecordId | None = None
     retold: Timeline
     truth: TruthStatus
     valid_from: Moment | None = None
     valid_until: Moment | None = None
-    superseded_by: Id | None = None
+    superseded_by: RecordId | None = None
     retraction_reason: str
-    may_supersede: Id | None = None
+    may_supersede: RecordId | None = None
     knowledge: KnowledgeKind | None = None
-    author: Id | None = None
+    author: RecordId | None = None
     author_role: Role | None = None
     project: str | None = None
     level: MemoryLevel | None = None
@@ -132,7 +132,7 @@ class MemoryRecord(ExportRecord):
 class MemoryPartRecord(ExportRecord):
     key_fields = ()
     id_fields: ClassVar[tuple[str, ...]] = ("memory_id",)
-    memory_id: Id
+    memory_id: RecordId
 
 
 class ReinforcementRecord(MemoryPartRecord):
@@ -165,7 +165,7 @@ class TruthActRecord(MemoryPartRecord):
     id_fields = ("memory_id", "act_id")
     type: Literal["truth_act"] = "truth_act"
     at: Moment
-    act_id: Id
+    act_id: RecordId
     kind: str
     client: str
     tool: str
@@ -221,7 +221,7 @@ class SessionRecord(ExportRecord):
 
 class MessageRecord(ExportRecord):
     type: Literal["message"] = "message"
-    id: Id
+    id: RecordId
     session_id: str
     position: Count
     role: ChatRole
@@ -239,20 +239,20 @@ class MessageMemoryRecord(ExportRecord):
     key_fields = ("message_id", "memory_id")
     id_fields = ("message_id", "memory_id")
     type: Literal["message_memory"] = "message_memory"
-    message_id: Id
-    memory_id: Id
+    message_id: RecordId
+    memory_id: RecordId
 
 
 class NoteRecord(ExportRecord):
     id_fields = ("id", "memory_id")
     type: Literal["note"] = "note"
-    id: Id
+    id: RecordId
     kind: str
     content: str
     state: NoteState
     reason: str
     created_at: Moment
-    memory_id: Id | None = None
+    memory_id: RecordId | None = None
 
 
 class ProfileRecord(ExportRecord):
@@ -264,7 +264,7 @@ class ProfileRecord(ExportRecord):
     value: str
     enabled: bool
     updated_at: Moment
-    memory_id: Id | None = None
+    memory_id: RecordId | None = None
 
 
 class CoreBlockRecord(ExportRecord):
@@ -298,12 +298,12 @@ class ForgottenKeyRecord(ExportRecord):
     key_fields = ("being", "key_hash")
     id_fields = ()
     type: Literal["forgotten_key"] = "forgotten_key"
-    key_hash: Id
+    key_hash: RecordId
 
 
 class PatrolRunRecord(ExportRecord):
     type: Literal["patrol_run"] = "patrol_run"
-    id: Id
+    id: RecordId
     started: Moment
     finished: Moment
     state: str
@@ -316,7 +316,7 @@ class PatrolChangeRecord(ExportRecord):
     key_fields = ()
     id_fields = ()
     type: Literal["patrol_change"] = "patrol_change"
-    run_id: Id
+    run_id: RecordId
     step: str
     kind: str
     target: str

@@ -128,7 +128,7 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def record_content(record: ExportRecord) -> Mapping[str, Any]:
     """What its line holds."""
-    content: Mapping[str, Any] = json.loads(record.line())
+    content: Mapping[str, Any] = json.loads(record.json_line())
     return content
 
 

@@ -261,7 +261,7 @@ class TextReading:
     # --- what the wording tells -----------------------------------------------------------------------------------
 
     @cached_property
-    def denies(self) -> bool:
+    def contains_negation(self) -> bool:
         """It has a negation."""
         return bool(self.words_in_lists("negations")) or self.matches("negation")
 

@@ -88,7 +88,7 @@ def new_sibling_folder(data_dir: Path, day: str) -> Path:
     return next(path for name in names if not (path := data_dir / name).exists())
 
 
-def move_memory_aside(data_dir: Path, day: str) -> Path:
+def move_ledger_and_index_aside(data_dir: Path, day: str) -> Path:
     """Move ledger and index, or what is left of them, into a new folder beside; its path."""
     kept = new_sibling_folder(data_dir, day)
     kept.mkdir(mode=0o700)

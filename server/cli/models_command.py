@@ -235,7 +235,7 @@ async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, 
     texts = {str(memory.id): memory.embedded_text async for memory in _memories(settings, ledger)}
     named = sorted({id_ for query in queries for id_ in query.relevant})
     scope = Scope(BeingId(settings.being), MODELS_CLIENT_NAME)
-    full = await ShortIdTranslator(ledger.short_ids).memories(scope, named)
+    full = await ShortIdTranslator(ledger.short_ids).full_memory_ids(scope, named)
     if unknown := [id_ for id_ in named if full[id_] not in texts]:
         raise InvalidInput(f"{file}: {settings.being!r} has no memory {unknown[0]!r}.")
     labelled = tuple(replace(query, relevant=frozenset(full[id_] for id_ in query.relevant)) for query in queries)

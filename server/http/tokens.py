@@ -30,7 +30,7 @@ class BearerTokenLedger(Protocol):
         """Return whether a token was ever made."""
 
 
-def generate_bearer() -> tuple[BearerTokenId, str, bytes]:
+def generate_bearer_token() -> tuple[BearerTokenId, str, bytes]:
     """A new token's id, the text that its holder sends, and the hash of its secret. The text is stored nowhere."""
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     return BearerTokenId(id_), f"{BEARER_TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)

@@ -45,7 +45,7 @@ from madeleine.server.mcp.skills import (
 from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import sendable_excerpt
-from madeleine.tools.chat_app import read_app
+from madeleine.tools.chat_app import read_app_resource
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
 from madeleine.tools.tool import ReportProgress, ToolCall, ToolUseCases
@@ -226,7 +226,7 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        if app := read_app(params.uri):
+        if app := read_app_resource(params.uri):
             return app
         being_id = self.caller_of(context).being_id
         file = find_skill_file(params.uri)

@@ -140,7 +140,7 @@ async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
 async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
     return await reader.audit_and_sources_of_memory(
-        (await reader.memory.use_cases.ids.memories(reader.scope, [shown]))[shown]
+        (await reader.memory.use_cases.ids.full_memory_ids(reader.scope, [shown]))[shown]
     )
 
 

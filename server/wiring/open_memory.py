@@ -19,7 +19,7 @@ from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.graph.graph import ExtractGraph, FollowRelations
+from madeleine.memory.graph.graph import ExploreEntityGraph, ExtractGraph
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
@@ -302,7 +302,7 @@ def _build_use_cases(
             write_skill=make_skill_writer(settings, ledger),
             costs=ledger.patrols,
         ),
-        graph=FollowRelations(ledger.graph, ExtractGraph(ledger.graph_extraction), now=utc_now, redact=redact),
+        graph=ExploreEntityGraph(ledger.graph, ExtractGraph(ledger.graph_extraction), now=utc_now, redact=redact),
         core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
         archive=Archive(
             ledger.archive,

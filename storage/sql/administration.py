@@ -71,7 +71,7 @@ async def record_audit_by_tool(
 class AuditRepository(DatabaseRepository):
     """Reads the audit, for `madeleine audit`."""
 
-    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+    async def audit_entries(self, query: AuditQuery) -> list[AuditEntry]:
         """Oldest first."""
         newest_first = await self._database.rows(
             _SELECT_AUDIT_ENTRIES,

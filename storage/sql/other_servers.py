@@ -49,7 +49,7 @@ def _name_at(name: str, database: PostgresDatabase) -> str:
     return f"{name}@{database.location.server}"
 
 
-class FollowingIndexSource(IndexSourceRepository):
+class IndexSourceOfSharedLedger(IndexSourceRepository):
     """`IndexingLedger` of one of several servers."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -110,7 +110,7 @@ class FollowingIndexSource(IndexSourceRepository):
         return _name_at(name, self._shared) if name in PER_SERVER_SETTINGS else name
 
 
-class FollowingErasure(ErasureRepository):
+class ErasureInSharedLedger(ErasureRepository):
     """`ErasedBytesLedger` of one of several servers: each erases what was forgotten from its own index."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -139,4 +139,4 @@ def follow_other_servers(ledger: Ledger) -> None:
     """Give it the repositories of one of several servers."""
     database = ledger.database
     assert isinstance(database, PostgresDatabase)
-    ledger.index_source, ledger.erasure = FollowingIndexSource(database), FollowingErasure(database)
+    ledger.index_source, ledger.erasure = IndexSourceOfSharedLedger(database), ErasureInSharedLedger(database)

@@ -84,7 +84,7 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
     await ledger.memories.commit(ADA, stored)
     await ledger.memories.commit(ADA, batch(again=[reinforcement_of(rich, "Again", key="told again")]))
     changes = MemoryChanges(importance=0.9, themes=("orders", "late"))
-    await ledger.memories.change(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
+    await ledger.memories.change_memory(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
     await ledger.graph.add_stated_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
     return rich, other
 

@@ -268,7 +268,7 @@ async def unavailable(embedder: DenseEmbedder) -> str:
     """What the person is told."""
     with pytest.raises(EmbeddingUnavailable) as caught:
         await embedder.embed(["a"])
-    assert embedder.failure is caught.value
+    assert embedder.load_failure is caught.value
     assert caught.value.model == embedder.model
     return str(caught.value)
 
@@ -399,7 +399,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
     await unavailable(embedder)
     await unavailable(embedder)
     assert (await embedder.embed(["a"])).shape == (1, 384)
-    assert embedder.failure is None
+    assert embedder.load_failure is None
     await embedder.close()
 
 

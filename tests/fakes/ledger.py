@@ -211,7 +211,7 @@ class InMemoryMemories:
 
     # --- changing
 
-    async def change(
+    async def change_memory(
         self,
         scope: Scope,
         memory_id: MemoryId,

@@ -32,7 +32,7 @@ _CONVERSATIONS_FILE = re.compile(r"conversations(?:[-_]\d+)?\.json")
 _ACCOUNT_KEYS = ({"full_name", "email_address"}, {"email", "chatgpt_plus_user"}, {"phone_number", "email"})
 
 
-def read_elements(file: SourceFile) -> Iterator[Any]:
+def read_json_elements(file: SourceFile) -> Iterator[Any]:
     """The elements of the array in a JSON file, or the one object that it is. Raises `UnreadableSource`."""
     try:
         yield from iterate_json_array(file.text_chunks())
@@ -60,7 +60,7 @@ def _has_the_name_of_conversations(shape: Shape) -> bool:
 
 
 def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    for element in read_elements(file):
+    for element in read_json_elements(file):
         if not isinstance(element, dict):
             yield DamagedEntry("memories", "they are no object")
             continue
@@ -78,7 +78,7 @@ def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[Sou
 
 
 def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    for number, project in enumerate(read_elements(file), start=1):
+    for number, project in enumerate(read_json_elements(file), start=1):
         if not isinstance(project, dict):
             yield DamagedEntry(f"project {number:,}", "it is no object")
             continue

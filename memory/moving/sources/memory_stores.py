@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from madeleine.memory.moving.sources.chat_exports import read_elements
+from madeleine.memory.moving.sources.chat_exports import read_json_elements
 from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE
 from madeleine.memory.moving.sources.conversations import ConversationParts
 from madeleine.memory.moving.sources.shapes import json_lines, parse_json
@@ -92,7 +92,7 @@ def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedEn
 
 
 def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedEntry]]:
-    for graph in read_elements(file):
+    for graph in read_json_elements(file):
         for name in ("entities", "relations"):
             for number, entry in enumerate(objects_from_json(value_or_empty(dict, graph).get(name)), start=1):
                 yield f"{name}, number {number:,}", entry
@@ -126,7 +126,7 @@ def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
 
 
 def _mem0_entries(file: SourceFile) -> Iterator[Any]:
-    for element in read_elements(file):
+    for element in read_json_elements(file):
         if isinstance(element, dict) and "results" in element:
             yield from value_or_empty(list, element["results"])
         else:

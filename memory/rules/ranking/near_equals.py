@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import Statement, differ_in_value_of_one_thing, same_wording
+from madeleine.memory.rules.storing.statements import Statement, differ_in_value_of_one_thing, share_of_same_wording
 from madeleine.memory.text.reading import TextReading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
@@ -44,7 +44,7 @@ def asks_for_past(query: TextReading) -> bool:
 def only_older_answers_question(question: Statement, newer: Statement, older: Statement) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
     named = question_words_only_in_first(question, older, newer)
-    if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
+    if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
     return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_name, named))
 
@@ -96,7 +96,7 @@ def newer_version_score(
         7 * rarest_shared_word
         + 7 * newer.cosine
         + 2.4 * (newer.cosine - older.cosine)
-        - 3.8 * same_wording(new, old)
+        - 3.8 * share_of_same_wording(new, old)
         - 2.4 * math.log(1 + len(old.content))
         - 1.4 * (only_old - only_new)
         + 1.6 * new.reading.matches("change")

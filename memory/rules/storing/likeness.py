@@ -78,7 +78,11 @@ def difference_in_facts(text: str, other: str) -> str:
     for kind, (own, others) in kinds.items():
         if own - others and others - own:
             return f"tells another {kind} ({_shown(own - others)}, not {_shown(others - own)})"
-    return "denies what the other says, or says what it denies" if mine.denies != theirs.denies else ""
+    return (
+        "denies what the other says, or says what it denies"
+        if mine.contains_negation != theirs.contains_negation
+        else ""
+    )
 
 
 def _strong_opposites(reading: TextReading) -> frozenset[str]:

@@ -288,7 +288,7 @@ def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, spe
         said.numbers <= one.known_numbers
         and said.names <= one.known | speakers.known_words
         and said.fact_words <= one.known
-        and said.reading.denies == one.reading.denies
+        and said.reading.contains_negation == one.reading.contains_negation
         and said.caseless <= one.known_caseless | caseless_script_parts(speakers.text, single=True)
     )
 

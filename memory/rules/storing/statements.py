@@ -100,7 +100,7 @@ def _stem(word: str) -> str:
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
-def same_wording(new: Statement, old: Statement) -> float:
+def share_of_same_wording(new: Statement, old: Statement) -> float:
     """The share in [0, 1] of the words that both have in the same order."""
     shared = sum(to - at for tag, at, to, _, _ in _alignment(tuple(old.words), tuple(new.words)) if tag == "equal")
     total = len(old.words) + len(new.words)
@@ -116,7 +116,7 @@ def _alignment(old: tuple[str, ...], new: tuple[str, ...]) -> Sequence[tuple[str
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+    if new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
         return False
     values = frozenset(
         (*new.reading.words_in_lists(*VALUE_LEXICON_LISTS), *old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
@@ -148,7 +148,7 @@ def states_change_in_one_place(new: Statement, old: Statement) -> bool:
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
     kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
     marks = new.change_words
-    if not marks or new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+    if not marks or new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
         return False
     if not old.content or next(iter(old.content)) not in new.content or old.tells_event_of_change:
         return False

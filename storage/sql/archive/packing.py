@@ -14,7 +14,7 @@ RECORD_TYPES_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "s
 
 
 def pack_records(records: Iterable[ExportRecord]) -> bytes:
-    return zlib.compress(b"".join(record.line() for record in records), PACKING_LEVEL)
+    return zlib.compress(b"".join(record.json_line() for record in records), PACKING_LEVEL)
 
 
 def unpack_records(packed: bytes) -> list[AnyRecord]:

@@ -338,7 +338,7 @@ class MemoryRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
 
-    async def change(
+    async def change_memory(
         self,
         scope: Scope,
         memory_id: MemoryId,

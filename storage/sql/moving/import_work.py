@@ -181,7 +181,7 @@ class ImportWork:
 
 
 def record_digest(record: ExportRecord) -> str:
-    return hashlib.sha256(record.line()).hexdigest()
+    return hashlib.sha256(record.json_line()).hexdigest()
 
 
 def derived_columns(record: ExportRecord) -> dict[str, Any]:

@@ -55,7 +55,7 @@ async def stored(ledger: AnyLedger, *new: Memory, scope: Scope = ADA, row: Vecto
 
 async def change(ledger: AnyLedger, one: Memory, scope: Scope = DESK, **to_be: object) -> Memory | None:
     wanted = MemoryChanges(**to_be)  # type: ignore[arg-type]
-    found = await ledger.memories.change(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
+    found = await ledger.memories.change_memory(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
     return None if found is None else found[0]
 
 
@@ -66,7 +66,7 @@ class ForgettingContract:
         one = memory("Ann lives in Rome", importance=0.3, themes=("home",))
         await stored(ledger, one)
         asked_for = MemoryChanges(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
-        found = await ledger.memories.change(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
+        found = await ledger.memories.change_memory(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
         assert found is not None
         now, done = found
         assert done == replace(asked_for, importance=None)
@@ -105,7 +105,9 @@ class ForgettingContract:
             [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
         )
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
-        await ledger.memories.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
+        await ledger.memories.change_memory(
+            ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors
+        )
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))

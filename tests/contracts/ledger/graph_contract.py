@@ -40,7 +40,7 @@ class GraphContract:
         assert await ExtractGraph(ledger.graph_extraction)()
         assert await ledger.graph_extraction.memories_to_extract_from(limit=9) == []
         for changes in (MemoryChanges(text="Ada met Dora Maar."), MemoryChanges(themes=("friends",))):
-            await ledger.memories.change(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
+            await ledger.memories.change_memory(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
             assert len(await ledger.graph_extraction.memories_to_extract_from(limit=9)) == 1
             await ledger.graph_extraction.write_extracted_entities(
                 [EntitiesOfMemory(one, [Mention(one.id, "Late", "name")], [])]

@@ -22,7 +22,7 @@ from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId, Role
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.serve import serve_http
-from madeleine.server.http.tokens import generate_bearer
+from madeleine.server.http.tokens import generate_bearer_token
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.app import build_page
 from madeleine.server.wiring.clocks import utc_now
@@ -78,7 +78,7 @@ class Served:
         expires_at: datetime | None = None,
         now: datetime | None = None,
     ) -> str:
-        id_, bearer, secret_hash = generate_bearer()
+        id_, bearer, secret_hash = generate_bearer_token()
         token = BearerTokenRecord(
             id=id_,
             secret_hash=secret_hash,

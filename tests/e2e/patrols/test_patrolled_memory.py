@@ -85,7 +85,7 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
-    [original] = (await memory.use_cases.ids.memories(ADA, told["related"])).values()
+    [original] = (await memory.use_cases.ids.full_memory_ids(ADA, told["related"])).values()
     await memory.index_keeper.index_marked_memories()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
     [now] = await memory.ledger.memories.memories(ADA, [original])

@@ -106,7 +106,7 @@ async def test_every_write_is_in_the_audit_with_its_author(company: Company) -> 
     await company.call("ada/agent", "share", text="The lamp is fixed", supersedes="s1")
     await company.call("ada/agent", "retract", id="s2", reason="It never was")
     await company.call("bo/senior", "retract", id="s1", erase=True)
-    entries = await company.memory.ledger.audit.audit(AuditQuery(being_id=ORGANISATION))
+    entries = await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=ORGANISATION))
     assert [(one.event, one.author, one.role) for one in entries] == [
         ("store", "ada", "agent"),
         ("store", "ada", "agent"),
@@ -115,7 +115,9 @@ async def test_every_write_is_in_the_audit_with_its_author(company: Company) -> 
         ("forget", "bo", "senior"),
     ]
     assert entries[:4] == [
-        one for one in await company.memory.ledger.audit.audit(AuditQuery(being_id=BeingId("ada"))) if one.author
+        one
+        for one in await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=BeingId("ada")))
+        if one.author
     ]
 
 

@@ -275,7 +275,7 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
     written = await profile.write(ADA, "preferences", "Tea", "green")
     await profile.remove(ADA, "relationships", "Ann")
     await profile.remove(ADA, "preferences", "Tea")
-    entries = await home.ledger.audit.audit(AuditQuery(event="profile"))
+    entries = await home.ledger.audit.audit_entries(AuditQuery(event="profile"))
     ann = entries[1].ids
     assert [one.ids for one in entries] == [
         ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann, (written.entry.id,),

@@ -102,8 +102,8 @@ def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
 )
 def test_a_negation_is_told_from_the_same_without(text: str, denied: str) -> None:
     """ruling 13"""
-    assert TextReading(text).denies
-    assert not TextReading(denied).denies
+    assert TextReading(text).contains_negation
+    assert not TextReading(denied).contains_negation
 
 
 @for_each_row(

@@ -110,7 +110,7 @@ async def test_what_is_written_and_forgotten_is_audited_by_ids(home: Household) 
     """spec O4"""
     ids = await appended(home.ledger.conversations, "a", "b")
     await home.ledger.erasure.forget(ADA, ids[:1], at=NOW)
-    found = [(entry.event, entry.ids) for entry in await home.ledger.audit.audit(AuditQuery())]
+    found = [(entry.event, entry.ids) for entry in await home.ledger.audit.audit_entries(AuditQuery())]
     assert found == [("observe", tuple(ids)), ("forget", (ids[0],))]
 
 
