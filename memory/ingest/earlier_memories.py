@@ -15,7 +15,7 @@ from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, Outdate
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.future_dates import with_dates_of_version
 from madeleine.memory.rules.dynamics.truth import require_current
-from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
+from madeleine.memory.rules.storing.similar_wording import most_resembling_text
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +122,6 @@ async def find_most_similar_id(
         missing = {*hashes} - vectors.keys()
         vectors |= await ledger.vectors(embedder.model, sorted(missing))
     cosines = embedder.vector_space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
-    scores = resemblances_to_texts(point.memory.scene.action, [other.scene.action for other in known], cosines)
-    best = max(range(len(known)), key=scores.__getitem__)
-    return known[best].id if scores[best] >= resembling else None
+    texts = [other.scene.action for other in known]
+    best = most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
+    return None if best is None else known[best].id

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.text.lexicon import listed_words
+from madeleine.memory.text.lexicon import lexicons_by_script, listed_words
 from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
@@ -27,6 +27,8 @@ ASSUMED_COSINE_OF_UNREADABLE_TEXT = 0.26
 """Taken for the cosine of a text that the model cannot read: what paraphrases of readable texts have at the least."""
 MIN_RESEMBLANCE = 0.44
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
+_COMMON_WORDS = ("function_words", "stop_words")
+"""Lists of a lexicon."""
 Pieces = NDArray[np.int64]
 """Their hashes, each once: a kilobyte or two for a text, where the strings take twenty."""
 _UNSPACED = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}]")
@@ -35,17 +37,51 @@ _UNSPACED = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}]")
 def resemblances_to_texts(text: str, others: Sequence[str], cosines: Sequence[float | None]) -> list[float]:
     """The resemblance of each of the other texts to this one, in [0, 1]. `cosines`: None for unreadable texts."""
     mine = _pieces(text)
-    return [
-        (
-            2 * math.sqrt(_shared(mine, _pieces(other)))
-            + max(ASSUMED_COSINE_OF_UNREADABLE_TEXT if cosine is None else cosine, 0.0)
-        )
-        / 3
-        for other, cosine in zip(others, cosines, strict=True)
+    return [_resemblance(_wording(mine, _pieces(other)), cosine) for other, cosine in zip(others, cosines, strict=True)]
+
+
+def most_resembling_text(
+    text: str, others: Sequence[str], cosines: Sequence[float | None], *, at_least: float
+) -> int | None:
+    """The position of the other text that resembles this one most, the first of equals; None if none does `at_least`.
+
+    The same as by `resemblances_to_texts`, but most texts are not read: the greatest wording that a text can have is
+    known from its words alone, without its languages, and the texts are compared from the greatest down.
+    """
+    mine = _pieces(text)
+    greatest = [
+        _resemblance(bound, cosine) for bound, cosine in zip(_wording_bounds(text, others), cosines, strict=True)
     ]
+    best, best_score = None, at_least
+    for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
+        if greatest[at] < best_score:
+            break
+        score = _resemblance(_wording(mine, _pieces(others[at])), cosines[at])
+        if score > best_score or (score == best_score and (best is None or at < best)):
+            best, best_score = at, score
+    return best
 
 
-def _shared(mine: Pieces, theirs: Pieces) -> float:
+def _wording_bounds(text: str, others: Sequence[str]) -> list[float]:
+    """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
+    function word were one in any language of the script."""
+    mine = frozenset(_pieces(text).tolist())
+    numbers = _NUMBER_PIECES * len(_numbers(TextReading(text)))
+    bounds = []
+    for other in others:
+        words = _words(TextReading(other))
+        surely = words - listed_words(lexicons_by_script(other), *_COMMON_WORDS)
+        least = set[int]().union(*map(_hashes_of_word, surely))
+        shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
+        bounds.append(shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0)
+    return bounds
+
+
+def _resemblance(wording: float, cosine: float | None) -> float:
+    return (2 * math.sqrt(wording) + max(ASSUMED_COSINE_OF_UNREADABLE_TEXT if cosine is None else cosine, 0.0)) / 3
+
+
+def _wording(mine: Pieces, theirs: Pieces) -> float:
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
     return shared / math.sqrt(len(mine) * len(theirs)) if shared else 0.0
 
@@ -53,12 +89,18 @@ def _shared(mine: Pieces, theirs: Pieces) -> float:
 @lru_cache(maxsize=2_000)
 def _pieces(text: str) -> Pieces:
     reading = TextReading(text)
-    common = listed_words(reading.lexicons, "function_words", "stop_words")
-    words = {*re.findall(r"\w+", reading.lowercase_text)} - common
-    numbers = {*reading.number_values, *reading.number_words} - {"", "0", "1"}
+    words = _words(reading) - listed_words(reading.lexicons, *_COMMON_WORDS)
     pieces = set[int]().union(*map(_hashes_of_word, words))
-    pieces |= {hash(f"{number} {copy}") for number in numbers for copy in range(_NUMBER_PIECES)}
+    pieces |= {hash(f"{number} {copy}") for number in _numbers(reading) for copy in range(_NUMBER_PIECES)}
     return np.fromiter(pieces, np.int64, len(pieces))
+
+
+def _words(reading: TextReading) -> set[str]:
+    return {*re.findall(r"\w+", reading.lowercase_text)}
+
+
+def _numbers(reading: TextReading) -> set[str]:
+    return {*reading.number_values, *reading.number_words} - {"", "0", "1"}
 
 
 @lru_cache(maxsize=4_000)

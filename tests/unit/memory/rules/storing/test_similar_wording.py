@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE, resemblances_to_texts
+from madeleine.memory.rules.storing.similar_wording import (
+    MIN_RESEMBLANCE,
+    most_resembling_text,
+    resemblances_to_texts,
+)
 from madeleine.memory.vector_space import VectorSpace
 
 FAR, NEAR = 0.1, 0.6
@@ -42,3 +48,19 @@ def test_what_the_model_cannot_read_has_no_cosine() -> None:
     assert cosines[0] > 0.8
     assert cosines[1:] == [None, None]
     assert space.readable_cosines(None, [alike]) == [None]
+
+
+WORDS = "the lift lifts is out of order for three 3 weeks since 12 May".split()
+WORDS += "der Aufzug ist kaputt 电梯 坏了 엘리베이터가 고장".split()
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+
+
+@given(TEXTS, st.lists(st.tuples(TEXTS, st.none() | st.floats(-0.2, 1)), max_size=8))
+def test_the_most_resembling_text_is_found_without_reading_all(
+    text: str, others: list[tuple[str, float | None]]
+) -> None:
+    texts, cosines = [other for other, _ in others], [cosine for _, cosine in others]
+    scores = resemblances_to_texts(text, texts, cosines)
+    best = max(range(len(scores)), key=scores.__getitem__, default=None)
+    expected = best if best is not None and scores[best] >= MIN_RESEMBLANCE else None
+    assert most_resembling_text(text, texts, cosines, at_least=MIN_RESEMBLANCE) == expected
