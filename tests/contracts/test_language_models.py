@@ -109,7 +109,7 @@ async def main(protocol, url, key):
     start_logging("debug")
     config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
     model = open_language_model(config, key)
-    await model.ask(prompt(), Kind, print)
+    await model.answer_prompt(prompt(), Kind, print)
     await model.aclose()
 
 asyncio.run(main(*sys.argv[1:]))
