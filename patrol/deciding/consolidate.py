@@ -203,7 +203,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentRequestState) -> list[str]:
         rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
-        made = passages_of_forgotten_scenes(answer, current, self.context.services.now())
+        made = passages_of_dropped_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply(
@@ -219,7 +219,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         for state in await work.memory_states(released):
             if state.status == "dying":
                 work.put_state(replace(state, status="dead", reactivation_count=0))
-        made = passages_of_forgotten_scenes(answer, current, self.context.services.now())
+        made = passages_of_dropped_scenes(answer, current, self.context.services.now())
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
@@ -235,7 +235,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         }
 
 
-def passages_of_forgotten_scenes(
+def passages_of_dropped_scenes(
     answer: ConsolidationAnswer, current: CurrentRequestState, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
