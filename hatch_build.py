@@ -32,7 +32,7 @@ class MakeEmbeddingModel(BuildHookInterface):  # type: ignore[type-arg]
         if version != "editable":  # `madeleine help` shows them
             build_data["force_include"] |= {str(page): f"madeleine/docs/{page.name}" for page in ROOT.glob("docs/*.md")}
         int8_model = _int8_model_module()
-        if int8_model.is_made():
+        if int8_model.is_model_intact():
             return
         with _source_files() as source:
             int8_model.make_int8_model(source)

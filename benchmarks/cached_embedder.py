@@ -26,8 +26,8 @@ class CachedEmbedder:
         return self._inner.model
 
     @property
-    def space(self) -> VectorSpace:
-        return self._inner.space
+    def vector_space(self) -> VectorSpace:
+        return self._inner.vector_space
 
     async def dimension(self) -> int:
         return await self._inner.dimension()

@@ -180,7 +180,7 @@ async def run(profile: str) -> dict[str, Any]:
         async with open_memory(settings) as memory:
             stored = [await memory.use_cases.store(BEING, [experience.scene(rng)]) for experience in memories]
             ids = [answer.memory.id for [answer] in stored]
-            await memory.index_keeper.catch_up()
+            await memory.index_keeper.index_marked_memories()
             figures: dict[str, Any] = {"scenes": len(memories), "kept apart": len(set(ids))}
             for name, labelled in queries.items():
                 without = await measure(memory, labelled, ids, with_emotion=False)

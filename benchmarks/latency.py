@@ -67,7 +67,7 @@ async def fill(data_dir: Path, count: int) -> float:
         for start in range(0, count, FILL_BATCH):
             await memory.use_cases.store(Scope(BeingId(BEING), "benchmark"), memories[start : start + FILL_BATCH])
         seconds = time.perf_counter() - started
-        await memory.index_keeper.catch_up()
+        await memory.index_keeper.index_marked_memories()
         await memory.index.optimize()
     return count / seconds
 

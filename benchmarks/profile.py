@@ -68,7 +68,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("commit", MemoryRepository, "commit"),
         ("indexing", EdgeIndex, "upsert"),
         ("ledger reads", SqliteDatabase, "rows"),
-        ("work on index marks", index_keeper.IndexKeeper, "catch_up"),
+        ("work on index marks", index_keeper.IndexKeeper, "index_marked_memories"),
         ("embedding, in its thread", Int8Engine, "embed"),
     ),
 }

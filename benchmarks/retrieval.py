@@ -166,7 +166,7 @@ async def ask(memory: OpenedMemory, open_gate: Recall, scope: Scope, text: str) 
     dense_only = replace(words_only, words="")
     recall = memory.use_cases.recall
     ranked = await recall.rank(scope, RecallQuery(text=text))
-    trust = memory.embedder.space.legible(vector)
+    trust = memory.embedder.vector_space.legibility_of_text(vector)
     channels = {
         RECALL: ranked.ids,
         "recall without gate": (await open_gate.rank(scope, RecallQuery(text=text))).ids,
@@ -210,7 +210,7 @@ async def measure(
         memories_by_unit[unit.name] = await load(memory, name, unit)
         bar.advance(task, len(unit.documents))
     await memory.index_keeper.embed_missing_pieces()
-    await memory.index_keeper.catch_up()
+    await memory.index_keeper.index_marked_memories()
     await memory.index.optimize()
     for unit in units:
         scope = scope_of(name, unit)

@@ -97,7 +97,7 @@ async def measure(folder: Path, size: int, calls: int) -> dict[str, Any]:
         figures |= await measure_search(memory)
         figures["forget"], figures["erased from the bytes, s"] = await measure_forgetting(memory, data_dir)
         await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=1)))
-        await memory.index_keeper.catch_up()
+        await memory.index_keeper.index_marked_memories()
         figures["patrol"] = await timed([lambda: use.patrol(SCOPE)])
         [last] = await use.patrol.runs(SCOPE, limit=1)
         figures["undo of the patrol"] = await timed([lambda: use.patrol.undo(SCOPE, last.id)])
@@ -128,7 +128,7 @@ async def measure_forgetting(memory: OpenedMemory, data_dir: Path) -> tuple[dict
     [stored] = await memory.use_cases.store(
         SCOPE, [replace(scene, scene=replace(scene.scene, action=f"The {word} lives behind the boiler."))]
     )
-    await memory.index_keeper.catch_up()
+    await memory.index_keeper.index_marked_memories()
     forgetting: asyncio.Task[Any] | None = None
 
     async def until_gone_from_answers() -> None:

@@ -23,7 +23,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.table import Table
 
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery
@@ -74,8 +74,8 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             )
             for at in moments
         ]  # fmt: skip
-        await ledger.conversations.append(SCOPE, f"session {start}", messages, keys=[None] * len(messages))
-    async with ledger.patrols.patrol(SCOPE) as patrol:
+        await ledger.conversations.append_messages(SCOPE, f"session {start}", messages, keys=[None] * len(messages))
+    async with ledger.patrols.patrol_transaction(SCOPE) as patrol:
         for day in range(DAYS):
             date = (END - timedelta(days=day)).date().isoformat()
             entry = DiaryEntry(date=date, text=texts(5 * LENGTH), sources=(), written_at=END)
@@ -83,7 +83,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
 
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
-    by_message = SearchByMessageTags(ledger.search, stem)
+    by_message = SearchByMessageTags(ledger.search, stem_english_word)
     search = SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=lambda: END)
     words = texts.words
 

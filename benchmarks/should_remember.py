@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.data_sets import Document, names, read
-from madeleine.memory.rules.storing.worth import should_remember
+from madeleine.memory.rules.storing.worth_remembering import should_remember
 
 
 def by_a_person(document: Document, set_name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged
-from madeleine.inference.adapted import find_adapted_model, identity_of_base
+from madeleine.inference.adapted import find_adapted_model, vector_name_of_base_model
 from madeleine.inference.model_directory import find_model_directory
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
@@ -20,10 +20,10 @@ def models_without_network(models_dir: Path) -> list[str]:
     return [*names, *_fetched_models(models_dir / "hub"), *_model_directories(models_dir)]
 
 
-def identity_of_model(name: str) -> EmbeddingModelName:
+def vector_name_of_model(name: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
     adapted = find_adapted_model(name)
-    return adapted.name if adapted else identity_of_base(name)
+    return adapted.name if adapted else vector_name_of_base_model(name)
 
 
 def absolute_model_name(name: str) -> str:

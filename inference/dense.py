@@ -187,16 +187,16 @@ class DenseEmbedder:
         return self._name
 
     @property
-    def failure(self) -> EmbeddingUnavailable | None:
+    def load_failure(self) -> EmbeddingUnavailable | None:
         """Why the model could not be had at the last try, or None."""
         return self._loading.failure
 
     @property
-    def space(self) -> VectorSpace:
+    def vector_space(self) -> VectorSpace:
         if self._name in (PACKAGED_MODEL, FP32_MODEL):
             return packaged_vector_space()
         model = self._loading.loaded
-        return model.space if model else VectorSpace.undivided()
+        return model.space if model else VectorSpace.without_languages()
 
     async def dimension(self) -> int:
         """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
@@ -224,7 +224,7 @@ class DenseEmbedder:
     async def close(self) -> None:
         """A model that is loaded from the disk is waited for: ONNX Runtime ends a process that ends meanwhile."""
         if self._is_on_disk:
-            await self._loading.settled(MAX_LOAD_SECONDS_AT_CLOSE)
+            await self._loading.wait_for_attempt(MAX_LOAD_SECONDS_AT_CLOSE)
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 

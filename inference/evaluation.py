@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput
 
-RANKED_DOCUMENTS = 10
-ALL_CATEGORIES = "all"
+MAX_RANKED_DOCUMENTS = 10
+ALL_QUERY_CATEGORIES = "all"
 TEXTS_EMBEDDED_AT_ONCE = 64
 
 EmbedTexts = Callable[[list[str]], NDArray[np.float32]]
@@ -69,7 +69,7 @@ class QueryResult:
 
     @property
     def ndcg(self) -> float:
-        return ndcg(self.ranks, self.relevant, at=RANKED_DOCUMENTS)
+        return ndcg(self.ranks, self.relevant, at=MAX_RANKED_DOCUMENTS)
 
 
 def ndcg(ranks: Sequence[int], relevant: int, *, at: int) -> float:
@@ -125,7 +125,7 @@ def scores_by_category(results: Iterable[QueryResult]) -> dict[str, RetrievalSco
     for result in everything:
         if result.category:
             grouped[result.category].append(result)
-    ordered = dict(sorted(grouped.items())) | {ALL_CATEGORIES: everything}
+    ordered = dict(sorted(grouped.items())) | {ALL_QUERY_CATEGORIES: everything}
     return {name: _mean_score(of_category) for name, of_category in ordered.items() if of_category}
 
 
@@ -155,12 +155,12 @@ def read_own_queries(file: Path) -> list[LabelledQuery]:
     return queries
 
 
-def names_of_sets(folder: Path) -> list[str]:
+def data_set_names(folder: Path) -> list[str]:
     names = {path.name.partition(".docs.jsonl")[0] for path in folder.glob("*.docs.jsonl*")}
     return sorted(names)
 
 
-def read_set(folder: Path, name: str) -> list[SearchedDocuments]:
+def read_data_set(folder: Path, name: str) -> list[SearchedDocuments]:
     """Its units. Raises `InvalidInput`."""
     documents: dict[str, dict[str, str]] = defaultdict(dict)
     queries: dict[str, list[LabelledQuery]] = defaultdict(list)

@@ -31,10 +31,10 @@ from madeleine.inference.evaluation import (
     results_of_vectors,
 )
 from madeleine.inference.linear_adapter import (
-    SHARES_OF_ADAPTER,
+    TRIED_ADAPTER_SHARES,
     AdapterTraining,
     TrainingVectors,
-    drawn_to_identity,
+    blend_with_identity,
     mine_negatives,
     train_adapter,
 )
@@ -200,11 +200,11 @@ class LinearAdapterPipeline:
             return np.array(base), np.array(adapted)
 
         def gain_with(share: float) -> float:
-            base, adapted = gains("choice", drawn_to_identity(matrix, share))
+            base, adapted = gains("choice", blend_with_identity(matrix, share))
             return float((adapted - base).mean())
 
-        share = max(SHARES_OF_ADAPTER, key=gain_with)
-        adapter = drawn_to_identity(matrix, share)
+        share = max(TRIED_ADAPTER_SHARES, key=gain_with)
+        adapter = blend_with_identity(matrix, share)
         base, adapted = gains("held_out", adapter)
         lower = _lower_bound_of_mean(adapted - base, seed=self._training.seed)
         self.result = {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-SHARES_OF_ADAPTER = (0.25, 0.5, 0.75, 1.0)
+TRIED_ADAPTER_SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def train_adapter(data: TrainingVectors, training: AdapterTraining) -> Matrix:
     return matrix
 
 
-def drawn_to_identity(matrix: Matrix, share: float) -> Matrix:
+def blend_with_identity(matrix: Matrix, share: float) -> Matrix:
     identity = np.eye(len(matrix), dtype=np.float32)
     return np.asarray(identity + share * (matrix - identity), np.float32)
 

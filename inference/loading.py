@@ -55,7 +55,7 @@ class ModelLoader(Generic[LoadedModelT, E]):
         threading.Thread(target=self._run, args=(loop, self._attempt), name="loading a model", daemon=True).start()
         return self._attempt
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_for_attempt(self, seconds: float) -> None:
         """Wait at most so long for an attempt that is under way."""
         if self._attempt and not self._attempt.done():
             await asyncio.wait({self._attempt}, timeout=seconds)

@@ -1,8 +1,7 @@
 """What differs between operating systems: locks, sockets, pipes, signals, processes, permissions, files.
 
-The one place that asks which system this is. Standard library only: what a client starts imports it. Tests set `SYSTEM`
-to another system, and run what can be run of it here.
-"""
+The one place that asks which system this is. Standard library only: what a client starts imports it. Tests set
+`OPERATING_SYSTEM` to another system, and run what can be run of it here."""
 
 from __future__ import annotations
 
@@ -14,14 +13,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 OperatingSystem = Literal["linux", "macos", "windows"]
-SYSTEM: OperatingSystem = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
+OPERATING_SYSTEM: OperatingSystem = (
+    "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
+)
 """Any other Unix is taken for Linux."""
 _DETACHED_PROCESS, _CREATE_NEW_PROCESS_GROUP = 0x00000008, 0x00000200
 """Of Windows."""
 
 
 def is_windows() -> bool:
-    return SYSTEM == "windows"
+    return OPERATING_SYSTEM == "windows"
 
 
 # --- locks ----------------------------------------------------------------------------------------------------------
@@ -90,14 +91,14 @@ def lower_priority() -> None:
         os.nice(10)
 
 
-def script_name(name: str) -> str:
+def command_file_name(name: str) -> str:
     """The file name of an installed command."""
     return f"{name}.exe" if is_windows() else name
 
 
 def has_glibc_allocator() -> bool:
     """Whether `mallopt` may be there."""
-    return SYSTEM == "linux"
+    return OPERATING_SYSTEM == "linux"
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

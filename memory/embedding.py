@@ -20,12 +20,12 @@ VectorByContentHash = dict[ContentHash, Vector]
 _OF_PIECES = "+pieces"
 
 
-def model_of_pieces(model: EmbeddingModelName) -> EmbeddingModelName:
+def model_name_of_piece_vectors(model: EmbeddingModelName) -> EmbeddingModelName:
     """The name under which the vectors of a text's pieces are cached, one behind the other, by the hash of the text."""
     return EmbeddingModelName(f"{model}{_OF_PIECES}")
 
 
-def is_model_of_pieces(model: EmbeddingModelName) -> bool:
+def is_model_name_of_piece_vectors(model: EmbeddingModelName) -> bool:
     return model.endswith(_OF_PIECES)
 
 
@@ -39,7 +39,7 @@ class Embedder(Protocol):
         """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
 
     @property
-    def space(self) -> VectorSpace:
+    def vector_space(self) -> VectorSpace:
         """Undivided until the model has been loaded once, unless it is the default one."""
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -90,7 +90,7 @@ async def embed_with_cache(
     return EmbeddingOutcome(vectors | dict(zip(missing, rows, strict=True)))
 
 
-async def vectors_of_any_precision(
+async def cached_vectors_of_any_precision(
     cache: VectorCache, model: EmbeddingModelName, hashes: Sequence[ContentHash]
 ) -> VectorByContentHash:
     """Cached vectors of the model, else of the same model in another precision: to search and to compare by until the

@@ -69,7 +69,7 @@ AcceptedAnswerT = TypeVar("AcceptedAnswerT")
 class LanguageModel(Protocol):
     """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
 
-    async def ask(
+    async def answer_prompt(
         self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
     ) -> Answer | RejectedAnswer:
         """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
@@ -94,7 +94,7 @@ class MeteredModel:
     spent_tokens: Callable[[str], Awaitable[int]] | None = None
     _reserved: int = field(default=0, init=False)
 
-    async def ask(
+    async def answer_prompt(
         self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], AcceptedAnswerT | RejectedAnswer]
     ) -> AcceptedAnswerT:
         """Return what `check` makes of the answer. After an answer that breaks the schema, or that `check` rejects, the
@@ -121,7 +121,7 @@ class MeteredModel:
         recorded = len(costs)
         self._reserved += maximum
         try:
-            return await self.model.ask(prompt, schema, costs.append)
+            return await self.model.answer_prompt(prompt, schema, costs.append)
         finally:
             self._reserved -= maximum
             for cost in costs[recorded:]:

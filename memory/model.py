@@ -57,21 +57,21 @@ KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowle
 agent has shared."""
 KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
 ORGANISATION = BeingId("@organisation")
-"""The being whose memory is what all beings of this store share. No connection can be its (`is_own_being`)."""
+"""The being whose memory is what all beings of this store share. No connection can be its (`may_connect_as_being`)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
 
-def full_precision(model: EmbeddingModelName) -> EmbeddingModelName:
+def model_name_at_full_precision(model: EmbeddingModelName) -> EmbeddingModelName:
     return EmbeddingModelName(model.removesuffix("@int8"))
 
 
 def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelName, ...]:
     """The model, then its other precision: while a store is embedded anew, vectors of the other stand in."""
-    full = full_precision(model)
+    full = model_name_at_full_precision(model)
     return (model, EmbeddingModelName(f"{full}@int8") if model == full else full)
 
 
-def is_own_being(being: str) -> bool:
+def may_connect_as_being(being: str) -> bool:
     """Whether a connection can be this being's."""
     return being != ORGANISATION
 

@@ -34,7 +34,7 @@ class ShortIdTranslator:
 
     ledger: ShortIdLedger
 
-    async def full(self, scope: Scope, kind: IdKind, ids: Iterable[str]) -> dict[str, str]:
+    async def full_ids(self, scope: Scope, kind: IdKind, ids: Iterable[str]) -> dict[str, str]:
         """Each id as it was given → the full id. An id that is already full, or belongs to nothing, stays as it is.
 
         Raises `InvalidInput` for a beginning that several ids have.
@@ -50,10 +50,10 @@ class ShortIdTranslator:
         return full
 
     async def full_id(self, scope: Scope, kind: IdKind, id_: str) -> str:
-        return (await self.full(scope, kind, [id_]))[id_] if id_ else ""
+        return (await self.full_ids(scope, kind, [id_]))[id_] if id_ else ""
 
-    async def memories(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
-        """As `full`, for memories: by number, by the beginning of the full id, or in full."""
+    async def full_memory_ids(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
+        """As `full_ids`, for memories: by number, by the beginning of the full id, or in full."""
         full = {id_: MemoryId(id_) for id_ in ids}
         numbered = {id_: match for id_ in full if (match := _NUMBERED.fullmatch(id_))}
         numbers = {
@@ -64,15 +64,15 @@ class ShortIdTranslator:
         if numbers:
             known = await self.ledger.ids_of_numbers(scope, list(numbers.values()))
             full |= {id_: known[number] for id_, number in numbers.items() if number in known}
-        others = await self.full(scope, "memory", [id_ for id_ in full if id_ not in numbered])
+        others = await self.full_ids(scope, "memory", [id_ for id_ in full if id_ not in numbered])
         return full | {id_: MemoryId(other) for id_, other in others.items()}
 
     async def text_with_short_ids(self, scope: Scope, text: str) -> str:
         """A message about the being's memories, which names them by their full ids, with short ones."""
-        short_ids = await self.shortened(scope, map(MemoryId, _UUID.findall(text)))
+        short_ids = await self.short_ids_of_memories(scope, map(MemoryId, _UUID.findall(text)))
         return _UUID.sub(lambda match: short_ids[MemoryId(match[0])], text)
 
-    async def shortened(self, scope: Scope, ids: Iterable[MemoryId]) -> dict[MemoryId, str]:
+    async def short_ids_of_memories(self, scope: Scope, ids: Iterable[MemoryId]) -> dict[MemoryId, str]:
         """The short id of each memory; of one that is gone, its full id."""
         named = list(dict.fromkeys(ids))
         numbers = await self.ledger.numbers_of_ids(scope, named) if named else {}

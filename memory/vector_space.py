@@ -59,26 +59,26 @@ class VectorSpace:
     legibility: NDArray[np.float32]
     calibration: CosineCalibration | None = None
 
-    def calibrated(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    def calibrated_cosines(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
         """Centred cosines as thresholds read them."""
         return self.calibration(cosines) if self.calibration else cosines
 
     @classmethod
-    def undivided(cls) -> VectorSpace:
+    def without_languages(cls) -> VectorSpace:
         return cls(np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
 
-    def legible(self, vector: Vector) -> float:
+    def legibility_of_text(self, vector: Vector) -> float:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
     def _is_readable(self, vector: Vector) -> bool:
-        return self.legible(vector) >= MIN_LEGIBILITY
+        return self.legibility_of_text(vector) >= MIN_LEGIBILITY
 
-    def mean_near(self, vector: Vector) -> Vector | None:
+    def mean_of_nearest_language(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
         return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
 
-    def all_foreign(self, query: Vector, mean_products: VectorRows) -> bool:
+    def are_all_in_other_language(self, query: Vector, mean_products: VectorRows) -> bool:
         """Whether none of these vectors is of the query's language, by a clear margin. `mean_products`: float32,
         (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known."""
         of_query, of_vectors = (self._nearness(products) for products in (query[None] @ self.means.T, mean_products))
@@ -99,7 +99,7 @@ class VectorSpace:
         rows = {at: other for at, other in enumerate(others) if other is not None and self._is_readable(other)}
         if rows and vector is not None and self._is_readable(vector):
             centred = self.centred(np.asarray([vector, *rows.values()], np.float32))
-            for at, cosine in zip(rows, self.calibrated(centred[1:] @ centred[0]), strict=True):
+            for at, cosine in zip(rows, self.calibrated_cosines(centred[1:] @ centred[0]), strict=True):
                 cosines[at] = float(cosine)
         return cosines
 
@@ -123,7 +123,8 @@ def calibrate_cosines(
     languages = reference_space.languages(reference)
     is_read = np.array(
         [
-            space.legible(own) >= MIN_LEGIBILITY and reference_space.legible(other) >= MIN_LEGIBILITY
+            space.legibility_of_text(own) >= MIN_LEGIBILITY
+            and reference_space.legibility_of_text(other) >= MIN_LEGIBILITY
             for own, other in zip(vectors, reference, strict=True)
         ],
         np.bool_,

@@ -104,7 +104,7 @@ class PatrolRunContext:
         self._shared_transaction: PatrolTransaction | None = None
         self._step_deadline = 0.0
 
-    def share_transaction(self, transaction: PatrolTransaction) -> None:
+    def use_one_transaction(self, transaction: PatrolTransaction) -> None:
         """For all steps of a dry run."""
         self.reads = self._shared_transaction = transaction
 
@@ -113,7 +113,7 @@ class PatrolRunContext:
         self._step_deadline = time.monotonic() + self.services.config.step_seconds
 
     @property
-    def out_of_time(self) -> bool:
+    def is_out_of_time(self) -> bool:
         return time.monotonic() > self._step_deadline
 
     @asynccontextmanager
@@ -124,7 +124,7 @@ class PatrolRunContext:
             transaction = self._shared_transaction
             if transaction is None:
                 await stack.enter_async_context(services.write_lock)
-                transaction = await stack.enter_async_context(services.ledger.patrol(self.scope))
+                transaction = await stack.enter_async_context(services.ledger.patrol_transaction(self.scope))
             work = UnitOfWork(
                 self.scope,
                 transaction,
@@ -132,7 +132,7 @@ class PatrolRunContext:
                 services.embedding_model,
                 run=self.run_id,
                 prepared=prepared or PreparedStepInputs(),
-                space=services.embedder.space,
+                space=services.embedder.vector_space,
                 excluded_from_merge=frozenset(self.split_cluster_ids),
             )
             yield work

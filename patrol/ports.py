@@ -31,7 +31,7 @@ class PatrolReads(VectorCache, Protocol):
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
         """Of these clusters, in the order of their arrival, dead ones included."""
 
-    async def states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
         """Those that exist, each once, in the order of `ids`."""
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterMemoryCounts]:
@@ -74,11 +74,13 @@ class PatrolReads(VectorCache, Protocol):
 
     async def last_diary(self) -> records.DiaryEntry | None: ...
 
-    async def thoughts(self) -> records.PointsForNextSession: ...
+    async def points_for_next_session(self) -> records.PointsForNextSession: ...
 
-    async def requests(self, ids: Sequence[records.DecisionRequestId]) -> list[records.StoredDecisionRequest]: ...
+    async def decision_requests(
+        self, ids: Sequence[records.DecisionRequestId]
+    ) -> list[records.StoredDecisionRequest]: ...
 
-    async def declined_sizes(self) -> dict[str, int]:
+    async def declined_cluster_sizes(self) -> dict[str, int]:
         """Topics that were declined, and how many memories their clusters had at the last time."""
 
     async def open_requests(self) -> list[records.StoredDecisionRequest]:
@@ -101,7 +103,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]: ...
 
-    def patrol(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
+    def patrol_transaction(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""
 
     def patrol_reads(self, scope: Scope) -> PatrolReads:

@@ -29,9 +29,9 @@ PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
 PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++++", strict=True))
 
 
-SKIPPED_WITHOUT_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
+SKIP_MESSAGE_WITHOUT_MODEL = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
 """The words of spec P7."""
-DECIDE_YOURSELF = "No language model is set up: decide what stands in `pending` yourself."
+DECIDE_PENDING_ADVICE = "No language model is set up: decide what stands in `pending` yourself."
 MORE_PENDING_GUIDANCE = "More wait: the answer to these brings the next, and so does each later patrol."
 
 
@@ -140,10 +140,10 @@ class PatrolReport:
         """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
         skipped: dict[str, list[str]] = {}
         for step in self.steps:
-            if step.skipped and step.skipped != SKIPPED_WITHOUT_KEY:
+            if step.skipped and step.skipped != SKIP_MESSAGE_WITHOUT_MODEL:
                 skipped.setdefault(step.skipped, []).append(step.name)
-        without_key = any(step.skipped == SKIPPED_WITHOUT_KEY for step in self.steps)
-        notice = {"notice": f"{SKIPPED_WITHOUT_KEY}. {DECIDE_YOURSELF}"} if without_key else {}
+        without_key = any(step.skipped == SKIP_MESSAGE_WITHOUT_MODEL for step in self.steps)
+        notice = {"notice": f"{SKIP_MESSAGE_WITHOUT_MODEL}. {DECIDE_PENDING_ADVICE}"} if without_key else {}
         steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
         shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
         return notice | self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)

@@ -32,7 +32,7 @@ from madeleine.patrol.deciding.resolution import (
 )
 from madeleine.patrol.report import (
     PATROL_STEPS,
-    SKIPPED_WITHOUT_KEY,
+    SKIP_MESSAGE_WITHOUT_MODEL,
     PatrolProgress,
     PatrolReport,
     PatrolStepReport,
@@ -44,7 +44,7 @@ from madeleine.patrol.steps.assign import (
     prepare_cluster_assignment,
 )
 from madeleine.patrol.steps.mechanical import MECHANICAL_STEP_FUNCTIONS
-from madeleine.patrol.steps.retain import archive_what_has_had_its_time
+from madeleine.patrol.steps.retain import archive_expired_memories
 
 logger = logging.getLogger(__name__)
 
@@ -279,8 +279,8 @@ class RunPatrols:
         if "assign" in steps:  # the writer is not to wait for a model
             context.prepared = await prepare_cluster_assignment(context)
         with suppress(_DryRunRollback):
-            async with self._ledger.patrol(context.scope) as transaction:
-                context.share_transaction(transaction)
+            async with self._ledger.patrol_transaction(context.scope) as transaction:
+                context.use_one_transaction(transaction)
                 reports = await run_patrol_steps(context, steps, on_progress)
                 _, waiting = await offer_decisions_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting_count=waiting)
@@ -288,8 +288,8 @@ class RunPatrols:
         return report
 
 
-AGED_TODAY = "memories have aged today"
-SKIPPED_IN_DRY_RUN = "a dry run asks no language model"
+SKIP_REASON_AGED_TODAY = "memories have aged today"
+SKIP_REASON_DRY_RUN = "a dry run asks no language model"
 
 
 async def run_patrol_steps(
@@ -313,7 +313,7 @@ async def run_patrol_steps(
                 break
         on_progress(replace(progress, done=done + 1))
     if context.language_model is None and DECISION_TYPES.keys() & set(names):
-        logger.info(SKIPPED_WITHOUT_KEY)
+        logger.info(SKIP_MESSAGE_WITHOUT_MODEL)
     return reports
 
 
@@ -329,12 +329,14 @@ async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepRepo
         if name == "compress" and is_without_mind and (joined := await join_undecided_episodes(context)):
             return joined
         if context.language_model is None or context.dry_run:
-            return PatrolStepReport(name, skipped=SKIPPED_IN_DRY_RUN if context.language_model else SKIPPED_WITHOUT_KEY)
+            return PatrolStepReport(
+                name, skipped=SKIP_REASON_DRY_RUN if context.language_model else SKIP_MESSAGE_WITHOUT_MODEL
+            )
         return await decide_pending_with_model(context, name)
     if name == "retention":
-        return await archive_what_has_had_its_time(context)
+        return await archive_expired_memories(context)
     if name == "age" and await _has_aged_today(context):
-        return PatrolStepReport(name, skipped=AGED_TODAY)
+        return PatrolStepReport(name, skipped=SKIP_REASON_AGED_TODAY)
     async with context.unit_of_work(name) as work:
         counts = await MECHANICAL_STEP_FUNCTIONS[name](work)
     return PatrolStepReport(name, counts)
@@ -356,6 +358,6 @@ async def _assign_in_batches(context: PatrolRunContext) -> PatrolStepReport:
         counts.update(batch_counts)
         counts["waiting_for_vectors"] = batch_counts["waiting_for_vectors"]
         prepared = replace(prepared, memories=(), notes=())
-        if batch_counts["assigned"] < MAX_ASSIGNMENT_BATCH_MEMORIES or context.out_of_time:
+        if batch_counts["assigned"] < MAX_ASSIGNMENT_BATCH_MEMORIES or context.is_out_of_time:
             return PatrolStepReport("assign", dict(counts))
         context.report_progress(counts["assigned"], counts["assigned"] + MAX_ASSIGNMENT_BATCH_MEMORIES)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
+from madeleine.memory.embedding import VectorByContentHash, cached_vectors_of_any_precision
 from madeleine.memory.index import WordIdfSource
 from madeleine.memory.model import (
     Cluster,
@@ -57,7 +57,7 @@ class PreparedStepInputs:
 @dataclass(eq=False)
 class UnitOfWork:
     """Not safe for use by two tasks. Memories are read when they are asked for, and so is a cluster that is recomputed;
-    other clusters, and how many memories each has, by `read_clusters`. `excluded_from_merge`: clusters that ❼ leaves,
+    other clusters, and how many memories each has, by `load_clusters`. `excluded_from_merge`: clusters that ❼ leaves,
     as this run has just made them."""
 
     scope: Scope
@@ -66,7 +66,7 @@ class UnitOfWork:
     embedding_model: EmbeddingModelName
     run: RunId
     prepared: PreparedStepInputs = PreparedStepInputs()
-    space: VectorSpace = field(default_factory=VectorSpace.undivided)
+    space: VectorSpace = field(default_factory=VectorSpace.without_languages)
     """Of the embedding model."""
     excluded_from_merge: frozenset[ClusterId] = frozenset()
     clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
@@ -105,27 +105,27 @@ class UnitOfWork:
             current.append(self._states[state.id])
         return current
 
-    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         """Of those that exist."""
         if unread := [id_ for id_ in ids if id_ not in self._states]:
-            self.working_states(await self.transaction.states(unread))
+            self.working_states(await self.transaction.memory_states(unread))
         return [self._states[id_] for id_ in ids if id_ in self._states]
 
-    async def members(self, cluster_id: ClusterId) -> list[MemoryState]:
+    async def cluster_members(self, cluster_id: ClusterId) -> list[MemoryState]:
         """In the order of their arrival, dead ones too."""
-        await self.read_members([cluster_id])
+        await self.load_cluster_members([cluster_id])
         return [self._states[id_] for id_ in self._members[cluster_id]]
 
-    async def read_members(self, ids: Sequence[ClusterId]) -> None:
-        """All at once, so that `members` reads nothing."""
+    async def load_cluster_members(self, ids: Sequence[ClusterId]) -> None:
+        """All at once, so that `cluster_members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
             self.working_states(await self.transaction.cluster_members(*unread))
 
     async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
-        await self.read_members(ids)
-        active = {id_: [state for state in await self.members(id_) if state.shapes_cluster] for id_ in ids}
+        await self.load_cluster_members(ids)
+        active = {id_: [state for state in await self.cluster_members(id_) if state.shapes_cluster] for id_ in ids}
         vectors = await self.vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
 
@@ -154,7 +154,7 @@ class UnitOfWork:
     async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
-        self._vectors |= await vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
+        self._vectors |= await cached_vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
     async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:
@@ -164,7 +164,7 @@ class UnitOfWork:
 
     # --- clusters -----------------------------------------------------------------------------------------------
 
-    async def read_clusters(self, ids: Iterable[ClusterId] | None = None) -> None:
+    async def load_clusters(self, ids: Iterable[ClusterId] | None = None) -> None:
         """Those of `ids`, or all. All take the longer the more there are, and the writer is held meanwhile, so a step
         that knows which ones it needs, or has nothing to do, does without."""
         wanted = None if ids is None else [id_ for id_ in dict.fromkeys(ids) if self._is_unread(id_)]
@@ -183,10 +183,10 @@ class UnitOfWork:
     def _is_unread(self, id_: ClusterId) -> bool:
         return id_ not in self._read and id_ not in self.clusters
 
-    def roots(self) -> list[Cluster]:
-        return [self.root(name) for name in ROOT_CLUSTER_NAMES]
+    def root_clusters(self) -> list[Cluster]:
+        return [self.root_cluster(name) for name in ROOT_CLUSTER_NAMES]
 
-    def root(self, name: RootClusterName) -> Cluster:
+    def root_cluster(self, name: RootClusterName) -> Cluster:
         """The being's root of that name, made when it is first needed (spec P3)."""
         assert self._has_read_all, "it may be there"
         for cluster in self.clusters.values():
@@ -210,7 +210,7 @@ class UnitOfWork:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). A cluster without active memories
         keeps its last one, by which ❼ finds its nearest sibling."""
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ is not None]
-        await self.read_clusters(wanted)
+        await self.load_clusters(wanted)
         existing = [id_ for id_ in wanted if id_ in self.clusters]
         for start in range(0, len(existing), CLUSTER_RECOMPUTE_BATCH):
             vectors = await self.active_vectors(existing[start : start + CLUSTER_RECOMPUTE_BATCH])

@@ -10,7 +10,7 @@ EXIT_FAILURE = 1
 """Exit code of a command that failed, though it was right."""
 EXIT_USAGE = 2
 """Exit code of a command that the caller has to change."""
-EXIT_NOTHING = 3
+EXIT_NOTHING_TO_DO = 3
 """Exit code of an export or an import that found nothing to do."""
 EXIT_INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has ended."""

@@ -19,7 +19,7 @@ MAX_OPEN_FILES = 65_536
 """Asked for where the hard limit is none."""
 MAX_HTTP_CONNECTIONS = 2_000
 LISTEN_BACKLOG = 256
-ACCEPTS_PER_TURN = 16
+MAX_ACCEPTS_PER_TURN = 16
 """Of the event loop: what is being served goes on while many connect."""
 ACCEPT_RETRY_SECONDS = 1.0
 ACCEPT_ERROR_LOG_SECONDS = 60.0
@@ -45,7 +45,7 @@ class ConnectionLimits:
         return cls(http, available - http)
 
 
-class Occupant(Protocol):
+class SlotHolder(Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether it can be closed without taking an answer from anybody."""
@@ -53,20 +53,20 @@ class Occupant(Protocol):
     def close(self) -> None: ...
 
 
-class SharedPlaces:
+class ConnectionSlots:
     """At most `total` places, and at most `per_owner` for one owner. Where there is none, the idle occupant that was
     active longest ago is closed: one of the same owner, or else one of the owner that has most."""
 
     def __init__(self, total: int, per_owner: int) -> None:
         self.total = total
         self.per_owner = per_owner
-        self._by_owner: dict[str, dict[Occupant, None]] = {}
+        self._by_owner: dict[str, dict[SlotHolder, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def take(self, owner: str, occupant: Occupant) -> bool:
+    def claim(self, owner: str, occupant: SlotHolder) -> bool:
         """False if there is no place, and no idle occupant to close for it."""
         if len(self._by_owner.get(owner, ())) >= self.per_owner and not self._close_oldest_idle([owner]):
             return False
@@ -78,7 +78,7 @@ class SharedPlaces:
         self._count += 1
         return True
 
-    def leave(self, owner: str, occupant: Occupant) -> None:
+    def release(self, owner: str, occupant: SlotHolder) -> None:
         """Nothing happens if it has no place any more."""
         own = self._by_owner.get(owner, {})
         if occupant in own:
@@ -87,7 +87,7 @@ class SharedPlaces:
             if not own:
                 del self._by_owner[owner]
 
-    def mark_active(self, owner: str, occupant: Occupant) -> None:
+    def mark_active(self, owner: str, occupant: SlotHolder) -> None:
         own = self._by_owner.get(owner, {})
         if occupant in own:
             del own[occupant]
@@ -97,7 +97,7 @@ class SharedPlaces:
         for owner in owners:
             for occupant in self._by_owner[owner]:
                 if occupant.is_idle:
-                    self.leave(owner, occupant)
+                    self.release(owner, occupant)
                     occupant.close()
                     return True
         return False
@@ -142,5 +142,5 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
             continue
         on_connection(connection, address)
         accepted += 1
-        if accepted % ACCEPTS_PER_TURN == 0:
+        if accepted % MAX_ACCEPTS_PER_TURN == 0:
             await asyncio.sleep(0)

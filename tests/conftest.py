@@ -34,7 +34,7 @@ LEFT_OUT_FOLDERS: Mapping[str, tuple[str, ...]] = {"linux": (), "macos": ("fault
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     folder = collection_path.relative_to(Path(__file__).parent).parts[:1]
-    return True if folder and folder[0] in LEFT_OUT_FOLDERS[operating_system.SYSTEM] else None
+    return True if folder and folder[0] in LEFT_OUT_FOLDERS[operating_system.OPERATING_SYSTEM] else None
 
 
 def pytest_configure() -> None:

@@ -89,7 +89,7 @@ class WordEmbedder:
         self.batches: list[list[str]] = []
         """The texts of each call that was answered."""
         self._model = EmbeddingModelName(model)
-        self.space = VectorSpace.undivided()
+        self.vector_space = VectorSpace.without_languages()
 
     @property
     def model(self) -> EmbeddingModelName:

@@ -73,7 +73,7 @@ class FakeChat:
 
     # ChatLedger
 
-    async def append(
+    async def append_messages(
         self,
         scope: Scope,
         session_id: str,
@@ -160,7 +160,7 @@ class FakeChat:
         ]  # fmt: skip
         return [one for _, one in sorted(due, key=lambda pair: pair[0])][:limit]
 
-    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
 
     async def spoken_messages(
@@ -179,7 +179,7 @@ class FakeChat:
             left = [message for message, _ in kept.messages if message.position >= up_to]
             kept.next_try = left[0].stored_at if left else kept.next_try
 
-    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try

@@ -17,9 +17,9 @@ import numpy as np
 
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
 from madeleine.memory.index import IndexPoint
-from madeleine.memory.ingest.change import UpdateMemory
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.update_and_forget import UpdateMemory
 from madeleine.memory.language_model import Answer, ModelCallCost, Prompt
 from madeleine.memory.model import (
     Memory,
@@ -178,9 +178,9 @@ class MortalLedger:
             raise ProcessKilled("dead")
 
     @asynccontextmanager
-    async def patrol(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
+    async def patrol_transaction(self, scope: Scope) -> AsyncIterator[PatrolTransaction]:
         self._step()
-        async with self._ledger.patrol(scope) as transaction:
+        async with self._ledger.patrol_transaction(scope) as transaction:
             yield transaction
 
     async def store_requests(self, *args: Any, **fields: Any) -> bool:
@@ -287,7 +287,9 @@ class ScriptedModel:
         self.prompts: list[Prompt] = []
         self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]) -> Answer:
+    async def answer_prompt(
+        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
+    ) -> Answer:
         self.prompts.append(prompt)
         if prompt.purpose not in self._answers:
             raise LanguageModelUnavailable("mind", "nobody told it what to say")

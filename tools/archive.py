@@ -17,7 +17,7 @@ from madeleine.tools.arguments import LongText, ShortText, ToolArguments
 from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
 
-REASON_TEXTS = {
+ARCHIVE_REASON_TEXTS = {
     "expired": "its time was over",
     "limit": "there were too many memories",
     "session_ended": "it was kept for a session, which has ended",
@@ -86,7 +86,7 @@ async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]
 async def _restore(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
     if not arguments.ids:
         raise InvalidInput("Nothing was restored. ids: name what is to come back, such as m12.")
-    full = await call.use.ids.memories(call.scope, arguments.ids)
+    full = await call.use.ids.full_memory_ids(call.scope, arguments.ids)
     restored = await call.use.archive.restore(call.scope, list(full.values()))
     missing = [id_ for id_, full_id in full.items() if full_id in restored.missing]
     together = len(restored.memories) > len(full) - len(missing)
@@ -120,7 +120,7 @@ async def _end(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
 
 
 async def _planned_as_json(call: ToolCall, group: ArchiveGroup) -> dict[str, Any]:
-    short_ids = await call.use.ids.shortened(call.scope, list(group.reasons))
+    short_ids = await call.use.ids.short_ids_of_memories(call.scope, list(group.reasons))
     reasons: dict[str, list[str]] = {}
     for id_, reason in group.reasons.items():
         reasons.setdefault(reason, []).append(short_ids[id_])
@@ -132,7 +132,7 @@ def archived_as_json(entry: ArchivedMemory) -> dict[str, Any]:
     item = memory_item_as_json(memory) | {"text": scene_to_text(memory.scene, memory.feeling, dated=False)}
     return item | {
         "archived": entry.archived_at.date().isoformat(),
-        "reason": REASON_TEXTS[entry.reason],
+        "reason": ARCHIVE_REASON_TEXTS[entry.reason],
         "group": short_id_of_non_memory(entry.group_id),
     }
 

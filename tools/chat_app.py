@@ -35,7 +35,7 @@ def app_meta() -> dict[str, Any]:
     return {"ui": {"resourceUri": app_uri()}}
 
 
-def read_app(uri: str) -> types.ReadResourceResult | None:
+def read_app_resource(uri: str) -> types.ReadResourceResult | None:
     """None for any other URI. The page of an earlier version is asked for by a client that has kept its list of tools:
     this one stands in."""
     if not uri.startswith(APP_URI_BEGINNING):

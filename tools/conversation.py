@@ -135,7 +135,7 @@ async def ingest(call: ToolCall, arguments: IngestArguments) -> dict[str, Any]:
     text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use.ingest(call.scope, text)
     named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
-    short_ids = await call.use.ids.shortened(call.scope, named)
+    short_ids = await call.use.ids.short_ids_of_memories(call.scope, named)
     counts = Counter(chunk.status for chunk in ingested.chunks)
     return (
         {

@@ -12,7 +12,7 @@ from madeleine.memory.core_blocks.values import (
     MAX_BLOCK_NAME_CHARS,
     BlockEdit,
     CoreBlock,
-    EditKind,
+    CoreBlockEditKind,
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.permissions import Permission
@@ -86,7 +86,9 @@ async def edit_core_memory(call: ToolCall, arguments: EditCoreMemoryArguments) -
     if arguments.old and arguments.append:
         raise InvalidInput("Nothing was changed. Give old or append, not both.")
     is_write = bool(arguments.text) and not (arguments.old or arguments.append)
-    kind: EditKind = "replace" if arguments.old else "append" if arguments.append else "write" if is_write else "keep"
+    kind: CoreBlockEditKind = (
+        "replace" if arguments.old else "append" if arguments.append else "write" if is_write else "keep"
+    )
     if not (arguments.text or arguments.old) and (arguments.description, arguments.max_chars) == (None, None):
         raise InvalidInput("Nothing was changed. Give text; or old without text, to take that part out.")
     edit = arguments.to_value(BlockEdit, kind=kind)

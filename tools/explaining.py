@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.recall.explaining import LikenessToQuery, MemoryExplanation, RecallExplanation
+from madeleine.memory.recall.explaining import MemoryExplanation, QuerySimilarity, RecallExplanation
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.tools.replies import without_empty_fields
 from madeleine.tools.tool import ToolCall
@@ -18,7 +18,7 @@ async def explained_ids(call: ToolCall, explain: bool | str) -> dict[MemoryId, s
     """The memory that is asked for beside the best ones, with its id as it was given; None for no explanation."""
     if isinstance(explain, bool):
         return {} if explain else None
-    return {full: given for given, full in (await call.use.ids.memories(call.scope, [explain])).items()}
+    return {full: given for given, full in (await call.use.ids.full_memory_ids(call.scope, [explain])).items()}
 
 
 def explained_memories(result: RecallResult) -> list[MemoryId]:
@@ -51,5 +51,5 @@ def _memory_explanation_as_json(explained: MemoryExplanation, reason: str, id_: 
     )
 
 
-def _likeness_as_json(likeness: LikenessToQuery) -> dict[str, float]:
+def _likeness_as_json(likeness: QuerySimilarity) -> dict[str, float]:
     return {**likeness.parts, "sum": likeness.value, "needed": likeness.needed}

@@ -8,7 +8,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from madeleine.memory.model import Emotion
-from madeleine.memory.rules.feelings import EMOTION_AXES, EMOTION_LABELS, MAX_EMOTIONS, closest_axis, closest_name
+from madeleine.memory.rules.feelings import (
+    EMOTION_AXES,
+    EMOTION_LABELS,
+    MAX_EMOTIONS,
+    closest_emotion_axis,
+    closest_emotion_name,
+)
 from madeleine.tools.arguments import ToolArguments, add_notice, sendable_excerpt
 
 
@@ -16,7 +22,7 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
     if not isinstance(told, (list, str)):
         return told
     listed = [told] if isinstance(told, str) else told
-    labels = {position: closest_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
+    labels = {position: closest_emotion_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
     if unknown := [sendable_excerpt(str(listed[position]))[:40] for position, label in labels.items() if label is None]:
         known = ", ".join(EMOTION_LABELS)
         add_notice(info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}.")
@@ -49,7 +55,7 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     axes: dict[str, float] = {}
     unknown: list[str] = []
     for name, value in told.items():
-        axis = closest_axis(name)
+        axis = closest_emotion_axis(name)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
         if axis is None or not usable:
             unknown.append(sendable_excerpt(str(name))[:40])

@@ -52,11 +52,13 @@ async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]
     if not arguments.entity.strip():
         found = await graph.entities(call.scope, limit=arguments.limit)
         return {"entities": [entity_as_json(one) for one in found]}
-    result = await graph.related(call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of)
+    result = await graph.find_related(
+        call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of
+    )
     call.audit_recall("related", dict.fromkeys(memory.id for memory in _shown_memories(result)))
     if result.entity is None:
         return {"entities": [entity_as_json(one) for one in result.named_like]} | notice_field(
-            f"No memory names {arguments.entity!r}.", _UNDRAWN if result.undrawn else ""
+            f"No memory names {arguments.entity!r}.", _INCOMPLETE_NOTICE if result.is_incomplete else ""
         )
     return without_empty_fields(
         entity=entity_as_json(result.entity),
@@ -66,11 +68,11 @@ async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]
         entities=[entity_as_json(one) for one in result.named_like],
     ) | notice_field(
         f"{result.omitted} earlier memories name it: raise limit." if result.omitted else "",
-        _UNDRAWN if result.undrawn else "",
+        _INCOMPLETE_NOTICE if result.is_incomplete else "",
     )
 
 
-_UNDRAWN = "Some memories are still to be read: ask again in a moment."
+_INCOMPLETE_NOTICE = "Some memories are still to be read: ask again in a moment."
 
 
 def _shown_memories(result: RelatedEntities) -> Iterator[Memory]:
@@ -136,8 +138,8 @@ async def relate(call: ToolCall, arguments: RelateArguments) -> dict[str, Any]:
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""
     if not arguments.memory.strip():
         raise InvalidInput("Nothing was written. memory: the id of the memory that says so.")
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.memory])).values()
+    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.memory])).values()
     relations = [(one.subject, one.relation, one.object) for one in arguments.relations]
-    done = await call.use.graph.state(call.scope, memory_id, relations, remove=arguments.remove)
+    done = await call.use.graph.change_stated_relations(call.scope, memory_id, relations, remove=arguments.remove)
     counted = {"removed" if arguments.remove else "stated": done.count}
     return {"memory": done.memory.short_id} | counted | without_empty_fields(redacted=dict(done.redacted))

@@ -65,7 +65,7 @@ async def report_failure(call: ToolCall, arguments: ReportFailureArguments) -> d
     if arguments.lesson is not None:
         told = arguments.lesson.model_dump()
         proposal = LessonProposal.model_validate(told | {"steps": tuple(told["steps"])})
-    outcome = await call.use.lessons.report(
+    outcome = await call.use.lessons.report_failure(
         call.scope, failure, proposal, session_id=arguments.session_id, language=call.language_model
     )
     redacted = without_empty_fields(redacted=dict(outcome.redacted))
@@ -105,12 +105,12 @@ async def lessons(call: ToolCall, arguments: LessonsArguments) -> dict[str, Any]
     if bool(arguments.task) == bool(arguments.id) or (arguments.outcome and not arguments.id):
         raise InvalidInput("Nothing was done. Give a task, or the id of a lesson, and outcome only with an id.")
     if arguments.task:
-        found = await call.use.lessons.find(call.scope, arguments.task, limit=arguments.limit)
+        found = await call.use.lessons.find_lessons(call.scope, arguments.task, limit=arguments.limit)
         call.audit_recall("lessons", [one.memory.id for one, _ in found])
         return {"lessons": [lesson_as_json(one) | {"score": score} for one, score in found]}
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.outcome is None:
-        learnt = await call.use.lessons.open(call.scope, memory_id)
+        learnt = await call.use.lessons.open_lesson(call.scope, memory_id)
         call.audit_recall("lessons", [memory_id])
     else:
         learnt = await call.use.lessons.count_outcome(call.scope, memory_id, helped=arguments.outcome == "helped")

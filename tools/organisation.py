@@ -53,7 +53,9 @@ async def share(call: ToolCall, arguments: ShareArguments) -> dict[str, Any]:
     if arguments.memory and arguments.when:
         raise InvalidInput("Nothing was shared. when goes with text: a shared memory keeps its own date.")
     source = (
-        (await call.use.ids.memories(call.scope, [arguments.memory]))[arguments.memory] if arguments.memory else None
+        (await call.use.ids.full_memory_ids(call.scope, [arguments.memory]))[arguments.memory]
+        if arguments.memory
+        else None
     )
     new = NewKnowledge(
         kind=arguments.kind,
@@ -120,7 +122,7 @@ async def search_shared(call: ToolCall, arguments: SearchSharedArguments) -> dic
         notices = (meaning_off_notice(result.meaning_off), *result.notices)
     else:
         listed = sorted(
-            await organisation.listed(arguments.kinds, as_of=as_of), key=lambda one: one.knowledge != "policy"
+            await organisation.list_knowledge(arguments.kinds, as_of=as_of), key=lambda one: one.knowledge != "policy"
         )
         found = [(one, None) for one in listed[: arguments.limit]]
         if more := len(listed) - len(found):
@@ -188,4 +190,4 @@ async def retract(call: ToolCall, arguments: RetractArguments) -> dict[str, Any]
 
 async def _shared_id(call: ToolCall, id_: str) -> MemoryId:
     shared: Scope = organisation_scope(call.scope)
-    return (await call.use.ids.memories(shared, [id_]))[id_]
+    return (await call.use.ids.full_memory_ids(shared, [id_]))[id_]

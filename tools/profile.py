@@ -85,7 +85,7 @@ async def show_profile(
         content["entries"] = await profile_entries_as_json(call, entries)
         shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
-        notes = await call.use.profile.notes(call.scope)
+        notes = await call.use.profile.list_open_notes(call.scope)
         notes = [note for note in notes if not name or name in (note.type, note.id, short_id_of_non_memory(note.id))]
         content["notes"] = [note_as_json(note) for note in notes]
         shown += [note.id for note in notes]
@@ -95,7 +95,11 @@ async def show_profile(
 
 async def _entry_name(call: ToolCall, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
-    return (await call.use.ids.memories(call.scope, [name]))[name] if name and kind in (None, "preferences") else name
+    return (
+        (await call.use.ids.full_memory_ids(call.scope, [name]))[name]
+        if name and kind in (None, "preferences")
+        else name
+    )
 
 
 async def change_profile_entry(
@@ -109,7 +113,7 @@ async def change_profile_entry(
                 redacted=dict(written.redacted)
             )
         case "enable" | "disable":
-            entry = await call.use.profile.enable(call.scope, kind, name, action == "enable")
+            entry = await call.use.profile.set_preference_enabled(call.scope, kind, name, action == "enable")
             return {"entries": await profile_entries_as_json(call, [entry])}
         case "remove":
             return {"removed": (await call.use.profile.remove(call.scope, kind, name)).id}
@@ -120,7 +124,7 @@ async def change_profile_entry(
 async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
     match action:
         case "set":
-            written = await call.use.profile.note(call.scope, name, value)
+            written = await call.use.profile.write_note(call.scope, name, value)
             return {"notes": [note_as_json(written.note)]} | without_empty_fields(redacted=dict(written.redacted))
         case "done":
             await call.use.profile.close_note(call.scope, await call.use.ids.full_id(call.scope, "note", name))
@@ -136,7 +140,9 @@ async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, va
 
 
 async def profile_entries_as_json(call: ToolCall, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
-    short_ids = await call.use.ids.shortened(call.scope, [entry.memory_id for entry in entries if entry.memory_id])
+    short_ids = await call.use.ids.short_ids_of_memories(
+        call.scope, [entry.memory_id for entry in entries if entry.memory_id]
+    )
     return [profile_entry_as_json(entry, short_ids) for entry in entries]
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, Memory, MemoryId
-from madeleine.memory.recall.elsewhere import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
+from madeleine.memory.recall.outside_memories import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
@@ -230,7 +230,7 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
         clusters = await browse.clusters(call.scope)
         return {"clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters]}
     if ids:
-        full_ids = await call.use.ids.memories(call.scope, ids)
+        full_ids = await call.use.ids.full_memory_ids(call.scope, ids)
         page = await browse.by_ids(call.scope, list(full_ids.values()))
         missing = [id_ for id_, full_id in full_ids.items() if full_id in page.missing]
     else:

@@ -26,7 +26,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterSummary
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_valid_since
-from madeleine.memory.rules.feelings import felt_vector
+from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
 from madeleine.memory.text.structure import json_without_structure, text_without_structure
 
@@ -138,7 +138,7 @@ def memory_as_json(
         **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
         told_again=timeline_to_json(memory.retold),
         **attributes_as_json(memory, "feeling emotions themes"),
-        emotion_vector=asdict(vector) if (vector := felt_vector(memory)) else None,
+        emotion_vector=asdict(vector) if (vector := emotion_vector_of_memory(memory)) else None,
         cluster_id=short_id_of_non_memory(memory.cluster_id or ""),
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
@@ -175,7 +175,7 @@ MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "sup
 async def short_ids_of_references(call: ToolCall, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
     named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
-    return await call.use.ids.shortened(call.scope, filter(None, named))
+    return await call.use.ids.short_ids_of_memories(call.scope, filter(None, named))
 
 
 def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:

@@ -12,21 +12,21 @@ from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.errors import StorageError
-from madeleine.memory.graph.graph import FollowRelations
-from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
+from madeleine.memory.graph.graph import ExploreEntityGraph
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.lessons.lessons import LearnLessons
 from madeleine.memory.model import MemoryLevel, Scope
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
-from madeleine.memory.recall.elsewhere import SearchOutsideMemories
+from madeleine.memory.recall.outside_memories import SearchOutsideMemories
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
 from madeleine.memory.retention.archive import Archive
-from madeleine.memory.retention.levels import at_level
+from madeleine.memory.retention.levels import scope_at_level
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.patrol.run import RunPatrols
@@ -55,7 +55,7 @@ class ToolUseCases:
     profile: EditProfile
     organisation: OrganisationKnowledge
     lessons: LearnLessons
-    graph: FollowRelations
+    graph: ExploreEntityGraph
     core_blocks: EditCoreBlocks
     archive: Archive
     ids: ShortIdTranslator
@@ -83,7 +83,7 @@ class ToolCall:
 
     def at_level(self, level: MemoryLevel | None) -> ToolCall:
         """The call at a level that its arguments name. Raises `InvalidInput`."""
-        return replace(self, scope=at_level(self.scope, level))
+        return replace(self, scope=scope_at_level(self.scope, level))
 
     async def with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""

@@ -56,11 +56,11 @@ class Toolset:
         self._listed = [tool for tool in tools if tool.listed and tool.permission in self._permissions]
 
     @property
-    def names(self) -> Sequence[str]:
+    def tool_names(self) -> Sequence[str]:
         """Names of the listed tools."""
         return [tool.name for tool in self._listed]
 
-    def list(self) -> list[types.Tool]:
+    def list_tools(self) -> list[types.Tool]:
         return [mcp_tool(tool, self.max_text_chars) for tool in self._listed]
 
     def for_caller(self, role: Role, *, read_only: bool = False) -> Toolset:
@@ -76,7 +76,7 @@ class Toolset:
         """Whether memories that this tool recalls are counted."""
         return name in self._tools and self._tools[name].counts_recalls
 
-    async def call(self, name: str, arguments: Mapping[str, Any], call: ToolCall) -> types.CallToolResult:
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], call: ToolCall) -> types.CallToolResult:
         """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:

@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult
-from madeleine.memory.ingest.store_plan import ToldAgain
+from madeleine.memory.ingest.store_plan import OutdatedCopy
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,
     Category,
@@ -26,9 +26,13 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_THEME,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.plans import only_day_to_come_named, other_day_named, planned_since
+from madeleine.memory.rules.dynamics.future_dates import (
+    different_future_day_in_text,
+    future_start_of_replacement,
+    only_future_day_in_text,
+)
 from madeleine.memory.rules.feelings import EMOTION_AXES
-from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
+from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
@@ -170,7 +174,7 @@ async def _new_scene(call: ToolCall, scene: SceneArguments, request_key: str) ->
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
-    [superseded] = (await call.use.ids.memories(call.scope, [scene.supersedes])).values()
+    [superseded] = (await call.use.ids.full_memory_ids(call.scope, [scene.supersedes])).values()
     return replace(new, supersedes=superseded)
 
 
@@ -217,7 +221,7 @@ def _undated_event_notice(stored: StoredSceneResult) -> str:
     memory = stored.memory
     if stored.status != "stored" or stored.repeated or stored.superseded or stored.may_supersede:
         return ""
-    if not (day := only_day_to_come_named(memory, memory.created_at)):
+    if not (day := only_future_day_in_text(memory, memory.created_at)):
         return ""
     return (
         f"If this happens on {day}: update_memory({memory.short_id}, when: {day}); it is dated {memory_date(memory)}."
@@ -229,7 +233,7 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
 
 
 def _supersession_advice(memory: Memory, before: Memory) -> str:
-    if begin := planned_since(before, memory, memory.created_at):
+    if begin := future_start_of_replacement(before, memory, memory.created_at):
         day = memory_date(memory) if begin == memory.happened_at else begin.date().isoformat()
         return (
             f"A plan until {day}: {before.short_id} stays true until then. From that day on this comes first; to "
@@ -247,7 +251,7 @@ def _decided_notice(stored: StoredSceneResult) -> str:
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
 
 
-def _told_again_notice(memory: Memory, told_again: ToldAgain) -> str:
+def _told_again_notice(memory: Memory, told_again: OutdatedCopy) -> str:
     earlier, now = told_again.earlier, told_again.now
     if now is None:
         return (
@@ -303,7 +307,7 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted.
     To erase: forget."""
-    [memory_id] = (await call.use.ids.memories(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
@@ -323,7 +327,7 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
         updated = await call.use.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
         superseded = {}
-        day = other_day_named(memory, call.use.update.now()) if changed.text is not None else ""
+        day = different_future_day_in_text(memory, call.use.update.now()) if changed.text is not None else ""
         besides = f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else ""
     return {
         "id": memory.short_id,
@@ -363,11 +367,11 @@ class ForgetArguments(ToolArguments):
 async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
     request: to correct use update_memory. related: linked memories that stay and may say the same."""
-    full_ids = await call.use.ids.memories(call.scope, arguments.ids)
-    messages = await call.use.ids.full(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
+    full_ids = await call.use.ids.full_memory_ids(call.scope, arguments.ids)
+    messages = await call.use.ids.full_ids(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
-    related = await call.use.ids.shortened(call.scope, result.related)
+    related = await call.use.ids.short_ids_of_memories(call.scope, result.related)
     current_again = await call.use.update.ledger.memories(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}

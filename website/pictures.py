@@ -30,7 +30,7 @@ INK, SOFT, LINE, ACCENT, GOOD, BAD, PAPER = (
 Point = tuple[float, float]
 
 
-def drawing(title: str, parts: Iterable[str], height: int = HEIGHT) -> str:
+def graph_extraction(title: str, parts: Iterable[str], height: int = HEIGHT) -> str:
     """An SVG that is readable on light and dark pages alike: it has a ground of its own."""
     return "\n".join(
         [
@@ -94,7 +94,7 @@ def fading() -> str:
         for patrol in range(back_at, patrols + 1)
     ]
     floor = up(MAX_DYING_IMPORTANCE)
-    return drawing(
+    return graph_extraction(
         "Importance by patrol: a memory that is recalled stays; one that is not fades, and comes back if opened",
         [
             *(line((LEFT, up(value)), (WIDTH - RIGHT, up(value))) for value in (0, 0.2, 0.4, 0.6)),
@@ -171,7 +171,7 @@ def truth() -> str:
             text(x, height - 15, answer, anchor="middle", fill=INK),
         ]
 
-    return drawing(
+    return graph_extraction(
         "A fact that changed twice: each version is true until its successor; a question as of a date brings that one",
         [part for place, version in enumerate(versions) for part in bar(place, version)]
         + [part for days in (150, 500, 800) for part in asked(days)],

@@ -24,7 +24,7 @@ def pages() -> dict[str, str]:
 def tools() -> str:
     """What `tools/list` says of each tool, and its arguments."""
     every = (replace(tool, listed=True) for tool in make_all_tools(Random(1)))
-    parts = map(_tool, Toolset(list(every), max_text_chars=MAX_TEXT_CHARS).list())
+    parts = map(_tool, Toolset(list(every), max_text_chars=MAX_TEXT_CHARS).list_tools())
     return "# Tools\n\nAs `tools/list` describes them to a client.\n\n" + "\n".join(parts)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from madeleine.memory.rules.storing.likeness import extract_text_facts
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shorten_with_ellipsis
@@ -66,7 +66,7 @@ def same(first: str, second: str) -> bool:
     shared = len(first_words & second_words) / max(1, len(first_words | second_words))
     return first == second or (
         shared >= SAME_WORDING_SHARE
-        and extract_text_facts(Reading(first, second)) == extract_text_facts(Reading(second, first))
+        and extract_text_facts(TextReading(first, second)) == extract_text_facts(TextReading(second, first))
     )
 
 

@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from benchmarks.dynamics import rule_based_agent
 from benchmarks.dynamics.plan import YearPlan
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
@@ -59,7 +59,10 @@ class Simulation:
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
         self.search = SearchStoredTexts(
-            ledger.search, ledger.activations, search_by_tags=SearchByMessageTags(ledger.search, stem), now=self.now
+            ledger.search,
+            ledger.activations,
+            search_by_tags=SearchByMessageTags(ledger.search, stem_english_word),
+            now=self.now,
         )
         self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)
@@ -80,7 +83,7 @@ class Simulation:
                 break
             report = await self.patrol.decide(SCOPE, decisions)
             counts.update(_counts(report))
-        await self.memory.index_keeper.catch_up()
+        await self.memory.index_keeper.index_marked_memories()
         return counts
 
     async def status_counts(self) -> dict[str, int]:

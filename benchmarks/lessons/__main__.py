@@ -39,14 +39,14 @@ async def learn_all(lessons: LearnLessons) -> list[str]:
     for row in failures():
         lesson = {name: row[name] for name in ("discovery", "condition", "action")}
         failure = Failure(task=row["condition"], error=row["discovery"])
-        outcome = await lessons.report(SCOPE, failure, LessonProposal.model_validate(lesson))
+        outcome = await lessons.report_failure(SCOPE, failure, LessonProposal.model_validate(lesson))
         assert outcome.learnt is not None, row
         ids.append(outcome.learnt.memory.id)
     return ids
 
 
 async def found_ids(lessons: LearnLessons, task: str) -> list[str]:
-    return [learnt.memory.id for learnt, _ in await lessons.find(SCOPE, task, limit=3)]
+    return [learnt.memory.id for learnt, _ in await lessons.find_lessons(SCOPE, task, limit=3)]
 
 
 async def measure(likeness: float) -> None:

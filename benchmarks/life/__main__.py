@@ -48,7 +48,7 @@ async def live(life: Life, way: Way, settings: Settings, embedder: CachedEmbedde
         for day in days:
             for session in life.of_day(day):
                 await lived.live_session(session, life.entry)
-            await memory.index_keeper.catch_up()
+            await memory.index_keeper.index_marked_memories()
             await lived.run_night(day, way)
             if day + 1 in MEASURED_DAYS:
                 measured.append(await measure_day(lived, life, day + 1, settings.data_dir))

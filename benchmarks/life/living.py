@@ -162,7 +162,7 @@ class LivedStore:
             sizes.append(_tokens(report))
         left = len(report.pending) + len(report.still_open) + report.waiting_count
         self.record.nights.append(Night(sum(sizes), max(sizes), decided, left))
-        await self.memory.index_keeper.catch_up()
+        await self.memory.index_keeper.index_marked_memories()
 
     def _count(self, report: PatrolReport) -> None:
         for step in report.steps:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from benchmarks.dynamics.rule_based_agent import repeated, words, write_diary
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
@@ -69,8 +69,8 @@ def may_still_hold(memory: OfferedMemory) -> bool:
 @lru_cache(maxsize=20_000)
 def still_holds(text: str) -> bool:
     """Whether it states, besides its questions, a number, a name, or something of some length."""
-    stated = " ".join(sentence for sentence in split_sentences(text) if not Reading(sentence).is_question)
-    reading = Reading(stated)
+    stated = " ".join(sentence for sentence in split_sentences(text) if not TextReading(sentence).is_question)
+    reading = TextReading(stated)
     return reading.tells_number or reading.names_something or len(words(stated)) >= MIN_TELLING_WORDS
 
 
@@ -78,7 +78,9 @@ def extract_summary(memories: Sequence[OfferedMemory]) -> str:
     """The first, the middle and the last scene, and of the others those with most facts, as far as they fit; in
     order."""
     last = len(memories) - 1
-    by_facts = sorted(range(len(memories)), key=lambda i: (-chunk_salience(Reading(memories[i].text), rarity=0.0), i))
+    by_facts = sorted(
+        range(len(memories)), key=lambda i: (-chunk_salience(TextReading(memories[i].text), rarity=0.0), i)
+    )
     chosen: dict[int, str] = {}
     room = MAX_SUMMARY_CHARS
     for i in dict.fromkeys((0, last // 2, last, *by_facts)):

@@ -50,7 +50,7 @@ CLUSTER = 8
 """Memories in a cluster; ❻ would split one of 11."""
 NEW, TO_CLUSTERS, NEW_GROUP = 200, 150, 5
 """Of the new memories, `TO_CLUSTERS` belong to known clusters, three to each; the others form groups on new topics."""
-SPREAD = 0.05
+INITIAL_SPREAD = 0.05
 """Standard deviation, on each axis, of a vector about its topic: mutual cosine about 0.5, to the mean above 0.6."""
 IMPORTANCE, FADES = 0.5, 70
 """0.5 × exp(−70 / 30) ≤ 0.05"""
@@ -67,7 +67,7 @@ def cluster_vector(text: str) -> Vector:
     """A unit vector near that of the topic the text names; a random one if it names none."""
     noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.PACKAGED_MODEL_DIMENSION)
     topic = _TOPIC.search(text)
-    return unit(topic_vector(int(topic[1])) + SPREAD * noise if topic else noise)
+    return unit(topic_vector(int(topic[1])) + INITIAL_SPREAD * noise if topic else noise)
 
 
 def unit(values: NDArray[Any]) -> NDArray[np.float32]:
@@ -108,8 +108,8 @@ class MadeUpEmbedder:
         return MODEL
 
     @property
-    def space(self) -> VectorSpace:
-        return VectorSpace.undivided()
+    def vector_space(self) -> VectorSpace:
+        return VectorSpace.without_languages()
 
     async def dimension(self) -> int:
         return packaged.PACKAGED_MODEL_DIMENSION
@@ -169,7 +169,7 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
             if len(written) >= WRITTEN_AT_ONCE or start + CLUSTER >= count:
                 await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
                 written, vectors = [], {}
-        async with ledger.patrols.patrol(SCOPE) as transaction:
+        async with ledger.patrols.patrol_transaction(SCOPE) as transaction:
             await transaction.apply_changes(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")
 
 

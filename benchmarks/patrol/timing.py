@@ -55,7 +55,9 @@ async def timed_patrol(memory: OpenedMemory, data_dir: Path, *, offer_pending: b
     services = PatrolServices(
         ledger=memory.ledger.patrols, word_idf=memory.index, embedder=memory.embedder, now=lambda: STARTED
     )
-    run = RunPatrols(services, memory.ledger.activations, update_index=memory.index_keeper.catch_up, on_event=on_event)
+    run = RunPatrols(
+        services, memory.ledger.activations, update_index=memory.index_keeper.index_marked_memories, on_event=on_event
+    )
     report = await run(SCOPE, on_progress=step, offer_pending=offer_pending)
     lap("index")
     timed.counts = {step.name: step.counts for step in report.steps}

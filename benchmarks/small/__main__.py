@@ -103,7 +103,7 @@ async def ask_store(memory: OpenedMemory, store: dict[str, Any], *, supersede: b
         else:
             print(f"{store['name']}: taken for told again: {told['text']}")
     await memory.index_keeper.embed_missing_pieces()
-    await memory.index_keeper.catch_up()
+    await memory.index_keeper.index_marked_memories()
     keys = {id_: key for key, id_ in ids.items()}
     texts = [told["text"] for told in store["memories"]]
     vectors = await memory.embedder.embed(texts)

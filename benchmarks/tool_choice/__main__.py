@@ -89,7 +89,7 @@ async def run_with_model() -> None:
                     size="large",
                     max_tokens=MAX_ANSWER_TOKENS,
                 )
-                answer = await model.ask(prompt, ChosenCalls, lambda cost: None)
+                answer = await model.answer_prompt(prompt, ChosenCalls, lambda cost: None)
                 if isinstance(answer, RejectedAnswer):
                     sys.exit(f"The answer cannot be used: {answer.reason}")
                 choices = {call.id: (call.tool, json.loads(call.arguments_json)) for call in answer.choices}

@@ -25,7 +25,7 @@ SELF_EXPLAINING = frozenset({"query", "text", "id", "ids", "cluster_id"})
 
 def listed_tools() -> list[dict[str, Any]]:
     """The tools as `tools/list` shows them."""
-    tools = Toolset(make_all_tools(Random(1)), max_text_chars=32_000).list()
+    tools = Toolset(make_all_tools(Random(1)), max_text_chars=32_000).list_tools()
     return [tool.model_dump(by_alias=True, exclude_unset=True, mode="json") for tool in tools]
 
 

@@ -93,7 +93,7 @@ class StructuredLanguageModel(ABC):
         self._accepted_variants: dict[str, int] = {}
         """Index of the variant that the server accepted for a model."""
 
-    async def ask(
+    async def answer_prompt(
         self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
     ) -> Answer | RejectedAnswer:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model

@@ -25,8 +25,8 @@ from madeleine.backends.values import (
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     BlockEdit,
-    EditKind,
-    require_within_limit,
+    CoreBlockEditKind,
+    require_block_text_within_limit,
     text_after_edit,
 )
 from madeleine.memory.model import Category
@@ -145,12 +145,12 @@ class InMemoryBackend(CompanyBackend):
             raise MemoryStoreError(f"The block {edit.name!r} is at version {version}, and says: {text}")
         if edit.old and edit.append:
             raise MemoryStoreError("Nothing was changed. Give old or append, not both.")
-        kind: EditKind = "replace" if edit.old else "append" if edit.append else "write"
+        kind: CoreBlockEditKind = "replace" if edit.old else "append" if edit.append else "write"
         with raised_as(MemoryStoreError):
             changed = text_after_edit(
                 text, BlockEdit(name=edit.name, version=version, kind=kind, text=edit.text, old=edit.old)
             ).strip()
-            require_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
+            require_block_text_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
         block = CoreBlock(name=edit.name, version=version + 1, text=changed, max_chars=DEFAULT_BLOCK_CHARS)
         blocks[edit.name] = block
         return block

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar, Unpack
 
-from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     ActionAlreadyRecorded,
     require_action_of_application,
@@ -75,7 +75,7 @@ class InMemoryTasks(_Records[Task]):
         return self._records.get((task_id,))
 
     async def list_tasks(
-        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORDS, **filter: Unpack[TaskFilter]
+        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         tasks = _selected(self._records.values(), {"kind": kind, **filter})
         return tuple(sorted(tasks, key=lambda task: (task.created_at, task.id)))[:limit]
@@ -93,7 +93,7 @@ class InMemoryCosts:
     async def save(self, record: CostRecord) -> None:
         self._records.append(record)
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
+    async def query(self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
         return tuple(_latest_first(_selected(self._records, filter))[:limit])
 
     async def aggregate(self, **filter: Unpack[CostFilter]) -> float:
@@ -162,7 +162,9 @@ class InMemoryAudit:
             raise ActionAlreadyRecorded(record.id)
         self._records[record.id] = record
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[AuditFilter]) -> tuple[AuditRecord, ...]:
+    async def query(
+        self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]
+    ) -> tuple[AuditRecord, ...]:
         return tuple(_latest_first(_selected(self._records.values(), filter))[:limit])
 
 

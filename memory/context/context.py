@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.ports import ContextLedger, StartMemories
+from madeleine.memory.context.ports import ContextLedger, SessionStartMemories
 from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
 from madeleine.memory.context.values import (
@@ -31,9 +31,9 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import (
     MEMORY_BLOCK_FORMAT,
     PROMPT_PART_NAMES,
+    SESSION_START_PROMPT_PARTS,
     SNAPSHOT_PARTS,
     SNAPSHOT_REPLY,
-    START_PARTS,
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
     PromptPartName,
@@ -58,7 +58,7 @@ MAX_EXAMINED_SESSIONS = 100
 _MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
 
-Item = TypeVar("Item")
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,16 +109,18 @@ class BuildContext:
         shown = frozenset(message.id for message in (*current_chat, *other_chats))
         return ContextMaterial(
             policies=await ledger.policies() if "policies" in parts else (),
-            profile=profile_entries_in_display_order(await ledger.profile(scope)) if parts & profile_parts else (),
+            profile=profile_entries_in_display_order(await ledger.profile_entries(scope))
+            if parts & profile_parts
+            else (),
             core_blocks=await ledger.core_blocks(scope) if "core_blocks" in parts else (),
-            thoughts=(await ledger.thoughts(scope)).points if "thoughts" in parts else (),
-            notes=await ledger.open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
-            diary=await ledger.diary_since(scope, since, limit=diary_limit) if "diary" in parts else (),
+            thoughts=(await ledger.points_for_next_session(scope)).points if "thoughts" in parts else (),
+            notes=await ledger.list_open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
+            diary=await ledger.diary_entries_since(scope, since, limit=diary_limit) if "diary" in parts else (),
             recent_nodes=(
-                await ledger.recently_activated(scope, limit=recent_limit) if "recent_nodes" in parts else ()
+                await ledger.recently_activated_memories(scope, limit=recent_limit) if "recent_nodes" in parts else ()
             ),
             start=(
-                await ledger.memories_for_start(
+                await ledger.memories_for_session_start(
                     scope,
                     now=now,
                     due_until=now + timedelta(days=START_DUE_DAYS),
@@ -126,7 +128,7 @@ class BuildContext:
                     limit=MAX_START_MEMORIES,
                 )
                 if "pinned" in parts
-                else StartMemories()
+                else SessionStartMemories()
             ),
             current_chat=current_chat,
             other_chats=other_chats,
@@ -186,7 +188,7 @@ class BuildContext:
     async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit. The emotions of the conversation's last memory are the current ones
         (spec T7)."""
-        emotions = await self.ledger.last_emotions(scope, query.session_id) if query.session_id else ()
+        emotions = await self.ledger.latest_emotions_of_session(scope, query.session_id) if query.session_id else ()
         recall_query = RecallQuery(
             text=query.message, limit=query.flags.item_limit, token_budget=MEMORY_BLOCK_TOKENS, emotions=emotions
         )
@@ -201,7 +203,7 @@ def requested_prompt_parts(query: ContextQuery) -> set[PromptPartName]:
     if "snapshot" in blocks:
         blocks.update(SNAPSHOT_PARTS)
     if "start" in blocks:
-        blocks.update(START_PARTS)
+        blocks.update(SESSION_START_PROMPT_PARTS)
     blocks -= query.flags.disabled_blocks
     return {part for part in PROMPT_PART_NAMES if part in blocks}
 
@@ -214,7 +216,9 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
     full_days = {fit.entries[position].id for position, in_full in fit.selection.items() if in_full}
     blocks = query.blocks - query.flags.disabled_blocks
 
-    def remaining(block: ContextBlock, items: Iterable[Item], id_of: Callable[[Item], str]) -> tuple[Item, ...] | None:
+    def remaining(
+        block: ContextBlock, items: Iterable[ItemT], id_of: Callable[[ItemT], str]
+    ) -> tuple[ItemT, ...] | None:
         if block not in blocks:
             return None
         return tuple(item for item in items if (block, id_of(item)) not in dropped)

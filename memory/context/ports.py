@@ -12,7 +12,7 @@ from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.plans import planned_since
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
 
 
@@ -28,22 +28,22 @@ class ChatReader(Protocol):
 
 
 class ProfileLedger(Protocol):
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]:
         """All entries, by kind and name; of preferences that are memories, those whose memory is alive, with what it
         says now. Also the latest procedural memories that have no entry, as if they had, in the order of their coming.
         """
 
-    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+    async def write_profile_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         """Durably, in place of the entry of that kind and name, and of one that was learnt, of the same memory. The
         memory that the replaced one was of, if it was of another that is alive. Raises `InvalidInput` if the memory is
         that of an entry with another name; `StorageFull`, `StorageError`."""
 
-    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+    async def remove_profile_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         """False if it is gone already."""
 
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+    async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         """The latest that are unread and no scenes, or scenes that could not be read, oldest first."""
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
@@ -51,7 +51,7 @@ class ProfileLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartMemories:
+class SessionStartMemories:
     """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
     soonest first; `important`: the most important first, or often used. A memory may be in several."""
 
@@ -76,7 +76,7 @@ class StartMemories:
             if memory.valid_from is None
             and (before := everything.get(memory.may_supersede or memory.id))
             and before is not memory
-            and not planned_since(before, memory, memory.created_at)
+            and not future_start_of_replacement(before, memory, memory.created_at)
         }
         shown: set[MemoryId] = set()
         groups: dict[PromptPartName, list[Memory]] = {}
@@ -94,22 +94,22 @@ class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     async def policies(self) -> list[Memory]:
         """Current core policies of the organisation, oldest first (spec O4)."""
 
-    async def profile(self, scope: Scope) -> list[ProfileEntry]: ...
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]: ...
 
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
+    async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
 
-    async def thoughts(self, scope: Scope) -> PointsForNextSession: ...
+    async def points_for_next_session(self, scope: Scope) -> PointsForNextSession: ...
 
-    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+    async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         """The latest of those of that ISO date and later, oldest first."""
 
-    async def recently_activated(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
+    async def recently_activated_memories(self, scope: Scope, *, limit: int) -> Sequence[Memory]:
         """Living memories with an action, the last one that came to mind first (spec P5)."""
 
-    async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+    async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         """Of the latest memory of this session that has any."""
 
-    async def memories_for_start(
+    async def memories_for_session_start(
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
-    ) -> StartMemories:
+    ) -> SessionStartMemories:
         """Living current memories but preferences, at most `limit` in each group."""

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
 from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
 from madeleine.memory.profile import (
     PROFILE_KIND_ORDER,
@@ -59,7 +59,7 @@ class EditProfile:
         key = folded_name(name)
         return [
             entry
-            for entry in profile_entries_in_display_order(await self.ledger.profile(scope))
+            for entry in profile_entries_in_display_order(await self.ledger.profile_entries(scope))
             if (kind is None or entry.kind == kind) and (not key or folded_name(entry.name) == key)
         ]
 
@@ -73,7 +73,7 @@ class EditProfile:
         if kind == "soul" and name not in SOUL_PARTS:
             parts = f"{', '.join(SOUL_PARTS[:-1])} or {SOUL_PARTS[-1]}"
             raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {parts}.")
-        entries = await self.ledger.profile(scope)
+        entries = await self.ledger.profile_entries(scope)
         before = _find_entry(entries, kind, name)
         if before is None and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_ENTRIES_PER_KIND:
             raise InvalidInput(
@@ -85,10 +85,10 @@ class EditProfile:
             entry = replace(entry, name=before.name, enabled=before.enabled)
         if kind == "preferences":
             entry = await self._with_memory(scope, entry, before, entries)
-        replaced = await self.ledger.write_entry(scope, entry)
+        replaced = await self.ledger.write_profile_entry(scope, entry)
         if replaced:  # concurrent writes: the later one wins
             await self.forget(scope, [replaced])
-        current = _find_entry(await self.ledger.profile(scope), kind, entry.name)
+        current = _find_entry(await self.ledger.profile_entries(scope), kind, entry.name)
         return WrittenProfileEntry(entry=current or entry, redacted=redaction.found)
 
     async def _with_memory(
@@ -112,7 +112,7 @@ class EditProfile:
         existing = by_memory.get(stored.memory.id)
         return replace(entry, memory_id=stored.memory.id, enabled=existing.enabled if existing else True)
 
-    async def enable(self, scope: Scope, kind: ProfileKind, name: str, enabled: bool) -> ProfileEntry:
+    async def set_preference_enabled(self, scope: Scope, kind: ProfileKind, name: str, enabled: bool) -> ProfileEntry:
         """A disabled preference is not recalled either. Raises `InvalidInput` for other kinds and unknown
         entries."""
         if kind not in ("partner_rules", "preferences"):
@@ -122,20 +122,20 @@ class EditProfile:
             )
         entry = await self._existing(scope, kind, name)
         entry = replace(entry, enabled=enabled, updated_at=self.now())
-        await self.ledger.write_entry(scope, entry)
+        await self.ledger.write_profile_entry(scope, entry)
         return entry
 
     async def remove(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
         """Remove an entry; the memory of a preference is forgotten. Raises `InvalidInput` for an unknown entry."""
         entry = await self._existing(scope, kind, name)
         # The entry first: removed with its memory it would not be audited.
-        await self.ledger.remove_entry(scope, entry, at=self.now())
+        await self.ledger.remove_profile_entry(scope, entry, at=self.now())
         if entry.memory_id is not None:
             await self.forget(scope, [entry.memory_id])
         return entry
 
     async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
-        entry = _find_entry(await self.ledger.profile(scope), kind, normalize_profile_name(name))
+        entry = _find_entry(await self.ledger.profile_entries(scope), kind, normalize_profile_name(name))
         if entry is None:
             raise InvalidInput(
                 f"There is no entry {name[:100]!r} of the kind {kind}. Nothing was changed: the action show lists all."
@@ -144,11 +144,11 @@ class EditProfile:
 
     # notes
 
-    async def notes(self, scope: Scope) -> list[Note]:
+    async def list_open_notes(self, scope: Scope) -> list[Note]:
         """Open notes, oldest first."""
-        return await self.ledger.open_notes(scope, limit=MAX_LISTED_NOTES)
+        return await self.ledger.list_open_notes(scope, limit=MAX_LISTED_NOTES)
 
-    async def note(self, scope: Scope, type_: str, content: str) -> AddedNote:
+    async def write_note(self, scope: Scope, type_: str, content: str) -> AddedNote:
         """Write a note of the caller's own type, such as todo or reminder. Secrets are redacted first. Raises
         `InvalidInput` for a scene."""
         redacted_type = self.redact(normalize_profile_name(type_))

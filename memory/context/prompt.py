@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from madeleine.memory.chat import Message
-from madeleine.memory.context.ports import StartMemories
+from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import ContextFlags, DroppedPromptEntries
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.embedding import Embedder
@@ -26,11 +26,11 @@ from madeleine.memory.rules.prompting import (
     PromptPartName,
     append_version_change,
     first_sentence,
-    list_item,
     memories_in_prompt_order,
     prompt_part_delimiters,
     render_core_block,
     render_dated_item,
+    render_list_item,
     render_memory_lines,
     render_message_item,
     render_named_item,
@@ -70,7 +70,7 @@ class ContextMaterial:
     notes: Sequence[Note] = ()
     diary: Sequence[DiaryEntry] = ()
     recent_nodes: Sequence[Memory] = ()
-    start: StartMemories = field(default_factory=StartMemories)
+    start: SessionStartMemories = field(default_factory=SessionStartMemories)
     recalled: Sequence[tuple[Memory, float]] = ()
     hits: Sequence[SearchHit] = ()
     current_chat: Sequence[Message] = ()
@@ -95,10 +95,14 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
     return [
-        *_entries_best_first("policies", ((rule.id, list_item(rule.scene.action)) for rule in material.policies)),
+        *_entries_best_first(
+            "policies", ((rule.id, render_list_item(rule.scene.action)) for rule in material.policies)
+        ),
         *_entries_best_first("soul", ((entry.name, render_soul_section(entry.name, entry.value)) for entry in soul)),
         *_entries_best_first("core_blocks", ((block.id, _core_block_text(block)) for block in material.core_blocks)),
-        *_entries_best_first("thoughts", ((str(n), list_item(text)) for n, text in enumerate(material.thoughts))),
+        *_entries_best_first(
+            "thoughts", ((str(n), render_list_item(text)) for n, text in enumerate(material.thoughts))
+        ),
         *named("partner_rules"),
         *_entries_best_first("preferences", _preference_texts(enabled)),
         *named("relationships"),
@@ -140,7 +144,7 @@ def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
     learnt = [entry for entry in preferences if entry.learnt][-MAX_SHOWN_LEARNT_PREFERENCES:]
     return [
         *((entry.memory_id or entry.id, render_named_item(entry.name, entry.value)) for entry in named),
-        *((entry.name, list_item(entry.value)) for entry in learnt),
+        *((entry.name, render_list_item(entry.value)) for entry in learnt),
     ]
 
 
@@ -195,7 +199,7 @@ _FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)
 
 
 @dataclass(frozen=True, slots=True)
-class EntryCosts:
+class PromptEntryTokenCosts:
     """Tokens of each entry and of its full text, by position; of the tags of each part, paid with its first entry; and
     of text that is always there."""
 
@@ -209,7 +213,9 @@ PromptEntrySelection = Mapping[int, bool]
 """Positions of the entries that are kept, and whether they are kept in full."""
 
 
-def select_prompt_entries(entries: Sequence[PromptEntry], costs: EntryCosts, *, limit: int) -> dict[int, bool]:
+def select_prompt_entries(
+    entries: Sequence[PromptEntry], costs: PromptEntryTokenCosts, *, limit: int
+) -> dict[int, bool]:
     """Greedy by priority: each entry that still fits is kept; an entry that is too long leaves its room to the next
     ones. The costs of the selection never exceed `limit`; nothing is kept if `costs.fixed` alone exceeds it."""
     selection: dict[int, bool] = {}
@@ -244,7 +250,7 @@ class FittedPrompt:
     selection: PromptEntrySelection
     texts: RenderedPrompt
     tokens: Mapping[str, int]
-    costs: EntryCosts | None = None
+    costs: PromptEntryTokenCosts | None = None
 
     def dropped(self) -> Iterator[DroppedPromptEntries]:
         """The entries that were dropped or shortened, by part, in display order."""
@@ -308,7 +314,9 @@ async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, 
     return {"total": total} | {name: count for name, count in tokens.items() if count}
 
 
-async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool) -> EntryCosts:
+async def _entry_costs(
+    entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool
+) -> PromptEntryTokenCosts:
     notice = f"{STORED_TEXT_IS_DATA_NOTICE}\n\n" if with_notice else ""
     reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
     tags = ["\n".join((*prompt_part_delimiters(part), "\n")) for part in PROMPT_PART_NAMES]
@@ -316,7 +324,7 @@ async def _entry_costs(entries: Sequence[PromptEntry], embedder: Embedder, *, wi
         [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{e.full_text}\n" for e in entries)]
     )
     counts = iter(counted)
-    return EntryCosts(
+    return PromptEntryTokenCosts(
         fixed_tokens=next(counts) + next(counts),
         part_tag_tokens={part: next(counts) for part in PROMPT_PART_NAMES},
         entry_tokens=[next(counts) for _ in entries],

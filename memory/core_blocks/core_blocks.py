@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
-from madeleine.memory.core_blocks.ports import CoreBlockLedger, RequestScrub
+from madeleine.memory.core_blocks.ports import CoreBlockLedger, RequestErasedBytesScrub
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     MAX_CORE_BLOCKS,
     BlockEdit,
     CoreBlock,
     conflict,
-    require_within_limit,
+    require_block_text_within_limit,
     text_after_edit,
 )
 from madeleine.memory.errors import InvalidInput
@@ -22,7 +22,7 @@ from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditedBlock:
+class EditedCoreBlock:
     """`redacted`: number of secrets removed, by kind."""
 
     block: CoreBlock
@@ -35,7 +35,7 @@ class EditCoreBlocks:
     current one any more."""
 
     ledger: CoreBlockLedger
-    request_scrub: RequestScrub
+    request_scrub: RequestErasedBytesScrub
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: RedactText = redact_secrets
@@ -50,7 +50,7 @@ class EditCoreBlocks:
             raise _unknown(name)
         return versions
 
-    async def edit(self, scope: Scope, edit: BlockEdit) -> EditedBlock:
+    async def edit(self, scope: Scope, edit: BlockEdit) -> EditedCoreBlock:
         """Write the next version. Secrets are redacted first. Raises `BlockChanged` for an edit of another version than
         the current one, `InvalidInput` for what does not fit, `StorageFull`, `StorageError`."""
         redactor = CountingRedactor(self.redact)
@@ -79,10 +79,10 @@ class EditCoreBlocks:
             written_at=self.now(),
             client=scope.client,
         )
-        require_within_limit(text, block.max_chars, name)
+        require_block_text_within_limit(text, block.max_chars, name)
         if not await self.ledger.write_core_block(scope, block):
             raise await self._conflict(scope, name, edit.version)
-        return EditedBlock(block=block, redacted=redactor.found)
+        return EditedCoreBlock(block=block, redacted=redactor.found)
 
     async def _conflict(self, scope: Scope, name: str, edited: int) -> Exception:
         versions = await self.ledger.core_block_versions(scope, name)

@@ -27,5 +27,5 @@ class CoreBlockLedger(CoreBlockReader, Protocol):
         """Erase all versions and have their bytes scrubbed from the files; the number of versions."""
 
 
-RequestScrub = Callable[[], None]
+RequestErasedBytesScrub = Callable[[], None]
 """Have the bytes of what was erased removed from the files, soon."""

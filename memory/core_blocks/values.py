@@ -14,7 +14,7 @@ MAX_CORE_BLOCKS = 20
 """Of a being: each is part of every prompt."""
 MAX_BLOCK_CHARS, DEFAULT_BLOCK_CHARS = 8_000, 2_000
 MAX_BLOCK_NAME_CHARS = 60
-EditKind = Literal["write", "replace", "append", "keep"]
+CoreBlockEditKind = Literal["write", "replace", "append", "keep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class BlockEdit:
 
     name: str
     version: int
-    kind: EditKind = "write"
+    kind: CoreBlockEditKind = "write"
     text: str = ""
     old: str = ""
     description: str | None = None
@@ -74,7 +74,7 @@ def text_after_edit(before: str, edit: BlockEdit) -> str:
             return before.replace(edit.old, edit.text)
 
 
-def require_within_limit(text: str, max_chars: int, name: str) -> None:
+def require_block_text_within_limit(text: str, max_chars: int, name: str) -> None:
     if len(text) > max_chars:
         raise InvalidInput(
             f"The block {name!r} would have {len(text):,} characters, and has room for {max_chars:,}. Nothing was "

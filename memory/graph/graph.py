@@ -9,12 +9,12 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.drawing import draw_memory, possible_name_keys
-from madeleine.memory.graph.ports import DrawingLedger, GraphLedger
+from madeleine.memory.graph.extraction import extract_entities_and_relations, possible_name_keys
+from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_KINDS,
     DatedRelation,
-    DrawnMemory,
+    EntitiesOfMemory,
     Mention,
     NamedEntity,
     Neighbour,
@@ -26,62 +26,64 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, was_true_at
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
-DRAWN_AT_ONCE = 20
-"""Memories drawn in one go: some 10 ms."""
-MAX_DRAWN_PER_CALL = 400
-"""Memories that a question draws before it is answered; the background draws the rest."""
+EXTRACTION_BATCH_MEMORIES = 20
+"""Memories read in one go: some 10 ms."""
+MAX_EXTRACTED_MEMORIES_PER_CALL = 400
+"""Memories that a question has read before it is answered; the background reads the rest."""
 MAX_FOLLOWED_MEMORIES = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
-FOLLOWED_NEIGHBOURS = 8
+MAX_FOLLOWED_NEIGHBOURS = 8
 """Neighbours from which the second hop goes on."""
-MEMORIES_PER_NEIGHBOUR = 3
+MAX_MEMORIES_PER_NEIGHBOUR = 3
 MAX_RELATIONS_READ = 400
 DEFAULT_RELATED_LIMIT = 10
 
 
 @dataclass(frozen=True, eq=False)
-class DrawGraph:
-    """Draws what is not drawn yet."""
+class ExtractGraph:
+    """Extracts entities and relations from memories that are new or changed."""
 
-    ledger: DrawingLedger
+    ledger: GraphExtractionLedger
 
     async def __call__(self, *, most: int | None = None, pause_seconds: float = 0.0) -> bool:
-        """Draw at most `most` memories, all by default; whether all are drawn. Pauses between pages leave the processor
+        """Read at most `most` memories, all by default; whether all are read. Pauses between pages leave the processor
         to others. Raises `StorageError`."""
         done = 0
         last: MemoryId | None = None
         while most is None or done < most:
-            page = await self.ledger.undrawn(limit=DRAWN_AT_ONCE, after=last)
+            page = await self.ledger.memories_to_extract_from(limit=EXTRACTION_BATCH_MEMORIES, after=last)
             if not page:
                 return True
-            drawn: list[DrawnMemory] = []
+            extracted: list[EntitiesOfMemory] = []
             for being in dict.fromkeys(memory.being_id for memory in page):
-                drawn += await self._drawn(Scope(being), [memory for memory in page if memory.being_id == being])
-            await self.ledger.write_drawn(drawn)
+                extracted += await self._extract_of_being(
+                    Scope(being), [memory for memory in page if memory.being_id == being]
+                )
+            await self.ledger.write_extracted_entities(extracted)
             done, last = done + len(page), page[-1].id
             await asyncio.sleep(pause_seconds)
-        return not await self.ledger.undrawn(limit=1)
+        return not await self.ledger.memories_to_extract_from(limit=1)
 
-    async def _drawn(self, scope: Scope, memories: Sequence[Memory]) -> list[DrawnMemory]:
+    async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[EntitiesOfMemory]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
-        drawn before, or in these."""
+        read before, or in these."""
         possible = await asyncio.to_thread(lambda: [possible_name_keys(memory) for memory in memories])
-        known = await self.ledger.known_names(scope, set[str]().union(*possible))
+        known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
-        def draw() -> list[DrawnMemory]:
-            first = [draw_memory(memory, known) for memory in memories]
+        def extract() -> list[EntitiesOfMemory]:
+            first = [extract_entities_and_relations(memory, known) for memory in memories]
             new = {mention.key for one in first for mention in one.mentions if mention.kind in NAME_KINDS} - known
             again = [bool(new & keys) for keys in possible]
             return [
-                draw_memory(one.memory, known | new) if redraw else one
-                for one, redraw in zip(first, again, strict=True)
+                extract_entities_and_relations(one.memory, known | new) if is_repeated else one
+                for one, is_repeated in zip(first, again, strict=True)
             ]
 
-        return await asyncio.to_thread(draw)
+        return await asyncio.to_thread(extract)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedRelations:
+class StatedRelationsResult:
     """`count`: of relations that were new, or are gone. `redacted`: number of secrets removed, by kind."""
 
     memory: Memory
@@ -90,16 +92,16 @@ class StatedRelations:
 
 
 @dataclass(frozen=True, eq=False)
-class FollowRelations:
+class ExploreEntityGraph:
     """The use case. Nothing that it shows counts as recalled (ruling 18)."""
 
     ledger: GraphLedger
-    draw: DrawGraph
+    extract: ExtractGraph
     _: KW_ONLY
     now: Callable[[], datetime]
     redact: RedactText = redact_secrets
 
-    async def related(
+    async def find_related(
         self,
         scope: Scope,
         name: str,
@@ -110,17 +112,17 @@ class FollowRelations:
     ) -> RelatedEntities:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
         `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""
-        undrawn = not await self.draw(most=MAX_DRAWN_PER_CALL)
+        is_incomplete = not await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
-            return RelatedEntities(entity=None, named_like=like, undrawn=undrawn)
-        naming = await self.ledger.memories_naming(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
+            return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
+        naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
         direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
-        followed = [one.key for one in direct if one.kind != "date"][:FOLLOWED_NEIGHBOURS] if hops > 1 else []
+        followed = [one.key for one in direct if one.kind != "date"][:MAX_FOLLOWED_NEIGHBOURS] if hops > 1 else []
         further: Sequence[Neighbour] = ()
         if followed:
             known = {entity.key, *(one.key for one in direct)}
-            others = await self.ledger.memories_naming(scope, followed, limit=MAX_FOLLOWED_MEMORIES)
+            others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_FOLLOWED_MEMORIES)
             further = await self._neighbours(scope, self._true(others, as_of), followed, known=known, hops=2)
         relations = await self._relations(scope, entity.key, followed, as_of)
         timeline = sorted(self._told(naming, as_of), key=lambda memory: (_begins(memory), memory.id))
@@ -131,12 +133,12 @@ class FollowRelations:
             timeline=timeline[-limit:],
             named_like=[one for one in like if one.key != entity.key],
             omitted=max(0, len(timeline) - limit),
-            undrawn=undrawn,
+            is_incomplete=is_incomplete,
         )
 
     async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:
         """The entity, or the only one whose name holds these words; and others whose names do."""
-        like = await self.ledger.entities_like(scope, key, limit=limit + 1)
+        like = await self.ledger.entities_with_similar_name(scope, key, limit=limit + 1)
         entity = await self.ledger.entity(scope, key)
         if entity is None and key and len(like) == 1:
             return like[0], []
@@ -169,7 +171,7 @@ class FollowRelations:
                 one = found.get(key) or Neighbour(
                     key, mention.name, mention.kind, hops, named[via].name if hops > 1 and via else "", 0.0, ()
                 )
-                shown = (*one.memories, memory)[:MEMORIES_PER_NEIGHBOUR]
+                shown = (*one.memories, memory)[:MAX_MEMORIES_PER_NEIGHBOUR]
                 found[key] = replace(one, weight=one.weight + weight, memories=shown)
         return sorted(found.values(), key=lambda one: (-one.weight, one.key))
 
@@ -188,12 +190,12 @@ class FollowRelations:
 
     async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
         """Those that most memories name."""
-        await self.draw(most=MAX_DRAWN_PER_CALL)
-        return await self.ledger.entities_like(scope, "", limit=limit)
+        await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
+        return await self.ledger.entities_with_similar_name(scope, "", limit=limit)
 
-    async def state(
+    async def change_stated_relations(
         self, scope: Scope, memory_id: MemoryId, relations: Sequence[tuple[str, str, str]], *, remove: bool = False
-    ) -> StatedRelations:
+    ) -> StatedRelationsResult:
         """State what a memory says, as (subject, relation, object), or take that back. It holds as long as the memory
         does. Secrets are redacted. Raises `InvalidInput` for an unknown memory and for a relation of an entity to
         itself, `StorageError`."""
@@ -207,9 +209,9 @@ class FollowRelations:
         found = await self.ledger.memories(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
-        change = self.ledger.remove_stated if remove else self.ledger.state_relations
+        change = self.ledger.remove_stated_relations if remove else self.ledger.add_stated_relations
         count = await change(scope, stated, at=self.now())
-        return StatedRelations(memory=found[0], count=count, redacted=redactor.found)
+        return StatedRelationsResult(memory=found[0], count=count, redacted=redactor.found)
 
 
 def _begins(memory: Memory) -> datetime:

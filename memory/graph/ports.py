@@ -6,22 +6,22 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.graph.values import DrawnMemory, Mention, NamedEntity, Relation
+from madeleine.memory.graph.values import EntitiesOfMemory, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 
 
-class DrawingLedger(Protocol):
-    """What is drawn from memories: derived, and at any time drawn anew."""
+class GraphExtractionLedger(Protocol):
+    """Entities and relations of memories: derived, and at any time extracted anew."""
 
-    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
-        """Memories of any being that were not drawn by the present `DRAWING_VERSION`, or whose text or themes have
-        changed since; those stored first come first. Only those stored after this one, while it is there."""
+    async def memories_to_extract_from(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        """Memories of any being that were not read by the present `GRAPH_EXTRACTION_VERSION`, or whose text or themes
+        have changed since; those stored first come first. Only those stored after this one, while it is there."""
 
-    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         """Those of these keys by which memories of the being name an actor or have a name in their text."""
 
-    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
-        """In place of what was drawn of these memories before. One that was erased or changed since it was read is left
+    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+        """In place of what these memories had before. One that was erased or changed since it was read is left
         out."""
 
 
@@ -31,10 +31,10 @@ class GraphLedger(Protocol):
 
     async def entity(self, scope: Scope, key: str) -> NamedEntity | None: ...
 
-    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         """Those whose key holds this one, named by most memories first, then by key; all for ""."""
 
-    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+    async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         """Memories that name any of these entities, the latest by `happened_at` first."""
 
     async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
@@ -46,9 +46,9 @@ class GraphLedger(Protocol):
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are
         skipped."""
 
-    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         """The number of those that were stated, and are gone."""

@@ -36,7 +36,7 @@ class Mention:
 @dataclass(frozen=True, slots=True)
 class Relation:
     """`subject` `relation` `object`, as the memory says, and for as long as it is true. `stated`: by a caller, else
-    drawn from the text."""
+    extracted from the text."""
 
     memory_id: MemoryId
     subject: str
@@ -50,8 +50,8 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnMemory:
-    """What was drawn from a memory as it was read."""
+class EntitiesOfMemory:
+    """The entities and relations of a memory as it was read."""
 
     memory: Memory
     mentions: Sequence[Mention]
@@ -96,7 +96,7 @@ class RelatedEntities:
     """What is known around an entity. `relations`: those true now, or as of the moment asked for; all of them have a
     side among the entities followed. `timeline`: memories that name the entity, the oldest first, superseded ones too.
     `named_like`: other entities whose names hold the words asked for. `omitted`: earlier memories of the timeline.
-    `undrawn`: whether memories are still to be read."""
+    `is_incomplete`: whether memories are still to be read."""
 
     entity: NamedEntity | None
     relations: Sequence[DatedRelation] = ()
@@ -104,4 +104,4 @@ class RelatedEntities:
     timeline: Sequence[Memory] = ()
     named_like: Sequence[NamedEntity] = ()
     omitted: int = 0
-    undrawn: bool = False
+    is_incomplete: bool = False

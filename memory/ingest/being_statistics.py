@@ -61,17 +61,17 @@ class BeingCentroids:
             return await self._updated_centroid(scope)
 
     async def _updated_centroid(self, scope: Scope) -> Vector | None:
-        model, space = self._embedder.model, self._embedder.space
+        model, space = self._embedder.model, self._embedder.vector_space
         key = scope.being_id, model
         cached = self._sums.get(key, _VectorSum())
-        last_audit, was_invalidated = await self._source.audit_since(scope, after=cached.last_audit)
+        last_audit, was_invalidated = await self._source.audit_entries_since(scope, after=cached.last_audit)
         if was_invalidated:
             cached = _VectorSum()
         total, last_summed = cached.total, cached.last_memory
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.vectors_after(scope, model, after=last_read, limit=VECTORS_PER_PAGE):
+        while page := await self._source.vectors_stored_after(scope, model, after=last_read, limit=VECTORS_PER_PAGE):
             in_order: list[Vector] = []
             for number, vector in page:
                 # Up to the first without a vector: those behind it are read again, until it has a vector.

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from madeleine.memory.embedding import Embedder, embed_with_cache, model_of_pieces, vectors_of_any_precision
+from madeleine.memory.embedding import (
+    Embedder,
+    cached_vectors_of_any_precision,
+    embed_with_cache,
+    model_name_of_piece_vectors,
+)
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import ErasedBytesLedger, IndexingLedger
@@ -29,12 +34,12 @@ from madeleine.memory.vector_space import MIN_LEGIBILITY
 
 logger = logging.getLogger(__name__)
 
-MEMORIES_INDEXED_AT_ONCE = 500
+INDEXING_BATCH_MEMORIES = 500
 BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
-TEXTS_IN_PIECES_AT_ONCE = 16
+PIECE_EMBEDDING_BATCH_TEXTS = 16
 
-IndexingReport = Callable[[Iterable[MemoryId]], None]
+ReportIndexed = Callable[[Iterable[MemoryId]], None]
 ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
@@ -61,7 +66,7 @@ class IndexKeeper:
     """New memories that the index has, and whose first mark is pending."""
     _mark_readings: int = field(default=0, init=False)
 
-    def begin_indexing(self) -> IndexingReport:
+    def begin_index_update(self) -> ReportIndexed:
         """To be called before a commit. The function that it returns takes the new memories that are in the index
         after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
         among those.
@@ -75,18 +80,18 @@ class IndexKeeper:
         return add_indexed
 
     @asynccontextmanager
-    async def at_rest(self) -> AsyncIterator[None]:
+    async def index_kept_unchanged(self) -> AsyncIterator[None]:
         """The index is not changed by the keeper meanwhile."""
         async with self._lock:
             yield
 
-    async def catch_up(self) -> int:
+    async def index_marked_memories(self) -> int:
         """Index all memories that are marked by now, make them durable, clear the marks. Returns the number of
         memories. Those that are marked meanwhile may be without end, and others wait for the keeper."""
         async with self._lock:
             done = 0
-            last = await self.source.last_mark()
-            while marks := await self.source.pending_marks(limit=MEMORIES_INDEXED_AT_ONCE):
+            last = await self.source.last_index_mark()
+            while marks := await self.source.pending_index_marks(limit=INDEXING_BATCH_MEMORIES):
                 if marks[0][0] > last:
                     break
                 self._mark_readings += 1
@@ -98,7 +103,7 @@ class IndexKeeper:
                 # Only what is on disk in the index may lose its mark.
                 for index in self._indexes:
                     await index.flush()
-                await self.source.clear_marks([mark for mark, _ in marks])
+                await self.source.clear_index_marks([mark for mark, _ in marks])
                 done += len(ids)
             return done
 
@@ -116,19 +121,21 @@ class IndexKeeper:
         done = 0
         while count := await self._embed_batch(self.embedder):
             done += count
-            await self.catch_up()
+            await self.index_marked_memories()
         model, *replaced = interchangeable_models(self.embedder.model)
-        for old in (*replaced, *map(model_of_pieces, replaced)):
-            while count := await self.source.retire_model(old, successor=model, limit=MEMORIES_INDEXED_AT_ONCE):
+        for old in (*replaced, *map(model_name_of_piece_vectors, replaced)):
+            while count := await self.source.drop_vectors_of_replaced_model(
+                old, successor=model, limit=INDEXING_BATCH_MEMORIES
+            ):
                 logger.info("%d texts are embedded with %s; their vectors of %s are dropped", count, model, old)
         return done
 
     async def embed_missing_pieces(self) -> int:
-        """Embed the pieces of memories whose pieces are not embedded yet. An index has them after `catch_up`. Returns
-        the number of memories that have any. Raises `EmbeddingUnavailable`."""
-        done, size = 0, TEXTS_IN_PIECES_AT_ONCE
-        model = model_of_pieces(self.embedder.model)
-        while memories := await self.source.memories_without_vector(model, limit=MEMORIES_INDEXED_AT_ONCE):
+        """Embed the pieces of memories whose pieces are not embedded yet. An index has them after
+        `index_marked_memories`. Returns the number of memories that have any. Raises `EmbeddingUnavailable`."""
+        done, size = 0, PIECE_EMBEDDING_BATCH_TEXTS
+        model = model_name_of_piece_vectors(self.embedder.model)
+        while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
             pieces = await self._pieces(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
             await self.source.add_missing_vectors(model, whole)
@@ -137,7 +144,9 @@ class IndexKeeper:
                 vectors = await self._vectors_of_pieces(
                     {hash_: pieces[hash_] for hash_ in several[start : start + size]}
                 )
-                if model != model_of_pieces(self.embedder.model):  # switched meanwhile: these may be vectors of either
+                if model != model_name_of_piece_vectors(
+                    self.embedder.model
+                ):  # switched meanwhile: these may be vectors of either
                     return done
                 await self.source.add_missing_vectors(model, vectors)
             done += sum(memory.content_hash not in whole for memory in memories)
@@ -146,7 +155,7 @@ class IndexKeeper:
     async def _pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
         """Of each text, none for one that the model cannot read."""
         hashes = [memory.content_hash for memory in memories]
-        whole = await vectors_of_any_precision(self.source, self.embedder.model, hashes)
+        whole = await cached_vectors_of_any_precision(self.source, self.embedder.model, hashes)
         return {
             hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
             for hash_, memory in zip(hashes, memories, strict=True)
@@ -159,9 +168,9 @@ class IndexKeeper:
         return {hash_: np.concatenate([rows[text] for text in of_memory]) for hash_, of_memory in pieces.items()}
 
     def _is_legible(self, vector: Vector | None) -> bool:
-        return vector is None or self.embedder.space.legible(vector) >= MIN_LEGIBILITY
+        return vector is None or self.embedder.vector_space.legibility_of_text(vector) >= MIN_LEGIBILITY
 
-    async def embed_for(self, embedder: Embedder) -> int:
+    async def embed_missing_texts_with(self, embedder: Embedder) -> int:
         """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
         that index is being kept up. Returns their number, 0 if none is left. Raises `EmbeddingUnavailable`."""
         return await self._embed_batch(embedder, mark=self.successor is not None)
@@ -178,7 +187,7 @@ class IndexKeeper:
             await self.source.add_missing_vectors(model, embedded.vectors, mark=mark)
         return len(memories)
 
-    async def fill_successor(self) -> None:
+    async def fill_successor_index(self) -> None:
         """Bring all memories into the successor's empty index, and make it durable. What is changed meanwhile is
         marked, and reaches both."""
         after: MemoryId | None = None
@@ -187,17 +196,17 @@ class IndexKeeper:
             # A page at a time: what is marked meanwhile is not to be overwritten by what was read before.
             async with self._lock:
                 assert self.successor is not None
-                page = await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE)
+                page = await self.source.all_memories(after=after, limit=INDEXING_BATCH_MEMORIES)
                 await self._index_in(self.successor, page)
             if not page:
                 break
             after = page[-1].id
-        await self.catch_up()
+        await self.index_marked_memories()
 
     async def require_complete(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
         while (indexed := await self.index.count()) != (kept := await self.source.count_memories()):
-            if not await self.catch_up():  # else another server has stored some meanwhile
+            if not await self.index_marked_memories():  # else another server has stored some meanwhile
                 raise IndexNeedsRebuild(f"the index holds {indexed} memories, the ledger {kept}")
 
     async def rebuild(self, progress: ReportRebuildProgress | None = None) -> int:
@@ -206,12 +215,12 @@ class IndexKeeper:
             self._mark_readings += 1
             self._indexed.clear()
             total = await self.source.count_memories()
-            last_mark = await self.source.last_mark()
+            last_index_mark = await self.source.last_index_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self.source.all_memories(after=after, limit=MEMORIES_INDEXED_AT_ONCE):
+            while page := await self.source.all_memories(after=after, limit=INDEXING_BATCH_MEMORIES):
                 await self._index_memories(page, [])
-                await self.source.clear_marks_of_memories([memory.id for memory in page], up_to=last_mark)
+                await self.source.clear_index_marks_of_memories([memory.id for memory in page], up_to=last_index_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:
@@ -233,8 +242,8 @@ class IndexKeeper:
 
     async def _index_in(self, target: EmbeddedIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
-        vectors = await vectors_of_any_precision(self.source, target.embedder.model, hashes)
-        pieces = await self.source.vectors(model_of_pieces(target.embedder.model), hashes)
+        vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model, hashes)
+        pieces = await self.source.vectors(model_name_of_piece_vectors(target.embedder.model), hashes)
         points = await index_points_from_memories(memories, vectors, target.embedder)
         await target.index.upsert(
             [
@@ -264,13 +273,13 @@ async def index_points_from_memories(
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
     everything."""
     tokens = await embedder.count_tokens([recallable_text_of_memory(memory) for memory in memories])
-    space = embedder.space
+    space = embedder.vector_space
     of_memories = [vectors.get(memory.content_hash) for memory in memories]
     return [
         IndexPoint(
             memory=memory,
             words=bm25_text_of_memory(memory),
-            vector=vector if vector is not None and space.legible(vector) >= MIN_LEGIBILITY else None,
+            vector=vector if vector is not None and space.legibility_of_text(vector) >= MIN_LEGIBILITY else None,
             tokens=count,
         )
         for memory, vector, count in zip(memories, of_memories, tokens, strict=True)
@@ -341,7 +350,7 @@ class ErasedBytesScrubber:
             return 0
         await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))
         # Memories that were changed by the erasure are marked, too: their old points are replaced first.
-        await self.keeper.catch_up()
+        await self.keeper.index_marked_memories()
         await self.ledger.scrub()
         for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
             await index.scrub()

@@ -42,7 +42,7 @@ from madeleine.memory.rules.storing.chunk_scoring import (
 from madeleine.memory.rules.storing.chunking import DEFAULT_CHUNK_TOKEN_LIMITS, ChunkTokenLimits, split_into_chunks
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
 from madeleine.memory.text.normalization import clean_text
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.sentences import best_cut_position
 
 INGEST_TOOL_NAME = "ingest"
@@ -218,8 +218,8 @@ class IngestText:
         def score(start: int, new: NewScene, rarity: float) -> tuple[IngestedChunk, NewScene]:
             text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
-            newness = 1.0 if vector is None else chunk_novelty(vector, centroid, self.embedder.space)
-            salient = chunk_salience(Reading(new.scene.action), rarity=rarity)
+            newness = 1.0 if vector is None else chunk_novelty(vector, centroid, self.embedder.vector_space)
+            salient = chunk_salience(TextReading(new.scene.action), rarity=rarity)
             worth = chunk_importance(novelty=newness, salience=salient)
             length = len(new.scene.action)
             chunk = IngestedChunk(
@@ -239,7 +239,7 @@ def _scenes_of_pieces(request: IngestRequest, pieces: Sequence[str]) -> dict[int
         action = piece.strip("\n").rstrip()
         scenes[start + len(piece) - len(piece.lstrip("\n"))] = NewScene(
             scene=Scene(action=action, actors=request.actors, when=(request.when,) if request.when else ()),
-            category=request.category or chunk_category(Reading(action)),
+            category=request.category or chunk_category(TextReading(action)),
             session_id=request.session_id,
             key=None if request.key is None else _chunk_key(request.key, position, action),
             tool=INGEST_TOOL_NAME,

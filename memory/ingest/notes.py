@@ -14,7 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from madeleine.memory.ingest.ports import NoteLedger
 from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
-from madeleine.memory.rules.feelings import EMOTION_AXES, EMOTION_LABELS, MAX_EMOTIONS, closest_axis, closest_name
+from madeleine.memory.rules.feelings import (
+    EMOTION_AXES,
+    EMOTION_LABELS,
+    MAX_EMOTIONS,
+    closest_emotion_axis,
+    closest_emotion_name,
+)
 from madeleine.memory.rules.storing.secrets import RedactText, redact_note_content, redact_secrets
 
 SCENE_NOTE_TYPE = "scene"
@@ -63,7 +69,7 @@ class SceneNoteContent(BaseModel):
         told = [value] if isinstance(value, str) else value
         if not isinstance(told, list):
             return ()
-        known = filter(None, (closest_name(label, EMOTION_LABELS) for label in told))
+        known = filter(None, (closest_emotion_name(label, EMOTION_LABELS) for label in told))
         return tuple(dict.fromkeys(known))[:MAX_EMOTIONS]
 
     @field_validator("emotion", mode="before")
@@ -73,7 +79,9 @@ class SceneNoteContent(BaseModel):
         if not isinstance(value, dict):
             return None
         usable = {
-            axis: float(told) for name, told in value.items() if (axis := closest_axis(name)) and _is_degree(told)
+            axis: float(told)
+            for name, told in value.items()
+            if (axis := closest_emotion_axis(name)) and _is_degree(told)
         }
         return EmotionVector(**dict.fromkeys(EMOTION_AXES, 0.0) | usable) if usable else None
 

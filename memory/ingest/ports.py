@@ -59,14 +59,14 @@ class MemoryAndKeyReader(Protocol):
 
 
 class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
-    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, MemoryId]:
         """As `RecallLedger.current_version_ids`."""
 
-    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
     async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
@@ -135,7 +135,7 @@ class TruthLedger(Protocol):
 class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def change(
+    async def change_memory(
         self,
         scope: Scope,
         memory_id: MemoryId,
@@ -157,15 +157,15 @@ class NoteLedger(Protocol):
 class IndexingLedger(VectorCache, Protocol):
     """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
-    async def clear_marks(self, marks: Sequence[int]) -> None: ...
+    async def clear_index_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
 
-    async def last_mark(self) -> int: ...
+    async def last_index_mark(self) -> int: ...
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         """By id, whosever they are."""
@@ -183,7 +183,9 @@ class IndexingLedger(VectorCache, Protocol):
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         """Memories whose text has no cached vector of this model."""
 
-    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+    async def drop_vectors_of_replaced_model(
+        self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
+    ) -> int:
         """Drop up to `limit` cached vectors of a model; the clusters that it was the model of become the successor's.
         Returns the number of vectors."""
 
@@ -199,11 +201,11 @@ class IngestLedger(MemoryAndKeyReader, VectorCache, Protocol):
 class CentroidLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
-    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 
-    async def vectors_after(
+    async def vectors_stored_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has

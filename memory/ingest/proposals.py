@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
-from madeleine.memory.rules.dynamics.plans import have_other_days_to_come
+from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
-from madeleine.memory.rules.storing.statements import Statement, tells_another_value, tells_change_of
+from madeleine.memory.rules.storing.statements import (
+    Statement,
+    differ_in_value_of_one_thing,
+    states_change_of_old_statement,
+)
 from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
     MAX_SUPERSESSION_CANDIDATES,
@@ -59,7 +63,8 @@ class SupersededMemorySearch:
         but_for_a_value = [
             other
             for other, _, old in candidates
-            if tells_another_value(new, old) or (have_other_days_to_come(memory, other) and tells_change_of(new, old))
+            if differ_in_value_of_one_thing(new, old)
+            or (have_different_future_days(memory, other) and states_change_of_old_statement(new, old))
         ]
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None

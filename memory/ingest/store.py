@@ -14,17 +14,17 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
-from madeleine.memory.ingest.earlier import (
+from madeleine.memory.ingest.earlier_memories import (
     EarlierMemories,
-    as_version,
-    find_earlier,
-    find_most_similar,
-    find_told_again,
+    find_earlier_memories,
+    find_memory_with_same_text,
+    find_most_similar_id,
+    prepare_new_version,
 )
-from madeleine.memory.ingest.index_keeper import IndexingReport, index_committed_points, index_points_from_memories
+from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import StoreOutcome, StorePlan, ToldAgain, have_same_words
+from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan, have_same_words
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import (
     Category,
@@ -96,7 +96,7 @@ class StoredSceneResult:
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
-    told_again: ToldAgain | None = None
+    told_again: OutdatedCopy | None = None
     """It says what is not true any more; what is true still comes first."""
 
     @property
@@ -123,10 +123,8 @@ class _Draft(NamedTuple):
 class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory.
 
-    `on_commit` is called after each commit that leaves index marks; it must not block. `begin_indexing`: of the keeper
-    that works them off. `write_lock` is shared with other use cases that change memories, so that none goes away
-    between a decision and its commit.
-    """
+    `on_commit`: called after each commit that leaves index marks; must not block. `begin_index_update`: of the keeper.
+    `write_lock`: shared with use cases that change memories, so that none goes away before the commit."""
 
     ledger: StoreScenesLedger
     index: WritableIndex
@@ -134,7 +132,7 @@ class StoreScenes:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
-    begin_indexing: Callable[[], IndexingReport] = lambda: lambda _: None
+    begin_index_update: Callable[[], ReportIndexed] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     search_superseded: SupersededMemorySearch | None = None
@@ -164,7 +162,7 @@ class StoreScenes:
         with each memory that is to be reinforced; if it raises, nothing is stored. `import_id`: as in `StoreBatch`."""
         now = self.now()
         versions = [
-            await as_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
+            await prepare_new_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
             for scene in scenes
         ]
         versions = [(kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
@@ -189,7 +187,7 @@ class StoreScenes:
         import_id: str,
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
-            report_indexed = self.begin_indexing()
+            report_indexed = self.begin_index_update()
             plan = await self._plan(scope, drafts, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
@@ -226,7 +224,7 @@ class StoreScenes:
                 for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
             ]
 
-    async def index_changed(self, memories: Sequence[Memory]) -> None:
+    async def index_changed_memories(self, memories: Sequence[Memory]) -> None:
         """Index memories whose state an act has changed, after its commit."""
         await index_committed_points(self.index, await self._points_of(memories))
 
@@ -242,7 +240,7 @@ class StoreScenes:
         """Decide which scenes become memories and which reinforce one."""
         scenes = [draft.scene for draft in drafts]
         by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
-        turns = await self.ledger.next_turns(scope, [scene.session_id for scene in scenes])
+        turns = await self.ledger.next_turn_numbers(scope, [scene.session_id for scene in scenes])
         plan = StorePlan(len(drafts))
         for draft in drafts:
             scene, point = draft.scene, draft.point
@@ -253,7 +251,9 @@ class StoreScenes:
                 plan.outcomes.append((before, True))
                 _plan_supersession(plan, draft, before)  # an act that comes with the second telling
                 continue
-            earlier = await find_earlier(self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes)
+            earlier = await find_earlier_memories(
+                self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes
+            )
             told = await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
@@ -269,13 +269,13 @@ class StoreScenes:
                 plan.add_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             _plan_supersession(plan, draft, outcome)
-            plan.attach(outcome.memory_id, scene.sources, scene.learnt)
+            plan.add_sources_and_lesson(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
         return plan
 
-    async def _told_before(self, scope: Scope, draft: _Draft, earlier: EarlierMemories) -> Memory | ToldAgain | None:
+    async def _told_before(self, scope: Scope, draft: _Draft, earlier: EarlierMemories) -> Memory | OutdatedCopy | None:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
         for other, cosine in earlier.candidates:
@@ -283,13 +283,13 @@ class StoreScenes:
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None
-        told = await find_told_again(self.ledger, scope, point.memory, earlier.near)
+        told = await find_memory_with_same_text(self.ledger, scope, point.memory, earlier.near)
         if isinstance(told, Memory):
             return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
         return told
 
     async def _linked(
-        self, scope: Scope, draft: _Draft, earlier: EarlierMemories, told: ToldAgain | None, plan: StorePlan
+        self, scope: Scope, draft: _Draft, earlier: EarlierMemories, told: OutdatedCopy | None, plan: StorePlan
     ) -> Memory:
         """The new memory with its links to earlier ones, of which the answer tells."""
         memory = draft.point.memory
@@ -298,7 +298,7 @@ class StoreScenes:
             return replace(memory, resembles=told.earlier.id)
         others = [other for other, _ in earlier.candidates]
         least = self.thresholds.resembling
-        resembles = await find_most_similar(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
+        resembles = await find_most_similar_id(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
         memory = replace(memory, resembles=resembles)
         before = draft.planned_to_supersede
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:

@@ -31,7 +31,7 @@ StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class ToldAgain:
+class OutdatedCopy:
     """`earlier` said it word for word. `now`: what is true in its place; None for one that was retracted."""
 
     earlier: Memory
@@ -50,7 +50,7 @@ class StorePlan:
         self.outcomes: list[StoreOutcome] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
-        self.told_again: dict[MemoryId, ToldAgain] = {}
+        self.told_again: dict[MemoryId, OutdatedCopy] = {}
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""
@@ -60,7 +60,7 @@ class StorePlan:
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
 
-    def attach(self, memory_id: MemoryId, sources: Sequence[MessageId], learnt: Lesson | None) -> None:
+    def add_sources_and_lesson(self, memory_id: MemoryId, sources: Sequence[MessageId], learnt: Lesson | None) -> None:
         """What the memory rests on, and the lesson that it is of."""
         if sources:
             self.sources.setdefault(memory_id, []).extend(sources)
@@ -84,7 +84,7 @@ class StorePlan:
         """Of the points that have one."""
         return {point.memory.content_hash: point.vector for point in self.points if point.vector is not None}
 
-    def similar_to(self, point: IndexPoint) -> list[tuple[Memory, float]]:
+    def similar_memories(self, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine): first the memory with the same words, then the nearest."""
         similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory))) else {}
         if point.vector is not None and self._vectors is not None:

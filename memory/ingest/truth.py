@@ -72,7 +72,7 @@ class ChangeTruth:
                 if outcome is None:
                     raise _unknown_memory(memory_id)
                 self.store.on_commit()
-                await self.store.index_changed(outcome.changed)
+                await self.store.index_changed_memories(outcome.changed)
                 return outcome
 
         return await asyncio.shield(commit_and_index())

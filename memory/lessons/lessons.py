@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from madeleine.memory.embedding import Embedder, vectors_of_any_precision
+from madeleine.memory.embedding import Embedder, cached_vectors_of_any_precision
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
-from madeleine.memory.ingest.change import UpdateMemory
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.update_and_forget import UpdateMemory
 from madeleine.memory.language_model import (
     LanguageModel,
     MeteredModel,
@@ -53,7 +53,7 @@ MAX_LESSONS_COMPARED = 2_000
 MAX_LISTED_LESSONS = 100
 MAX_PROPOSAL_TOKENS = 1_500
 LESSON_COST_RUN_ID = RunId("lesson")
-IMPORTANCE_CHANGE = 0.1
+IMPORTANCE_CHANGE_PER_OUTCOME = 0.1
 """Of a lesson's memory, for each outcome."""
 MIN_LESSON_IMPORTANCE = 0.1
 PROPOSAL_INSTRUCTIONS = (
@@ -119,7 +119,7 @@ class LearnLessons:
     write_skill: WriteSkill | None = None
     costs: ModelCostRecorder | None = None
 
-    async def report(
+    async def report_failure(
         self,
         scope: Scope,
         failure: Failure,
@@ -177,7 +177,7 @@ class LearnLessons:
             size="large",
             max_tokens=MAX_PROPOSAL_TOKENS,
         )
-        return await MeteredModel(language, record).ask(prompt, LessonProposal, check)
+        return await MeteredModel(language, record).answer_prompt(prompt, LessonProposal, check)
 
     async def _kept(self, scope: Scope, lesson: Lesson, session_id: str) -> tuple[LearntLesson, StoredSceneResult]:
         scene = NewScene(
@@ -193,7 +193,9 @@ class LearnLessons:
         known = await self.ledger.lessons_by_ids(scope, [stored.memory.id])
         return (known[0] if known else LearntLesson(memory=stored.memory, lesson=lesson)), stored
 
-    async def find(self, scope: Scope, task: str, *, limit: int | None = None) -> list[tuple[LearntLesson, float]]:
+    async def find_lessons(
+        self, scope: Scope, task: str, *, limit: int | None = None
+    ) -> list[tuple[LearntLesson, float]]:
         """The lessons whose condition the task meets, best first; none for a task that is like none. Nothing is
         counted. Raises `StorageError`."""
         known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
@@ -216,26 +218,26 @@ class LearnLessons:
         except EmbeddingUnavailable:
             return words
         hashes = [one.memory.content_hash for one in known]
-        cached = await vectors_of_any_precision(self.ledger, self.embedder.model, hashes)
+        cached = await cached_vectors_of_any_precision(self.ledger, self.embedder.model, hashes)
         rows = np.stack([cached.get(hash_, np.zeros_like(query)) for hash_ in hashes])
         cosines = self._centred(rows, query)
-        legible = self.embedder.space.legible(query)
+        legible = self.embedder.vector_space.legibility_of_text(query)
         return np.asarray(np.clip(legible * cosines + (1 - legible) * words, 0, 1), np.float64)
 
     def _centred(self, rows: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
-        space = self.embedder.space
+        space = self.embedder.vector_space
         cosines = np.asarray(rows @ query, np.float32)
-        if (mean := space.mean_near(query)) is None:
-            return space.calibrated(cosines)
+        if (mean := space.mean_of_nearest_language(query)) is None:
+            return space.calibrated_cosines(cosines)
         to_mean = np.asarray(rows @ mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
-        return space.calibrated(centred_cosines(cosines, to_mean, query, mean))
+        return space.calibrated_cosines(centred_cosines(cosines, to_mean, query, mean))
 
-    async def living(self, scope: Scope) -> list[LearntLesson]:
+    async def lessons_not_faded(self, scope: Scope) -> list[LearntLesson]:
         """The latest that have not faded, at most `MAX_LISTED_LESSONS`."""
         known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
         return [learnt for learnt in known if learnt.memory.status in LIVING_STATUSES][:MAX_LISTED_LESSONS]
 
-    async def open(self, scope: Scope, memory_id: MemoryId) -> LearntLesson:
+    async def open_lesson(self, scope: Scope, memory_id: MemoryId) -> LearntLesson:
         """Raises `InvalidInput` if it is no lesson."""
         known = await self.ledger.lessons_by_ids(scope, [memory_id])
         if not known:
@@ -245,9 +247,9 @@ class LearnLessons:
     async def count_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool) -> LearntLesson:
         """Reinforce a lesson that helped, weaken one that did not: it is found less easily, and fades sooner. Raises
         `InvalidInput` if it is no lesson, `StorageError`."""
-        learnt = await self.open(scope, memory_id)
+        learnt = await self.open_lesson(scope, memory_id)
         await self.ledger.count_outcome(scope, memory_id, helped=helped, at=self.now())
-        change = IMPORTANCE_CHANGE if helped else -IMPORTANCE_CHANGE
+        change = IMPORTANCE_CHANGE_PER_OUTCOME if helped else -IMPORTANCE_CHANGE_PER_OUTCOME
         importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
         await self.update(scope, memory_id, MemoryChanges(importance=importance))
         return replace(learnt, helped=learnt.helped + helped, failed=learnt.failed + (not helped))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from madeleine.memory.model import Category
-from madeleine.memory.moving.record_base import Count, ExportRecord, Id, Moment, Texts, Uuid
+from madeleine.memory.moving.record_base import Count, ExportRecord, Moment, RecordId, Texts, Uuid
 from madeleine.memory.rules.archiving.density import ArchivalMode
 from madeleine.memory.rules.archiving.retention import ArchiveReason
 
@@ -15,7 +15,7 @@ class ArchiveGroupRecord(ExportRecord):
     """Memories that went into the archive together, and what is told of them there (spec O8)."""
 
     type: Literal["archive_group"] = "archive_group"
-    id: Id
+    id: RecordId
     run_id: str
     category: Category
     mode: ArchivalMode
@@ -29,15 +29,15 @@ class ArchivedMemoryRecord(ExportRecord):
 
     id_fields = ("id", "memory_id", "group_id", "refers_to", "superseded_by")
     type: Literal["archived_memory"] = "archived_memory"
-    id: Id
+    id: RecordId
     memory_id: Uuid
-    group_id: Id
+    group_id: RecordId
     run_id: str
     reason: ArchiveReason
     number: Count
     project: str | None = None
     refers_to: Texts
-    superseded_by: Id | None = None
+    superseded_by: RecordId | None = None
     happened_at: Moment
     archived_at: Moment
     records: tuple[Mapping[str, Any], ...]

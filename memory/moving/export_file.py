@@ -21,15 +21,15 @@ _PLACES = {type_: place for place, type_ in enumerate(RECORD_CLASSES)}
 def export_lines(header: Header, records: Iterable[ExportRecord]) -> Iterator[bytes]:
     """`records` in the order of `RECORD_CLASSES`."""
     digest, counts = hashlib.sha256(), Counter[str]()
-    first = header.line()
+    first = header.json_line()
     digest.update(first)
     yield first
     for record in records:
-        line = record.line()
+        line = record.json_line()
         digest.update(line)
         counts[record.type] += 1
         yield line
-    yield End(counts=counts_in_order(counts), sha256=digest.hexdigest()).line()
+    yield End(counts=counts_in_order(counts), sha256=digest.hexdigest()).json_line()
 
 
 def counts_in_order(counts: Mapping[str, int]) -> dict[str, int]:

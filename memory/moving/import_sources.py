@@ -12,10 +12,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
 from madeleine.memory.model import Scope
 from madeleine.memory.moving.ports import SourceImportLedger
-from madeleine.memory.moving.sources.registry import format_of
+from madeleine.memory.moving.sources.registry import recognise_source_format
 from madeleine.memory.moving.sources.values import (
-    Damaged,
-    NotTaken,
+    DamagedEntry,
+    SkippedContent,
     SourceFile,
     SourceItem,
     Statement,
@@ -114,7 +114,7 @@ class ImportSources:
         return self.report
 
     async def _take_file(self, scope: Scope, file: SourceFile) -> None:
-        format_ = await asyncio.to_thread(format_of, file)
+        format_ = await asyncio.to_thread(recognise_source_format, file)
         if format_ is None:
             self.report.unrecognised_count += 1
             if len(self.report.unrecognised) < MAX_NAMED_PROBLEMS:
@@ -151,9 +151,9 @@ class ImportSources:
             match item:
                 case None:
                     return batch if batch.has_items else None
-                case NotTaken(reason, count):
+                case SkippedContent(reason, count):
                     report.not_taken[reason] += count
-                case Damaged():
+                case DamagedEntry():
                     self._leave_out(file, item)
                 case Statement():
                     for part in self._parts(item):
@@ -165,7 +165,9 @@ class ImportSources:
                     try:
                         batch.observations.append(self._without_secrets(item))
                     except InvalidInput:
-                        self._leave_out(file, Damaged("a conversation", "its id, or one of a message, is a secret"))
+                        self._leave_out(
+                            file, DamagedEntry("a conversation", "its id, or one of a message, is a secret")
+                        )
                         continue
                     messages += len(item.messages)
                     if report.messages + report.known_messages == 0:
@@ -175,7 +177,7 @@ class ImportSources:
                 break
         return batch
 
-    def _leave_out(self, file: SourceFile, damaged: Damaged) -> None:
+    def _leave_out(self, file: SourceFile, damaged: DamagedEntry) -> None:
         self.report.damaged_count += 1
         if len(self.report.damaged) < MAX_NAMED_PROBLEMS:
             self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")

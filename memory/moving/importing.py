@@ -12,9 +12,9 @@ from datetime import datetime
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, NotPermitted
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
-from madeleine.memory.model import ORGANISATION, Role, is_own_being
+from madeleine.memory.model import ORGANISATION, Role, may_connect_as_being
 from madeleine.memory.moving.export_file import ExportReader
-from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndone
+from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndoResult
 from madeleine.memory.moving.records import AnyRecord
 from madeleine.memory.moving.values import record_for_being, record_with_texts
 from madeleine.memory.permissions import KnowledgeWriteAccess
@@ -27,7 +27,7 @@ ReportImportProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class ImportExport:
+class ImportExportFile:
     """`write_lock` is shared with `StoreScenes`; `on_commit` wakes the background that keeps the index."""
 
     ledger: ImportLedger
@@ -58,7 +58,7 @@ class ImportExport:
         export, torn, or of several beings where one is to have it, `NotPermitted` for one with shared knowledge if the
         role may not write policies; nothing is changed then.
         """
-        if not is_own_being(being):
+        if not may_connect_as_being(being):
             raise InvalidInput("--being: no export can become what all beings share. Nothing was imported.")
         reader = await asyncio.to_thread(ExportReader, name, lines)
         header = reader.header
@@ -103,11 +103,11 @@ class ImportExport:
         if report.left_out_counts.get("forgotten"):
             self.scrubber.request()
         with suppress(IndexUnavailable, EmbeddingUnavailable):
-            await self.keeper.catch_up()
+            await self.keeper.index_marked_memories()
             await self.keeper.embed_missing()
         await self.ledger.recompute_clusters(report.cluster_ids, model=self.embedder.model)
 
-    async def undo(self, import_id: str, *, client: str, role: Role) -> ImportUndone:
+    async def undo(self, import_id: str, *, client: str, role: Role) -> ImportUndoResult:
         """Raises `CannotUndo`, and `NotPermitted` as an import does."""
         may_share = self.write_access.may_write(role, "policy")
         async with self.write_lock:

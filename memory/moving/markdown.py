@@ -27,7 +27,7 @@ from madeleine.memory.moving.records import (
 from madeleine.memory.text.structure import visible_line
 
 MAX_FILE_NAME_CHARS = 80
-UNSORTED = "Unsorted"
+UNSORTED_FOLDER = "Unsorted"
 """Memories that no patrol has given a cluster yet."""
 _UNSAFE_IN_NAMES = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
 _DEVICE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
@@ -91,7 +91,7 @@ class _BeingView:
         clusters: dict[str, ClusterRecord] = {cluster.id: cluster for cluster in records.get(ClusterRecord, ())}
         names = _Names()
         self._files = {id_: f"Memories/{names.take(clusters[id_].name)}" for id_ in clusters}
-        self._unsorted = f"Memories/{names.take(UNSORTED)}"
+        self._unsorted = f"Memories/{names.take(UNSORTED_FOLDER)}"
         self._clusters = clusters
         self._revisions: defaultdict[str, list[RevisionRecord]] = defaultdict(list)
         for revision in records.get(RevisionRecord, ()):
@@ -117,7 +117,7 @@ class _BeingView:
         return self._files.get(memory.cluster_id or "", self._unsorted)
 
     def _cluster_text(self, cluster: ClusterRecord | None, memories: list[MemoryRecord]) -> str:
-        title = cluster.name if cluster else UNSORTED
+        title = cluster.name if cluster else UNSORTED_FOLDER
         fields: dict[str, Any] = {"title": visible_line(title), "memories": len(memories)}
         if themes := sorted({theme for memory in memories for theme in memory.themes}):
             fields["tags"] = [re.sub(r"[^\w/-]+", "-", theme) for theme in themes]

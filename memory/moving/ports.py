@@ -13,12 +13,12 @@ from madeleine.memory.moving.record_base import Header
 from madeleine.memory.moving.records import AnyRecord
 
 LeftOutReason = Literal["different", "taken", "forgotten"]
-MAX_NAMED = 1_000
+MAX_LISTED_RECORDS = 1_000
 """Records that a report names; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutRecord:
     """A record that was not taken. `different`: another content stands here under the same id, and stays as it is.
     `taken`: the id is another being's. `forgotten`: it was forgotten here since."""
 
@@ -36,7 +36,7 @@ class ImportReport:
     added: Mapping[str, int]
     known: Mapping[str, int]
     left_out_counts: Mapping[str, int] = field(default_factory=dict)
-    left_out: Sequence[LeftOut] = ()
+    left_out: Sequence[LeftOutRecord] = ()
     renumbered: int = 0
     memory_ids: Sequence[MemoryId] = ()
     cluster_ids: Sequence[ClusterId] = ()
@@ -44,7 +44,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportUndone:
+class ImportUndoResult:
     """`removed` and `kept`: records by type; kept is what was changed or built upon since."""
 
     removed: Mapping[str, int]
@@ -76,7 +76,7 @@ class CopyLedger(Protocol):
     async def add_copy(self, copy: LedgerCopy) -> None:
         """In place of an earlier one of that path."""
 
-    async def copies(self) -> list[LedgerCopy]:
+    async def ledger_copies(self) -> list[LedgerCopy]:
         """The oldest first."""
 
     async def remove_copies(self, paths: Sequence[str]) -> None: ...
@@ -105,13 +105,13 @@ class ImportLedger(Protocol):
         tells of it. `records` is read in a thread, in the order of `RECORD_CLASSES`.
         """
 
-    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
+    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndoResult:
         """Take back what the import added, unless it was changed or built upon since. Raises `CannotUndo`."""
 
     async def has_shared_knowledge(self, import_id: str) -> bool:
         """Whether the import added anything to what all beings share."""
 
-    async def imports(self) -> list[PastImport]:
+    async def past_imports(self) -> list[PastImport]:
         """The latest first."""
 
     async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:

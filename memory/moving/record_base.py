@@ -22,17 +22,17 @@ def format_moment(moment: datetime) -> str:
 
 Moment = Annotated[AwareDatetime, PlainSerializer(format_moment)]
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Id = Annotated[str, Field(min_length=1, max_length=200)]
+RecordId = Annotated[str, Field(min_length=1, max_length=200)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
-Axis = Annotated[float, Field(ge=-1, le=1)]
+EmotionAxisValue = Annotated[float, Field(ge=-1, le=1)]
 Texts = tuple[str, ...]
 
 
 class ExportModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    def line(self) -> bytes:
+    def json_line(self) -> bytes:
         """The canonical line: fields in order, no space between them, UTF-8, no field without a value."""
         content = {name: value for name, value in self.model_dump(mode="json").items() if value is not None}
         return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
@@ -61,7 +61,7 @@ class ExportRecord(ExportModel):
     id_fields: ClassVar[tuple[str, ...]] = ("id",)
     """Those that name something by its id."""
     type: str
-    being: Id
+    being: RecordId
 
     @property
     def identity(self) -> tuple[str, ...]:

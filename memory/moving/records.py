@@ -25,14 +25,14 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, ArchiveGroupRecord
 from madeleine.memory.moving.record_base import (
-    Axis,
     Count,
+    EmotionAxisValue,
     End,
     ExportModel,
     ExportRecord,
     Header,
-    Id,
     Moment,
+    RecordId,
     Share,
     Texts,
     Uuid,
@@ -55,9 +55,9 @@ class BeingRecord(ExportRecord):
 class ClusterRecord(ExportRecord):
     id_fields = ("id", "parent_id")
     type: Literal["cluster"] = "cluster"
-    id: Id
+    id: RecordId
     name: str
-    parent_id: Id
+    parent_id: RecordId
     is_root: bool
 
 
@@ -87,7 +87,12 @@ class MemoryRecord(ExportRecord):
     category: Category
     themes: Texts
     emotions: tuple[Emotion, ...]
-    emotion: tuple[Axis, Axis, Axis, Axis, Axis, Axis] | None = None
+    emotion: (
+        tuple[
+            EmotionAxisValue, EmotionAxisValue, EmotionAxisValue, EmotionAxisValue, EmotionAxisValue, EmotionAxisValue
+        ]
+        | None
+    ) = None
     importance: Share
     pinned: bool
     created_at: Moment
@@ -99,21 +104,21 @@ class MemoryRecord(ExportRecord):
     key: str | None = None
     status: MemoryStatus
     fresh: bool
-    cluster_id: Id | None = None
-    absorbed_into: Id | None = None
+    cluster_id: RecordId | None = None
+    absorbed_into: RecordId | None = None
     compressed: bool
-    compressed_into: Id | None = None
+    compressed_into: RecordId | None = None
     compression_source: bool
-    resembles: Id | None = None
+    resembles: RecordId | None = None
     retold: Timeline
     truth: TruthStatus
     valid_from: Moment | None = None
     valid_until: Moment | None = None
-    superseded_by: Id | None = None
+    superseded_by: RecordId | None = None
     retraction_reason: str
-    may_supersede: Id | None = None
+    may_supersede: RecordId | None = None
     knowledge: KnowledgeKind | None = None
-    author: Id | None = None
+    author: RecordId | None = None
     author_role: Role | None = None
     project: str | None = None
     level: MemoryLevel | None = None
@@ -124,13 +129,13 @@ class MemoryRecord(ExportRecord):
     last_accessed: Moment | None = None
 
 
-class PartOfMemory(ExportRecord):
+class MemoryPartRecord(ExportRecord):
     key_fields = ()
     id_fields: ClassVar[tuple[str, ...]] = ("memory_id",)
-    memory_id: Id
+    memory_id: RecordId
 
 
-class ReinforcementRecord(PartOfMemory):
+class ReinforcementRecord(MemoryPartRecord):
     type: Literal["reinforcement"] = "reinforcement"
     at: Moment
     text: str
@@ -140,7 +145,7 @@ class ReinforcementRecord(PartOfMemory):
     key: str | None = None
 
 
-class RevisionRecord(PartOfMemory):
+class RevisionRecord(MemoryPartRecord):
     """Fields as they were before a change; those that stayed are left out."""
 
     type: Literal["revision"] = "revision"
@@ -153,14 +158,14 @@ class RevisionRecord(PartOfMemory):
     when: Texts | None = None
 
 
-class TruthActRecord(PartOfMemory):
+class TruthActRecord(MemoryPartRecord):
     """One memory's share in an act that changed what is true; times in `before` and `after` are microseconds since
     1970."""
 
     id_fields = ("memory_id", "act_id")
     type: Literal["truth_act"] = "truth_act"
     at: Moment
-    act_id: Id
+    act_id: RecordId
     kind: str
     client: str
     tool: str
@@ -169,7 +174,7 @@ class TruthActRecord(PartOfMemory):
     after: Mapping[str, str | int | None]
 
 
-class LessonRecord(PartOfMemory):
+class LessonRecord(MemoryPartRecord):
     """What a failure taught, of the memory that is found (spec O11)."""
 
     type: Literal["lesson"] = "lesson"
@@ -183,7 +188,7 @@ class LessonRecord(PartOfMemory):
     failed: Count
 
 
-class StatedRelationRecord(PartOfMemory):
+class StatedRelationRecord(MemoryPartRecord):
     """A relation that a caller has stated of a memory; what is drawn from texts is drawn anew (spec O14)."""
 
     type: Literal["stated_relation"] = "stated_relation"
@@ -216,7 +221,7 @@ class SessionRecord(ExportRecord):
 
 class MessageRecord(ExportRecord):
     type: Literal["message"] = "message"
-    id: Id
+    id: RecordId
     session_id: str
     position: Count
     role: ChatRole
@@ -234,20 +239,20 @@ class MessageMemoryRecord(ExportRecord):
     key_fields = ("message_id", "memory_id")
     id_fields = ("message_id", "memory_id")
     type: Literal["message_memory"] = "message_memory"
-    message_id: Id
-    memory_id: Id
+    message_id: RecordId
+    memory_id: RecordId
 
 
 class NoteRecord(ExportRecord):
     id_fields = ("id", "memory_id")
     type: Literal["note"] = "note"
-    id: Id
+    id: RecordId
     kind: str
     content: str
     state: NoteState
     reason: str
     created_at: Moment
-    memory_id: Id | None = None
+    memory_id: RecordId | None = None
 
 
 class ProfileRecord(ExportRecord):
@@ -259,7 +264,7 @@ class ProfileRecord(ExportRecord):
     value: str
     enabled: bool
     updated_at: Moment
-    memory_id: Id | None = None
+    memory_id: RecordId | None = None
 
 
 class CoreBlockRecord(ExportRecord):
@@ -293,12 +298,12 @@ class ForgottenKeyRecord(ExportRecord):
     key_fields = ("being", "key_hash")
     id_fields = ()
     type: Literal["forgotten_key"] = "forgotten_key"
-    key_hash: Id
+    key_hash: RecordId
 
 
 class PatrolRunRecord(ExportRecord):
     type: Literal["patrol_run"] = "patrol_run"
-    id: Id
+    id: RecordId
     started: Moment
     finished: Moment
     state: str
@@ -311,7 +316,7 @@ class PatrolChangeRecord(ExportRecord):
     key_fields = ()
     id_fields = ()
     type: Literal["patrol_change"] = "patrol_change"
-    run_id: Id
+    run_id: RecordId
     step: str
     kind: str
     target: str

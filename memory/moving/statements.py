@@ -13,7 +13,7 @@ from madeleine.memory.model import Category, Scene, Scope
 from madeleine.memory.moving.ports import SourceImportLedger
 from madeleine.memory.moving.sources.values import Statement
 from madeleine.memory.rules.storing.chunk_scoring import chunk_category
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 
 IMPORT_TOOL_NAME = "import"
 
@@ -82,5 +82,5 @@ def _scene(key: str, statement: Statement) -> NewScene:
 
 def _category(text: str) -> Category:
     """What was the present when it was written is the past now."""
-    category = chunk_category(Reading(text))
+    category = chunk_category(TextReading(text))
     return "episodic" if category == "working" else category

@@ -33,7 +33,7 @@ from madeleine.memory.moving.records import (
     record_of,
 )
 
-SAID_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
+COMPARED_TEXT_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
     MemoryRecord: ("action", "actors", "setting", "dialogue", "sensory", "truth", "superseded_by"),
     MessageRecord: ("role", "speaker", "text"),
     NoteRecord: ("content",),
@@ -48,9 +48,9 @@ _PROVENANCE_FIELDS = ("tool", "client", "session_id", "author", "author_role")
 _OWN_FIELDS = ("being", "type", "when", "retold", "emotion", "number", *_PROVENANCE_FIELDS, *_SCENE_FIELDS)
 
 
-def is_contrary(here: ExportRecord, told: ExportRecord) -> bool:
+def are_contradictory_records(here: ExportRecord, told: ExportRecord) -> bool:
     """Whether two records of one identity say something different."""
-    return any(getattr(here, name) != getattr(told, name) for name in SAID_FIELDS.get(type(told), ()))
+    return any(getattr(here, name) != getattr(told, name) for name in COMPARED_TEXT_FIELDS.get(type(told), ()))
 
 
 def memory_from_record(record: MemoryRecord) -> Memory:
@@ -128,7 +128,7 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def record_content(record: ExportRecord) -> Mapping[str, Any]:
     """What its line holds."""
-    content: Mapping[str, Any] = json.loads(record.line())
+    content: Mapping[str, Any] = json.loads(record.json_line())
     return content
 
 

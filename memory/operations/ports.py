@@ -24,7 +24,7 @@ from madeleine.memory.operations.values import (
     TaskKind,
 )
 
-DEFAULT_RECORDS = 1_000
+DEFAULT_RECORD_LIMIT = 1_000
 """Records that a query returns at most, unless it says how many."""
 
 
@@ -35,7 +35,7 @@ class CostRecordRepository(Protocol):
     async def save(self, record: CostRecord, /) -> None:
         """A record is never changed."""
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
+    async def query(self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
         """The last `limit` of them, the latest first."""
 
     async def aggregate(self, **filter: Unpack[CostFilter]) -> float:
@@ -56,7 +56,7 @@ class TaskRepository(Protocol):
     async def get(self, task_id: str) -> Task | None: ...
 
     async def list_tasks(
-        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORDS, **filter: Unpack[TaskFilter]
+        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         """The oldest first. `kind=None`: tasks and patrols."""
 
@@ -85,7 +85,9 @@ class AuditRepository(Protocol):
     async def save(self, record: AuditRecord, /) -> None:
         """Raises `InvalidInput` for an id that is taken, and for a record of the memory's."""
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[AuditFilter]) -> tuple[AuditRecord, ...]:
+    async def query(
+        self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]
+    ) -> tuple[AuditRecord, ...]:
         """The last `limit` of them, the latest first."""
 
 

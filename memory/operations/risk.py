@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from madeleine.memory.audit import AuditEventKind
 from madeleine.memory.operations.values import RiskLevel
 
-RISK_OF_EVENT: Mapping[AuditEventKind, RiskLevel] = {
+RISK_BY_AUDIT_EVENT: Mapping[AuditEventKind, RiskLevel] = {
     **dict.fromkeys(("recall", "store", "reinforce", "observe", "note"), "low"),
     # It changes what is there, and can be undone.
     **dict.fromkeys(("update", "supersede", "retract", "restore", "patrol", "profile", "reindex", "import"), "medium"),

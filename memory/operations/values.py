@@ -108,7 +108,7 @@ class AuditRecord(OperationalRecord):
 
     `source`: `application` for what an application has recorded; `memory` for what was done to memories, where the
     action is the event, the verdict `allow`, since the memory's audit holds what was done, and the risk that of
-    `RISK_OF_EVENT`. `agent_id`: who acted, "" for what concerns all agents.
+    `RISK_BY_AUDIT_EVENT`. `agent_id`: who acted, "" for what concerns all agents.
     """
 
     id: NotBlankStr

@@ -14,9 +14,9 @@ from datetime import datetime
 
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.ingest.change import ForgetMemories, ForgetOutcome
 from madeleine.memory.ingest.store import NewScene, StoredSceneResult, redact_scene
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import (
     KNOWLEDGE_KINDS,
@@ -69,7 +69,7 @@ class NewKnowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundKnowledge:
+class KnowledgeSearchResult:
     """Own memories and what all share, best first by one score."""
 
     found: tuple[tuple[Memory, float], ...]
@@ -144,7 +144,9 @@ class OrganisationKnowledge:
         await self._require_change(scope, [id_])
         return await self.forget(organisation_scope(scope), [id_])
 
-    async def listed(self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None) -> list[Memory]:
+    async def list_knowledge(
+        self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None
+    ) -> list[Memory]:
         """What is true now, or was true then, newest first."""
         return await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED)
 
@@ -160,7 +162,7 @@ class OrganisationKnowledge:
         kinds: Sequence[KnowledgeKind] = (),
         personal: bool = True,
         language: LanguageModel | None = None,
-    ) -> FoundKnowledge:
+    ) -> KnowledgeSearchResult:
         """What matches among what all share, and with `personal` among the caller's own memories, ranked together. Own
         ones have the personal boost (spec O12). At most `query.limit`, of what is shared at most `max_retrieved`."""
         most_shared = min(query.limit, self.config.max_retrieved)
@@ -177,7 +179,7 @@ class OrganisationKnowledge:
             notices = tuple(dict.fromkeys((*notices, *own.notices)))
             meaning_off = meaning_off or own.meaning_off
         best = sorted(found, key=lambda scored: -scored[1])[: query.limit]
-        return FoundKnowledge(
+        return KnowledgeSearchResult(
             found=tuple((one, round(score, 4)) for one, score in best), notices=notices, meaning_off=meaning_off
         )
 
@@ -255,7 +257,7 @@ class OrganisationKnowledge:
         redacted, _ = redact_scene(new, store.redact)
         text = content_hash(embedded_text(redacted.scene, redacted.feeling))
         shared = organisation_scope(scope)
-        same = await store.ledger.memories(shared, await store.ledger.ids_with_text(shared, text))
+        same = await store.ledger.memories(shared, await store.ledger.ids_with_same_text(shared, text))
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 
     async def _require_room(self, outcome: str) -> None:

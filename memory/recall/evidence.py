@@ -17,7 +17,7 @@ from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
 class RankingEvidence:
     """Nothing here is computed for it. `gates`: of the query as asked, and of the end of a longer message. `scored`: of
     the candidates at `positions` of the pool. `shown_for`: the version that stands for a candidate, or None where none
-    does. `lifted` as in `NewerFirst`."""
+    does. `lifted` as in `NewerFirstRanking`."""
 
     gates: tuple[GateOutcome, ...]
     scored: ScoredCandidates | None = None

@@ -20,13 +20,13 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection
 from madeleine.memory.rules.dynamics.truth import was_true_at
-from madeleine.memory.rules.ranking.matching import CandidateLikeness, GateOutcome, MatchThresholds
+from madeleine.memory.rules.ranking.matching import CandidateSimilarity, GateOutcome, MatchThresholds
 from madeleine.memory.rules.ranking.score_parts import SCORE_DIGITS, round_parts
 from madeleine.memory.text.normalization import fold_text
 
 MAX_EXPLAINED_CANDIDATES = 10
 """The best ones, beside those that are asked for."""
-LIFTED_PART = "newer"
+NEWER_MEMORY_SCORE_PART = "newer"
 """Part of a score by which a memory stands before an older one that it probably makes untrue."""
 
 RecallOutcome = Literal[
@@ -36,7 +36,7 @@ RecallOutcome = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class LikenessToQuery:
+class QuerySimilarity:
     """The gate's measure of one candidate: `parts` add up to `value`. It matches from `needed` on."""
 
     parts: Mapping[str, float]
@@ -57,7 +57,7 @@ class MemoryExplanation:
     rank: int = 0
     score: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
-    likeness: LikenessToQuery | None = None
+    likeness: QuerySimilarity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class RecallExplainer:
 
     async def _outcome(self, memory: Memory) -> tuple[RecallOutcome, str]:
         id_ = memory.id
-        if id_ in {shown.id for shown in self.selection.all}:
+        if id_ in {shown.id for shown in self.selection.all_memories}:
             return "recalled", "Its text is cut to fit the token budget." if id_ in self.selection.truncated else ""
         if state := self._state(memory):
             return state
@@ -239,17 +239,17 @@ class RecallExplainer:
         parts: dict[str, float] = {}
         if evidence.scored is not None and id_ in self._positions:
             place = self._positions[id_]
-            parts = evidence.scored.parts_of(place)
+            parts = evidence.scored.score_parts_at(place)
             if (candidate := self.ranked.pool.ids[evidence.positions[place]]) != id_:
                 note = f"It is shown for {candidate}, an earlier version."
         rest = score - sum(parts.values())
         if older := evidence.lifted.get(id_):
             note = f"It was told later than {older}, and probably says what became of it."
         if abs(rest) > 10**-SCORE_DIGITS:
-            parts[self.ranked.rescored_by or LIFTED_PART] = rest
+            parts[self.ranked.rescored_by or NEWER_MEMORY_SCORE_PART] = rest
         return round_parts(parts, score), note
 
-    def _likeness(self, id_: MemoryId) -> LikenessToQuery | None:
+    def _likeness(self, id_: MemoryId) -> QuerySimilarity | None:
         """The greatest that a gate has measured; None for no candidate, and where a filter decides."""
         pool = self.ranked.pool
         if id_ not in pool.ids:
@@ -261,7 +261,7 @@ class RecallExplainer:
         ]
         return max(measured, key=lambda likeness: likeness.value - likeness.needed, default=None)
 
-    def _likeness_at_gate(self, gate: GateOutcome, at: int, *, procedural: bool) -> LikenessToQuery | None:
+    def _likeness_at_gate(self, gate: GateOutcome, at: int, *, procedural: bool) -> QuerySimilarity | None:
         """Of a preference that to its situation; beside a match less is needed, and unknown words take nothing away."""
         likeness, thresholds = gate.likeness, self.thresholds
         if likeness is None:
@@ -275,8 +275,8 @@ class RecallExplainer:
         return _likeness_of(likeness, at, likeness.needed, with_unknown=True)
 
 
-def _likeness_of(likeness: CandidateLikeness, at: int, needed: float, *, with_unknown: bool) -> LikenessToQuery:
+def _likeness_of(likeness: CandidateSimilarity, at: int, needed: float, *, with_unknown: bool) -> QuerySimilarity:
     value, penalty, words = (float(one[at]) for one in (likeness.value, likeness.penalty, likeness.in_words))
     parts = {"meaning": value + penalty - words, "words": words, "unknown_words": -penalty if with_unknown else 0.0}
     total = round(sum(parts.values()), SCORE_DIGITS)
-    return LikenessToQuery(round_parts(parts, total), total, round(needed, SCORE_DIGITS))
+    return QuerySimilarity(round_parts(parts, total), total, round(needed, SCORE_DIGITS))

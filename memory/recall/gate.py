@@ -14,18 +14,18 @@ from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, RecallIndex
 from madeleine.memory.model import Vector
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.ranking.blended import share_of_emotions
+from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
-    CandidateLikeness,
+    CandidateSimilarity,
     GateOutcome,
     MatchThresholds,
     ThingsNamedInQuery,
-    everyday_names,
+    common_names_in_query,
     matching_candidates,
     matching_preference_mask,
     near_unmatched_candidates,
     procedural_candidate_mask,
-    score_candidate_likeness,
+    score_candidate_similarity,
     unknown_words_prevent_any_match,
 )
 from madeleine.memory.text.content_words import question_without_words
@@ -68,8 +68,10 @@ class CandidateMatcher:
         (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return GateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
-        thresholds, named = self.thresholds, ThingsNamedInQuery.of(query.text, pool)
-        gate = partial(score_candidate_likeness, named, legible=legible, thresholds=thresholds, memories=pool.memories)
+        thresholds, named = self.thresholds, ThingsNamedInQuery.from_query(query.text, pool)
+        gate = partial(
+            score_candidate_similarity, named, legible=legible, thresholds=thresholds, memories=pool.memories
+        )
         cosine = pool.cosine
         likenesses = gate(cosine)
         if vector is not None and legible:
@@ -94,19 +96,19 @@ class CandidateMatcher:
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
-        space = self.embedder.space
-        mean = space.mean_near(vector)
+        space = self.embedder.vector_space
+        mean = space.mean_of_nearest_language(vector)
         if mean is None:
-            return lambda cosines, _: space.calibrated(cosines)
+            return lambda cosines, _: space.calibrated_cosines(cosines)
         to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
-        return lambda cosines, to: space.calibrated(centred_cosines(cosines, to_mean, to, mean))
+        return lambda cosines, to: space.calibrated_cosines(centred_cosines(cosines, to_mean, to, mean))
 
     async def _likeness_to_situation(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
-    ) -> CandidateLikeness:
+    ) -> CandidateSimilarity:
         """Of each candidate to what the query tells but for everyday names, or to the feelings that are asked for.
         `cosine`: of each to the query as it stands, which counts for a third."""
-        names = everyday_names(query.text, pool, self.thresholds)
+        names = common_names_in_query(query.text, pool, self.thresholds)
         is_name = np.array([word in names for word in pool.words], np.bool_)
         if legible:
             if names:
@@ -115,10 +117,10 @@ class CandidateMatcher:
             if query.emotions:
                 feeling = FEELING_SITUATION.format(" and ".join(query.emotions))
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
-        shares = share_of_emotions(pool.features, frozenset(query.emotions)).astype(np.float32)
+        shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
-        named = ThingsNamedInQuery.of(query.text, replace(pool, holds=pool.holds & ~is_name))
-        return score_candidate_likeness(named, cosine, legible=legible, thresholds=self.thresholds)
+        named = ThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
+        return score_candidate_similarity(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
         """Of each candidate to a text; 0 for none, and without a model."""
@@ -126,15 +128,15 @@ class CandidateMatcher:
             return np.zeros(len(pool.ids), np.float32)
         return (await self._centring(pool, vector))(await self.index.cosines(pool.ids, vector), vector)
 
-    async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateLikeness) -> bool:
+    async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateSimilarity) -> bool:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
-        space = self.embedder.space
+        space = self.embedder.vector_space
         alike = likeness.without_unknown
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
         products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]
-        return bool(products) and space.all_foreign(vector, np.stack(products, axis=1))
+        return bool(products) and space.are_all_in_other_language(vector, np.stack(products, axis=1))
 
     async def _cosines_without_unknown(
         self, text: str, pool: CandidatePool, centred: CentredCosineFunction

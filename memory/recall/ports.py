@@ -22,7 +22,7 @@ class MemoryReactivation:
 
 
 @dataclass(frozen=True, slots=True)
-class LaterMemory:
+class PossibleNewerVersion:
     """A memory that may say anew what an older one said."""
 
     newer: MemoryId
@@ -48,7 +48,7 @@ class RecallLedger(Protocol):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
-    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
         """The living current memories that were proposed to supersede one of these, those that were proposed to
         supersede these, and so on; and those of these that resemble another of them."""
 

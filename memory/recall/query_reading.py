@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.written_dates import without_dates
+from madeleine.memory.text.written_dates import text_without_dates
 
 END_SENTENCES = 2
 MIN_QUESTION_CONTENT_WORDS = 2
@@ -36,7 +36,7 @@ def end_of_message(text: str) -> str:
     return "".join(sentences[-END_SENTENCES:]).strip()
 
 
-def subject_of_query(text: str, candidates: Sequence[RankingFeatures]) -> str:
+def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeatures]) -> str:
     """The end of the message without dates and the names of actors of the candidates; "" if that is the text itself,
     or nothing. A name draws the vector of a question to all that its bearer has done."""
     actors = {word.casefold() for one in candidates for actor in one.actors for word in _WORD.findall(actor)}
@@ -44,11 +44,11 @@ def subject_of_query(text: str, candidates: Sequence[RankingFeatures]) -> str:
     def without_name(word: re.Match[str]) -> str:
         return "" if word[1].casefold() in actors and not word[1].islower() else word[0]
 
-    subject = " ".join(_NAME_OR_WORD.sub(without_name, without_dates(end_of_message(text) or text)).split())
+    subject = " ".join(_NAME_OR_WORD.sub(without_name, text_without_dates(end_of_message(text) or text)).split())
     return subject if subject != " ".join(text.split()) and _WORD.search(subject) else ""
 
 
-def pool_for_words(pool: CandidatePool, words: Sequence[str], cosine: NDArray[np.float32]) -> CandidatePool:
+def pool_for_query_words(pool: CandidatePool, words: Sequence[str], cosine: NDArray[np.float32]) -> CandidatePool:
     """The same candidates as a query of only these of its content words has them."""
     kept = [at for at, word in enumerate(pool.words) if word in words]
     return replace(

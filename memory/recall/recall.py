@@ -20,9 +20,9 @@ from madeleine.memory.model import ALL_MEMORY_STATUSES, LIVING_STATUSES, Memory,
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
-from madeleine.memory.recall.newer import NewerFirst, put_newer_memories_first
+from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_memories_first
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
-from madeleine.memory.recall.query_reading import end_of_message, pool_for_words, subject_of_query
+from madeleine.memory.recall.query_reading import end_of_message, pool_for_query_words, query_without_names_and_dates
 from madeleine.memory.recall.reformulation import (
     RecallAttempt,
     ReformulationConfig,
@@ -39,7 +39,7 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.rules.dynamics.truth import is_to_come, version_true_at
+from madeleine.memory.rules.dynamics.truth import is_in_future, version_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
 from madeleine.memory.rules.ranking.matching import GateOutcome, MatchThresholds, matching_and_near_candidates
@@ -47,12 +47,12 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile, RankingProfi
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.written_dates import dates_from_today, dates_in_iso
+from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_past_days_as_dates
 
 MIN_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 MAX_NAMED_UNKNOWN_WORDS = 8
-PIECES_SHARE = 0.4
+PIECE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
 EMBEDDING_HEAD_START_SECONDS = 0.001
@@ -185,7 +185,7 @@ class Recall:
         )
         near_ids = ranked.near[: max(0, query.limit - len(memories))]
         near = await self.ledger.memories(scope, near_ids) if near_ids else []
-        now, matching = self.now(), (memory for memory in selection.all if memory.id in ranked.scores)
+        now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return RecallResult(
@@ -198,11 +198,11 @@ class Recall:
             notices=ranked.notices,
             reformulated=attempt.rewordings,
             faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
-            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all}),
+            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all_memories}),
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
-            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.refused else (),
+            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.has_no_match else (),
         )
 
     async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
@@ -230,7 +230,7 @@ class Recall:
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
-        if ranked.refused:
+        if ranked.has_no_match:
             ranked = await self._ranked_respelled(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
@@ -270,7 +270,7 @@ class Recall:
             vector, meaning_off = await embedding
         finally:
             embedding.cancel()
-        trust = self.embedder.space.legible(vector) if vector is not None else 0.0
+        trust = self.embedder.vector_space.legibility_of_text(vector) if vector is not None else 0.0
         gates = await self._gates(query, pool, vector, trust)
         matching, near = matching_and_near_candidates(gates)
         near_ids = [pool.ids[i] for i in near]
@@ -324,7 +324,7 @@ class Recall:
 
     def _words(self, text: str, query: RecallQuery) -> str:
         """For the search by words: dates in one form, those that are told from today as days."""
-        return dates_in_iso(dates_from_today(text, (query.as_of or self.now()).date()))
+        return text_with_iso_dates(text_with_past_days_as_dates(text, (query.as_of or self.now()).date()))
 
     async def _gates(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
@@ -335,7 +335,7 @@ class Recall:
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = pool_for_words(pool, content_words(self._words(end, query)), cosine)
+        of_words = pool_for_query_words(pool, content_words(self._words(end, query)), cosine)
         return whole, await self._gate(replace(query, text=end), of_words, of_end, trust)
 
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
@@ -344,13 +344,13 @@ class Recall:
         if vector is None:
             return pool
         whole, mean = pool.cosine, vector
-        subject = subject_of_query(text, pool.features)
+        subject = query_without_names_and_dates(text, pool.features)
         if subject and (other := (await try_to_embed_query(self.embedder, subject))[0]) is not None:
             length = np.linalg.norm(vector + other)
             mean = np.asarray((vector + other) / length, np.float32)
             whole = (whole + await self.index.cosines(pool.ids, other)) / length
         pieces = pool.nearest_piece_cosines(mean, whole)
-        return replace(pool, cosine=np.asarray((1 - PIECES_SHARE) * whole + PIECES_SHARE * pieces, np.float32))
+        return replace(pool, cosine=np.asarray((1 - PIECE_WEIGHT) * whole + PIECE_WEIGHT * pieces, np.float32))
 
     @cached_property
     def _gate(self) -> CandidateMatcher:
@@ -358,11 +358,11 @@ class Recall:
 
     async def _newer_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
-    ) -> NewerFirst:
+    ) -> NewerFirstRanking:
         now = self.now()
-        asks_for_past = query.as_of is not None and not is_to_come(query.as_of, now)
+        asks_for_past = query.as_of is not None and not is_in_future(query.as_of, now)
         if not self.config.newer_among_near_equals or asks_for_past:
-            return NewerFirst(scores)
+            return NewerFirstRanking(scores)
         only_matches = bool(query.since or query.until)  # when it happened is not looked at again
         return await put_newer_memories_first(
             self.ledger,

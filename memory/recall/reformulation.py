@@ -73,8 +73,8 @@ async def reformulate_until_sufficient(
     try:
         async with asyncio.timeout(config.seconds):
             for _ in range(config.max_rounds):
-                prompt = build_reformulation_prompt(shown_query, selected := best.selection.all)
-                judgement = await model.ask(prompt, RecallVerdict, lambda answer: answer)
+                prompt = build_reformulation_prompt(shown_query, selected := best.selection.all_memories)
+                judgement = await model.answer_prompt(prompt, RecallVerdict, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
                 if (judgement.sufficient and selected) or words.casefold() in tried:

@@ -12,7 +12,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.query_reading import end_of_message
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, share_of_emotions
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, matching_emotion_shares
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
@@ -50,9 +50,9 @@ async def score_matches(
     matching_states = [states[pool.ids[i]] for i in matching]
     near = candidate_similarity(pool, dense_trust=trust)[matching]
     if profile == "linear":
-        enough, scored = linear_scores(near, matching_states, now=now, weights=profiles).at_least(
+        enough, scored = linear_scores(near, matching_states, now=now, weights=profiles).with_score_at_least(
             profiles.linear.minimum
         )
         return matching[enough], scored
-    shared = share_of_emotions([pool.features[i] for i in matching], emotions)
+    shared = matching_emotion_shares([pool.features[i] for i in matching], emotions)
     return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)

@@ -40,13 +40,13 @@ from madeleine.memory.recall.ports import (
     ReactivationRecorder,
     TagSearchLedger,
 )
-from madeleine.memory.rules.feelings import mood_of
+from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
     best_tag_matches,
     deduplicated_hits,
-    first_tag_finder,
-    first_term_finder,
     hit_with_snippet,
+    make_first_tag_finder,
+    make_first_term_finder,
     most_specific_tags,
     related_themes,
     sort_hits_newest_first,
@@ -121,7 +121,7 @@ class SearchStoredTexts:
     async def _page_and_next(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """A page and one hit more, if there is one. Duplicates are left out, and the page is filled up from where it
         ended (spec H2, H4)."""
-        find_match = first_term_finder(query.terms)
+        find_match = make_first_term_finder(query.terms)
         hits: list[SearchHit] = []
         size = query.limit + 1
         while len(hits) < size:
@@ -214,7 +214,7 @@ class SearchByMessageTags:
             hits = {ref: hit for ref, hit in hits.items() if hit.truth != "superseded"} | current
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
-        find_match = first_tag_finder(tags)
+        find_match = make_first_tag_finder(tags)
         pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
         shown = (hit_with_snippet(hit, find_match) for hit in pool)
         page = tuple(deduplicated_hits(shown)[: query.limit])
@@ -284,7 +284,7 @@ class BrowseMemories:
         for cluster_id, emotions, told in await self.ledger.feelings_in_clusters(scope):
             feelings[cluster_id].append((emotions, told))
         clusters = await self.ledger.cluster_summaries(scope)
-        return [(cluster, mood_of(feelings[cluster.id])) for cluster in clusters]
+        return [(cluster, mood_of_feelings(feelings[cluster.id])) for cluster in clusters]
 
     async def _page(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""

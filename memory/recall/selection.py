@@ -18,7 +18,7 @@ from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_list
-from madeleine.memory.rules.ranking.budget import positions_within_token_budget, well_matching_count
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_without_limit
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.rules.searching import ELLIPSIS
 from madeleine.memory.text.normalization import fold_text
@@ -27,9 +27,9 @@ from madeleine.memory.text.normalization import fold_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """`most`: where more than `limit`, up to so many memories as match nearly as well as the best one, or as fit if the
-    query asks for a list (`well_matching_count`). `themes`: only memories with all of these. `since`, `until`: only
-    what has a date between these. `include_compressed`: also what a summary stands for (spec L3). `ranking` None: the
-    configured profile."""
+    query asks for a list (`result_count_without_limit`). `themes`: only memories with all of these. `since`, `until`:
+    only what has a date between these. `include_compressed`: also what a summary stands for (spec L3). `ranking` None:
+    the configured profile."""
 
     text: str
     limit: int = 3
@@ -70,7 +70,7 @@ class RankedCandidates:
         return tuple(self.scores)
 
     @property
-    def refused(self) -> bool:
+    def has_no_match(self) -> bool:
         """Whether the gate let nothing through, or only preferences by meaning."""
         return self.scores.keys() <= self.procedural and bool(self.near or not self.scores)
 
@@ -96,8 +96,8 @@ async def rerank(
 def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedCandidates:
     """Fuse both lists by Reciprocal Rank Fusion: scores of two queries are not comparable (spec O12)."""
     notices = tuple(dict.fromkeys((*first.notices, *second.notices)))
-    if first.refused or second.refused:
-        return replace(second if first.refused and second.scores else first, notices=notices)
+    if first.has_no_match or second.has_no_match:
+        return replace(second if first.has_no_match and second.scores else first, notices=notices)
     return replace(
         first,
         scores={id_: round(score, 4) for id_, score in fuse_rankings_by_rrf(first.ids, second.ids)},
@@ -169,7 +169,7 @@ class RecallSelection:
     too_long: tuple[Memory, ...] = ()
 
     @property
-    def all(self) -> tuple[Memory, ...]:
+    def all_memories(self) -> tuple[Memory, ...]:
         return *self.preferences, *self.memories
 
 
@@ -243,7 +243,9 @@ class RecallSelector:
         if query.most <= query.limit:
             return query.limit
         scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.most]]
-        return well_matching_count(scored, least=query.limit, whole_list=asks_for_list(analyse_query(query.text)))
+        return result_count_without_limit(
+            scored, least=query.limit, whole_list=asks_for_list(analyse_query(query.text))
+        )
 
     async def _shortened(self, memory: Memory, budget: int) -> Memory | None:
         """The memory with the beginning of its action, as much as fits; None if next to nothing fits, or no tokenizer

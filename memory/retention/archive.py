@@ -20,7 +20,7 @@ from madeleine.memory.retention.values import (
     ArchiveGroupSummary,
     groups_to_archive,
 )
-from madeleine.memory.rules.archiving.retention import NOTHING_ENDED, EndedScope, RetentionConfig, plan_retention
+from madeleine.memory.rules.archiving.retention import NO_ENDED_SCOPE, EndedScope, RetentionConfig, plan_retention
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
 MAX_RESTORED_AT_ONCE = 500
@@ -49,11 +49,13 @@ class Archive:
     config: RetentionConfig = field(default_factory=RetentionConfig)
     redact: RedactText = redact_secrets
 
-    async def plan(self, scope: Scope, ended: EndedScope = NOTHING_ENDED) -> list[ArchiveGroup]:
+    async def plan(self, scope: Scope, ended: EndedScope = NO_ENDED_SCOPE) -> list[ArchiveGroup]:
         """What the next enforcement of the rules would archive; with `ended`, what goes now that it has. Nothing is
         changed."""
         reads = self.retention.retention_reads(scope)
-        if scope.being_id == ORGANISATION or (ended != NOTHING_ENDED and not await reads.has_levels()):
+        if scope.being_id == ORGANISATION or (
+            ended != NO_ENDED_SCOPE and not await reads.has_memories_of_limited_level()
+        ):
             return []
         going = plan_retention(await reads.memory_ages(), self.config, scope.being_id, self.now(), ended)
         return groups_to_archive(await reads.memories(list(going)), going)
@@ -92,5 +94,5 @@ class Archive:
         summary = self.redact(text.strip()).text
         if not summary or len(summary) > MAX_SUMMARY_CHARS:
             raise InvalidInput(f"A summary has 1 to {MAX_SUMMARY_CHARS} characters. Nothing was changed.")
-        if not await self.ledger.set_digest(scope, group, summary):
+        if not await self.ledger.replace_group_digest(scope, group, summary):
             raise InvalidInput(f"The archive has no group {group!r}. Nothing was changed: list the groups.")

@@ -44,7 +44,7 @@ class LevelRules:
         return replace(own, level="session") if is_impossible else own
 
 
-def at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
+def scope_at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
     """The scope of a call that asks for a level of its own, None for that of the connection. Raises `InvalidInput` if
     it asks for more than the connection keeps."""
     if asked is None:

@@ -26,12 +26,12 @@ class RetentionReads(Protocol):
     async def memory_ages(self) -> list[MemoryAge]:
         """Of all its memories, in the order of their arrival."""
 
-    async def has_levels(self) -> bool:
+    async def has_memories_of_limited_level(self) -> bool:
         """Whether any memory is kept for a session or a project only."""
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def last_enforced(self) -> datetime | None:
+    async def last_retention_run(self) -> datetime | None:
         """When a patrol last enforced the rules."""
 
 
@@ -40,7 +40,7 @@ class RetentionTransaction(RetentionReads, Protocol):
         """Move the memories, with all that is kept of each, to the archive; ids of those that were there. Undone with
         the run."""
 
-    async def mark_enforced(self, at: datetime) -> None:
+    async def record_retention_run(self, at: datetime) -> None:
         """Kept also where the run is undone: what somebody brought back does not go again the same day."""
 
 
@@ -79,5 +79,5 @@ class ArchiveLedger(WritableVectorCache, Protocol):
         depend on: survivors, summaries and the other versions of a chain. Leaves index marks. Durably, in one
         transaction; ids that are not archived are ignored."""
 
-    async def set_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
+    async def replace_group_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         """Replace what the archive tells of a group by a summary. False if there is no such group."""

@@ -28,7 +28,7 @@ MIN_EMOTION_SPELLING_LIKENESS = 0.75
 """Of `difflib`: reads "angry" as anger and "exited" as excitement; "hunger", "envy" and "hope" are like no label."""
 
 
-def closest_name(told: object, names: Sequence[str]) -> str | None:
+def closest_emotion_name(told: object, names: Sequence[str]) -> str | None:
     """The name that is meant: in whatever case, another form of the word, or misspelt a little; None for no name."""
     word = str(told).strip().casefold()
     if word in names:
@@ -41,10 +41,10 @@ def closest_name(told: object, names: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_EMOTION_SPELLING_LIKENESS)), None)
 
 
-def closest_axis(told: object) -> str | None:
-    """By its name, as `closest_name` has it, or by its first letter."""
+def closest_emotion_axis(told: object) -> str | None:
+    """By its name, as `closest_emotion_name` has it, or by its first letter."""
     letter = str(told).strip().casefold()
-    return next((axis for axis in EMOTION_AXES if letter == axis[0]), closest_name(told, EMOTION_AXES))
+    return next((axis for axis in EMOTION_AXES if letter == axis[0]), closest_emotion_name(told, EMOTION_AXES))
 
 
 @cache
@@ -58,7 +58,7 @@ def _scaled(ratings: Sequence[float]) -> Iterable[float]:
     return (round((rating - 5) / 4, 2) for rating in ratings)
 
 
-def vector_of_emotions(labels: Collection[str]) -> EmotionVector | None:
+def mean_vector_of_emotions(labels: Collection[str]) -> EmotionVector | None:
     """Their mean; None of none."""
     return _mean([_vectors()[label] for label in labels])
 
@@ -69,25 +69,25 @@ def _mean(vectors: Sequence[EmotionVector]) -> EmotionVector | None:
     return EmotionVector(*(round(float(axis), 3) for axis in np.mean([astuple(one) for one in vectors], axis=0)))
 
 
-def felt_vector(memory: Memory) -> EmotionVector | None:
+def emotion_vector_of_memory(memory: Memory) -> EmotionVector | None:
     """As it was told, else that of its labels; None if no feeling is known."""
-    return memory.emotion or vector_of_emotions(memory.emotions)
+    return memory.emotion or mean_vector_of_emotions(memory.emotions)
 
 
-def nearness_of_feelings(first: EmotionVector, second: EmotionVector) -> float:
+def similarity_of_feelings(first: EmotionVector, second: EmotionVector) -> float:
     """In [0, 1]: the cosine of the two, 0 where they are opposed or one of them is without feeling."""
     a, b = np.array(astuple(first)), np.array(astuple(second))
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return max(0.0, float(a @ b) / size) if size else 0.0
 
 
-def mood_of(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector | None]]) -> Mood | None:
+def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector | None]]) -> Mood | None:
     """Of the labels and the told vector of each memory; None if none has a feeling."""
     labels: Counter[Emotion] = Counter()
     vectors = []
     for emotions, told in feelings:
         labels.update(emotions)
-        if vector := told or vector_of_emotions(emotions):
+        if vector := told or mean_vector_of_emotions(emotions):
             vectors.append(vector)
     mean = _mean(vectors)
     most = sorted(labels, key=lambda label: (-labels[label], EMOTION_LABELS.index(label)))

@@ -113,7 +113,7 @@ class RandomSource(Protocol):
         """Uniform in [0, stop)."""
 
 
-def shuffled(items: Iterable[str], rng: RandomSource) -> list[str]:
+def shuffle_texts(items: Iterable[str], rng: RandomSource) -> list[str]:
     """Fisher–Yates (Durstenfeld's form): every order is equally likely if `rng` is uniform."""
     deck = list(items)
     for last in range(len(deck) - 1, 0, -1):
@@ -130,7 +130,7 @@ def shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
-    stream = text_within_tags(" / ".join(escape_tags_on_one_line(part) for part in shuffled(deck, rng)))
+    stream = text_within_tags(" / ".join(escape_tags_on_one_line(part) for part in shuffle_texts(deck, rng)))
     return f"<recall>{stream}</recall>" if deck else ""
 
 
@@ -188,7 +188,7 @@ SYSTEM_PROMPT_PARTS, SNAPSHOT_PARTS, TURN_PARTS = PROMPT_PART_NAMES[:9], PROMPT_
 """Block 1-A, which changes when somebody edits it or a patrol reflects; block 1-B, which changes with notes, knowledge
 and days; and the parts that change with each message. In display order."""
 
-START_PARTS: tuple[PromptPartName, ...] = (
+SESSION_START_PROMPT_PARTS: tuple[PromptPartName, ...] = (
     "policies", "core_blocks", "thoughts", "preferences", "notes", "diary", "pinned", "due", "important", "changes"
 )  # fmt: skip
 """The start of a conversation (ruling 18), with the points that a patrol wrote for it (spec P8)."""
@@ -262,17 +262,17 @@ def render_core_block(name: str, version: int, text: str, max_chars: int) -> str
     return "\n".join((head, *(line.rstrip() for line in lines)))
 
 
-def list_item(text: str) -> str:
+def render_list_item(text: str) -> str:
     return f"- {escape_tags_on_one_line(text)}"
 
 
 def render_named_item(name: str, value: str) -> str:
-    return list_item(f"{name}: {value}")
+    return render_list_item(f"{name}: {value}")
 
 
 def render_dated_item(label: str, at: datetime, text: str) -> str:
     """A note by its type, a search hit by its source."""
-    return list_item(f"[{label}] {at.date().isoformat()}: {text}")
+    return render_list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
 
 def render_numbered_line(memory: Memory) -> str:
@@ -283,7 +283,7 @@ def render_numbered_line(memory: Memory) -> str:
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
-    return list_item(
+    return render_list_item(
         append_version_change(scene_to_text(memory.scene, memory.feeling), version_valid_since(memory), memory.before)
     )
 
@@ -291,7 +291,7 @@ def render_scene_item(memory: Memory) -> str:
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:
     sender = f"{role} ({speaker})" if speaker else role
     body = truncated(" ".join(text.split()), MAX_PROMPT_MESSAGE_CHARS)
-    return list_item(f"{at.strftime('%Y-%m-%d %H:%M')} {sender}: {body}")
+    return render_list_item(f"{at.strftime('%Y-%m-%d %H:%M')} {sender}: {body}")
 
 
 def first_sentence(text: str, max_chars: int = MAX_SHORT_DIARY_ENTRY_CHARS) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from madeleine.memory.rules.storing.quoting import split_into_statements
 from madeleine.memory.rules.storing.secrets import RedactText
-from madeleine.memory.rules.storing.worth import is_small_talk
+from madeleine.memory.rules.storing.worth_remembering import is_small_talk
 from madeleine.memory.text.normalization import fold_text
 
 ReviewReason = Literal["duplicate", "junk", "undecided", "never recalled", "secret"]

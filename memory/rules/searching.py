@@ -76,12 +76,12 @@ def _english_forms(stemmed: str) -> list[str]:
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def has_tag(folded: str, tag: SearchTag) -> bool:
+def text_has_tag(folded: str, tag: SearchTag) -> bool:
     """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
+def make_first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -186,14 +186,16 @@ def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[SearchTa
     memories."""
     counts: Counter[str] = Counter()
     for themes in cooccurring:
-        counts.update(theme for theme in set(map(fold_text, themes)) if not any(has_tag(theme, tag) for tag in tags))
+        counts.update(
+            theme for theme in set(map(fold_text, themes)) if not any(text_has_tag(theme, tag) for tag in tags)
+        )
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
 
 
 # --- ranking ---
 
-MIN_SHARE_OF_BEST = 0.5
+MIN_SHARE_OF_BEST_TAG_SCORE = 0.5
 """Share of the best weight from which a text counts as near; weaker ones only fill up the limit."""
 
 SearchedItemKey = tuple[SearchSource, str]
@@ -240,7 +242,9 @@ def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: 
     if not hits:
         return []
     _, (best_is_own, best_weight) = hits[0]
-    near = sum(is_own == best_is_own and weight >= MIN_SHARE_OF_BEST * best_weight for _, (is_own, weight) in hits)
+    near = sum(
+        is_own == best_is_own and weight >= MIN_SHARE_OF_BEST_TAG_SCORE * best_weight for _, (is_own, weight) in hits
+    )
     return [hit for hit, _ in hits[: max(limit, near)]]
 
 
@@ -256,14 +260,14 @@ FindFirstMatch = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
+def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
     folded_terms = [fold_text(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def excerpt(text: str, find_match: FindFirstMatch) -> str:
+def excerpt_around_match(text: str, find_match: FindFirstMatch) -> str:
     """Return a short text whole; of a longer one up to `MAX_HIT_SNIPPET_CHARS` characters around the match, or its
     beginning without a match. An ellipsis marks what is left out."""
     if len(text) <= MAX_HIT_SNIPPET_CHARS:
@@ -286,7 +290,7 @@ def hit_with_snippet(hit: SearchHit, find_match: FindFirstMatch) -> SearchHit:
     if hit.further_texts and find_match(fold_text(text)) < 0:
         further = (part for part in hit.further_texts if find_match(fold_text(part)) >= 0)
         text = " — ".join([text, *islice(further, 1)])
-    return replace(hit, snippet=excerpt(text, find_match))
+    return replace(hit, snippet=excerpt_around_match(text, find_match))
 
 
 def _unfolded_position(text: str, folded: str, at: int) -> int:

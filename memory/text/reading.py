@@ -1,8 +1,7 @@
 """The reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
 
-`Reading(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in the
-lexicons (`memory.text.lexicon`), and is looked up in the languages that the text is probably in.
-"""
+`TextReading(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in
+the lexicons (`memory.text.lexicon`), and is looked up in the languages that the text is probably in."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ class WordInText(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextReading:
     """A text and what can be told from it. `beside`: a text in the same languages, by which they are told too."""
 
     text: str
@@ -78,13 +77,13 @@ class Reading:
     # --- parts ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def plain(self) -> str:
+    def normalized_text(self) -> str:
         """NFKC, with straight apostrophes."""
         return unicodedata.normalize("NFKC", self.text).replace("’", "'")
 
     @cached_property
-    def low(self) -> str:
-        return self.plain.lower()
+    def lowercase_text(self) -> str:
+        return self.normalized_text.lower()
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -96,19 +95,19 @@ class Reading:
         return tuple(self._words())
 
     def _words(self) -> Iterator[WordInText]:
-        for match in _WORD.finditer(self.plain):
+        for match in _WORD.finditer(self.normalized_text):
             text, start = match[0], match.start()
             low = text.casefold()
             yield WordInText(text, low, low.split("'", 1)[0], start, text[0].isupper() and self._opens(start))
 
     def _opens(self, start: int) -> bool:
-        before = self.plain[max(0, start - 8) : start].rstrip(" \t_")
+        before = self.normalized_text[max(0, start - 8) : start].rstrip(" \t_")
         return not before or before[-1] in _SENTENCE_OPENERS
 
     @cached_property
     def known_words(self) -> frozenset[str]:
         """All words and stems, in lower case."""
-        low = {word.casefold() for word in _WORD.findall(self.plain)}
+        low = {word.casefold() for word in _WORD.findall(self.normalized_text)}
         return frozenset(low).union(word.split("'", 1)[0] for word in low if "'" in word)
 
     @cached_property
@@ -116,7 +115,7 @@ class Reading:
         """Lexicons of its probable languages."""
         return probable_lexicons(f"{self.text}\n{self.beside}" if self.beside else self.text)
 
-    def listed(self, *lists: str) -> tuple[str, ...]:
+    def words_in_lists(self, *lists: str) -> tuple[str, ...]:
         """Its words that are in these lists of its languages, in order, in the form that is listed."""
         known = listed_words(self.lexicons, *lists)
         return tuple(
@@ -130,15 +129,15 @@ class Reading:
     def matches(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
         return any(
-            bool((low := lexicon.pattern(pattern)) and low.search(self.low))
-            or bool((cased := lexicon.pattern(pattern, cased=True)) and cased.search(self.plain))
+            bool((low := lexicon.pattern(pattern)) and low.search(self.lowercase_text))
+            or bool((cased := lexicon.pattern(pattern, cased=True)) and cased.search(self.normalized_text))
             for lexicon in self.lexicons
         )
 
     def words_matched_by(self, pattern: str) -> frozenset[str]:
         """Its words, in lower case, where a pattern of its languages is found in it."""
         patterns = (lexicon.pattern(pattern) for lexicon in self.lexicons)
-        parts = (match[0] for one in patterns if one for match in one.finditer(self.low))
+        parts = (match[0] for one in patterns if one for match in one.finditer(self.lowercase_text))
         return frozenset(word for part in parts for word in _WORD.findall(part))
 
     # --- numbers and dates --------------------------------------------------------------------------------------
@@ -146,7 +145,7 @@ class Reading:
     @cached_property
     def numbers(self) -> tuple[str, ...]:
         """In digits, as they stand, in order."""
-        return tuple(_NUMBER.findall(self.plain))
+        return tuple(_NUMBER.findall(self.normalized_text))
 
     @cached_property
     def number_words(self) -> tuple[str, ...]:
@@ -164,7 +163,7 @@ class Reading:
         values = (
             {canonical_number_text(number) for number in self.numbers}
             | parts
-            | set(map(_han_value, _HAN_NUMBER.findall(self.plain)))
+            | set(map(_han_value, _HAN_NUMBER.findall(self.normalized_text)))
         )
         for lexicon in self.lexicons:
             for word in self.known_words & lexicon.numbers_by_word.keys():
@@ -207,13 +206,15 @@ class Reading:
     def _has_title(self) -> bool:
         titles = listed_words(lexicons_by_script(self.text), "title_words")
         return any(
-            word.text in titles and following.capitalised and self.plain[word.end : following.start].strip(".") == " "
+            word.text in titles
+            and following.capitalised
+            and self.normalized_text[word.end : following.start].strip(".") == " "
             for word, following in zip(self.words, self.words[1:], strict=False)
         )
 
     @cached_property
     def _has_sure_name(self) -> bool:
-        body = Reading(_HEADING.sub("", self.text)) if "#" in self.text else self
+        body = TextReading(_HEADING.sub("", self.text)) if "#" in self.text else self
         loud = sum(word.text.isupper() and len(word.text) > 1 for word in body.words) * 2 > len(body.words)
         return not loud and any(body._is_name(at) for at in range(len(body.words)))
 
@@ -224,14 +225,14 @@ class Reading:
 
     @cached_property
     def name_phrases(self) -> tuple[tuple[int, int], ...]:
-        """Beginning and end, in `plain`, of each run of words that are surely names with one space between, without the
-        `'s` behind it."""
+        """Beginning and end, in `normalized_text`, of each run of words that are surely names with one space between,
+        without the `'s` behind it."""
         phrases: list[tuple[int, int]] = []
         for at, word in enumerate(self.words):
             if not self._is_name(at):
                 continue
             end = word.start + len(word.text.split("'s", 1)[0]) if word.low.endswith("'s") else word.end
-            if phrases and self.plain[phrases[-1][1] : word.start] == " ":
+            if phrases and self.normalized_text[phrases[-1][1] : word.start] == " ":
                 phrases[-1] = (phrases[-1][0], end)
             else:
                 phrases.append((word.start, end))
@@ -246,7 +247,7 @@ class Reading:
         if word.text.isupper() or _INNER_CAPITAL.match(word.text):
             return True  # NASA, PostgreSQL
         following = self.words[at + 1] if at + 1 < len(self.words) else None
-        beside = following is not None and self.plain[word.end : following.start] == " "
+        beside = following is not None and self.normalized_text[word.end : following.start] == " "
         pair = beside and following is not None and following.capitalised and self._may_be_name(following)
         if word.opens:
             acts = beside and following is not None and following.low in listed_words(self.lexicons, "person_verbs")
@@ -260,9 +261,9 @@ class Reading:
     # --- what the wording tells -----------------------------------------------------------------------------------
 
     @cached_property
-    def denies(self) -> bool:
+    def contains_negation(self) -> bool:
         """It has a negation."""
-        return bool(self.listed("negations")) or self.matches("negation")
+        return bool(self.words_in_lists("negations")) or self.matches("negation")
 
     @cached_property
     def asks(self) -> bool:
@@ -281,7 +282,7 @@ class Reading:
         # As listed but for a first capital: "US" is no "us".
         forms = listed_forms | {form[0].upper() + form[1:] for form in listed_forms}
         mine = sum(
-            word.text.split("'", 1)[0] in forms and not self.plain[word.end : word.end + 1].isdigit()
+            word.text.split("'", 1)[0] in forms and not self.normalized_text[word.end : word.end + 1].isdigit()
             for word in self.words
         )
         words = len(self.text.split())
@@ -316,11 +317,11 @@ class Reading:
         return sum(stated) / len(stated) if stated else 0.0
 
     @cached_property
-    def _spoken(self) -> tuple[Reading, ...]:
+    def _spoken(self) -> tuple[TextReading, ...]:
         """Its sentences, without lines that are marked as an assistant's."""
         assistants = listed_words(lexicons_by_script(self.text, mixed=True), "assistants")
         lines = (line for line in self.text.split("\n") if not _is_line_of(line, assistants))
-        return tuple(Reading(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
+        return tuple(TextReading(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
 
     def _states(self, pattern: str) -> bool:
         return self.matches("request" if self.asks and not self.matches("oneself") else pattern)
@@ -330,7 +331,9 @@ class Reading:
         """Its runs of letters of scripts without capitals, where names and negations look like other words."""
         if self.text.isascii():
             return ()
-        runs = groupby(self.plain, lambda sign: unicodedata.category(sign)[0] in "LM" and sign.lower() == sign.upper())
+        runs = groupby(
+            self.normalized_text, lambda sign: unicodedata.category(sign)[0] in "LM" and sign.lower() == sign.upper()
+        )
         return tuple("".join(run) for caseless, run in runs if caseless)
 
 

@@ -9,7 +9,7 @@ from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import day_in_words, parse_iso_period
 from madeleine.memory.text.lexicon import lexicons_by_script, load_lexicon
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.written_dates import dates_in_iso, dates_told_from
+from madeleine.memory.text.written_dates import dates_mentioned_in_text, text_with_iso_dates
 
 ENGLISH_STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
@@ -32,7 +32,7 @@ def normalize_words(text: str) -> str:
 
 def bm25_words(text: str) -> str:
     """The words of a text as BM25 compares them: those of `normalize_words` without accents and elided articles."""
-    return without_accents(normalize_words(_ELISION.sub(" ", dates_in_iso(text))))
+    return without_accents(normalize_words(_ELISION.sub(" ", text_with_iso_dates(text))))
 
 
 def words_asking_for_lessons(question: str) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
         if isinstance(item, DatedAction):
             dates.append(item.action)
     if period is None or period.precision in ("day", "time"):
-        dates += dates_told_from(scene.action, (period.start if period else memory.happened_at).date())
+        dates += dates_mentioned_in_text(scene.action, (period.start if period else memory.happened_at).date())
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,

@@ -17,7 +17,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
-from madeleine.memory.text.reading import Reading, canonical_number_text
+from madeleine.memory.text.reading import TextReading, canonical_number_text
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN
 
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
@@ -66,13 +66,13 @@ class Wording:
     beside: str = ""
 
     @cached_property
-    def reading(self) -> Reading:
-        return Reading(self.text, self.beside)
+    def reading(self) -> TextReading:
+        return TextReading(self.text, self.beside)
 
     @cached_property
     def tokens(self) -> tuple[WordToken, ...]:
         names = frozenset(word.low for word in self.reading.words if word.capitalised)
-        return tuple(self._tokens(_respelt(self.reading.plain, self.reading.lexicons), names))
+        return tuple(self._tokens(_respelt(self.reading.normalized_text, self.reading.lexicons), names))
 
     @staticmethod
     def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[WordToken]:
@@ -96,7 +96,7 @@ class Wording:
     def key(self) -> str:
         """Equal for texts that differ in case and punctuation alone. Nothing is respelt: a pattern may need punctuation
         that the other text has lost."""
-        return " ".join(token.form for token in self._tokens(self.reading.plain))
+        return " ".join(token.form for token in self._tokens(self.reading.normalized_text))
 
     @cached_property
     def unspaced_key(self) -> str:

@@ -28,7 +28,7 @@ _BY_SIGNS = re.compile(
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
 HAN_DIGITS = frozenset("一二两兩三四五六七八九十")
-DAYS_AROUND_A_WEEK = 3
+DAYS_AROUND_MENTIONED_WEEK = 3
 """Days on either side of the day that "two weeks ago" says."""
 _RELATIVE: Mapping[str, Callable[[date, int], date]] = {
     "two_days_ago": lambda today, _: today - timedelta(days=2),
@@ -52,7 +52,7 @@ class _Found(NamedTuple):
     day: date
 
 
-def dates_in_iso(text: str) -> str:
+def text_with_iso_dates(text: str) -> str:
     """The text with its dates in one form, whatever the language."""
     if not any(map(str.isdigit, text)):
         return text
@@ -68,21 +68,21 @@ def dates_in_iso(text: str) -> str:
     return month_and_year.sub(lambda m: _words(m, m[2], _month_number(m[1]), None), text)
 
 
-def dates_from_today(text: str, today: date) -> str:
+def text_with_past_days_as_dates(text: str, today: date) -> str:
     """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
     for found in sorted(_relative_dates(text, today), reverse=True):
         text = f"{text[: found.start]} {_days_meant(found)} {text[found.end :]}"
     return text
 
 
-def dates_told_from(text: str, day: date) -> tuple[str, ...]:
+def dates_mentioned_in_text(text: str, day: date) -> tuple[str, ...]:
     """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a week none is
     told."""
     found = (one for one in _relative_dates(text, day) if one.kind != "weeks_ago")
     return tuple(dict.fromkeys(_days_meant(one) for one in found))
 
 
-def without_dates(text: str) -> str:
+def text_without_dates(text: str) -> str:
     """The text without its dates, for what it is about."""
     for found in sorted(_relative_dates(text, date.max), reverse=True):
         text = f"{text[: found.start]}{text[found.end :]}"
@@ -196,5 +196,5 @@ def _days_meant(found: _Found) -> str:
         return str(day.year)
     if found.kind == "months_ago":
         return f"{MONTH_NAMES[day.month - 1]} {day.year}"
-    around = DAYS_AROUND_A_WEEK if found.kind == "weeks_ago" else 0
+    around = DAYS_AROUND_MENTIONED_WEEK if found.kind == "weeks_ago" else 0
     return " ".join((day + timedelta(days=n)).isoformat() for n in range(-around, around + 1))

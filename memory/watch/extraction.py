@@ -23,7 +23,7 @@ from madeleine.memory.rules.searching import extract_tag_texts
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
 from madeleine.memory.text.lexicon import listed_words, load_language_neutral_pattern
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.sentences import split_sentences
 
 EXTRACTION_PURPOSE = "extract"
@@ -180,7 +180,7 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage])
         return extraction if extraction.findings or not complaint else RejectedAnswer(NOTHING_USABLE_REASON, complaint)
 
     try:
-        return await model.ask(extraction_prompt(lines), ExtractionSchema, check)
+        return await model.answer_prompt(extraction_prompt(lines), ExtractionSchema, check)
     except UnusableAnswer as error:
         if error.reason != NOTHING_USABLE_REASON:
             raise
@@ -316,7 +316,7 @@ def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
 
 def themes_of_text(text: str) -> tuple[str, ...]:
     """Where nobody has named any: the names in it; in scripts without capitals its most specific words (spec H1)."""
-    reading = Reading(text)
+    reading = TextReading(text)
     calendar = listed_words(reading.lexicons, "days", "months")
     names = (word.text for word in reading.possible_names if not word.opens and word.stem not in calendar)
     words = extract_tag_texts(text) if all(word.caseless for word in reading.words) else names

@@ -100,7 +100,7 @@ class ObserveConversation:
         messages = self._messages(scope, observation)
         fallback_keys = (f"{request}-{place}" if request else None for place in range(len(messages)))
         keys = [message.key or fallback for message, fallback in zip(observation.messages, fallback_keys, strict=True)]
-        ids = await self.ledger.append(
+        ids = await self.ledger.append_messages(
             scope,
             session_id,
             messages,

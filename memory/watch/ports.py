@@ -14,7 +14,7 @@ from madeleine.memory.model import Scope
 class ObservationLedger(Protocol):
     """The ledger for observing a conversation."""
 
-    async def append(
+    async def append_messages(
         self, scope: Scope, session_id: str, messages: Sequence[Message], *, keys: Sequence[str | None],
         title: str = "", interface: str = "", watched: bool = False, import_id: str = "",
     ) -> list[MessageId]:  # fmt: skip
@@ -40,7 +40,7 @@ class MemoryThreadLedger(Protocol):
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         """Sessions of all beings with unread messages whose next try is due, the longest waiting first."""
 
-    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         """The messages at positions in [start, end), in order."""
 
     async def spoken_messages(
@@ -53,7 +53,7 @@ class MemoryThreadLedger(Protocol):
         """The thread has looked at the messages before this position; failures are forgotten. `abandoned`: count so
         many of them as abandoned."""
 
-    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         """Leave the messages before this position unread until a new message comes, or until then."""
 
     async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:

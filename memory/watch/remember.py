@@ -25,7 +25,7 @@ from madeleine.memory.rules.storing.quoting import (
     statements_of_memory,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 
 ALL_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
@@ -171,7 +171,9 @@ class RememberExtractedMemories:
         extracted, sources = finding.extracted, finding.sources
         day = (self.day_of(sources[-1].at).isoformat(),) if sources else ()
         new = NewScene(
-            scene=Scene(action=extracted.essence, actors=speakers_of(sources), when=day, dialogue=finding.dialogue),
+            scene=Scene(
+                action=extracted.essence, actors=speakers_of_messages(sources), when=day, dialogue=finding.dialogue
+            ),
             importance=extracted.weight,
             emotions=extracted.emotions,
             lesson=extracted.lesson,
@@ -204,7 +206,7 @@ def json_digest(value: object) -> str:
     return hashlib.sha256(written.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def speakers_of(messages: Sequence[Message]) -> tuple[str, ...]:
+def speakers_of_messages(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
@@ -214,7 +216,7 @@ def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> 
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
     if not finding.sources or share_of_words_in_source(essence, asked) >= MIN_PERSON_WORDS_SHARE:
         return None
-    speakers = speakers_of(finding.sources)
+    speakers = speakers_of_messages(finding.sources)
     for each in similar:
         statements = statements_of_memory(each.memory)
         if repeats_known_text(essence, statements, speakers) or (
@@ -227,7 +229,7 @@ def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> 
 def _is_preference(finding: SourcedMemory) -> bool:
     """Of the person, and never what an assistant alone said (ruling 15)."""
     said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
-    return said_by_person and Reading(finding.extracted.essence).states_preference
+    return said_by_person and TextReading(finding.extracted.essence).states_preference
 
 
 def _restates(finding: SourcedMemory, memory: Memory) -> bool:
@@ -235,4 +237,4 @@ def _restates(finding: SourcedMemory, memory: Memory) -> bool:
     if memory.status not in LIVING_STATUSES or memory.compressed or memory.truth != "current":
         return False
     essence = finding.extracted.essence
-    return person_restates_known_text(essence, statements_of_memory(memory), speakers_of(finding.sources))
+    return person_restates_known_text(essence, statements_of_memory(memory), speakers_of_messages(finding.sources))

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from madeleine.memory.chat import Message, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
-from madeleine.memory.rules.storing.worth import reason_to_remember_agreement, should_remember
+from madeleine.memory.rules.storing.worth_remembering import reason_to_remember_agreement, should_remember
 from madeleine.memory.watch.extraction import ExtractedMemory, SnippetMessage, SourcedMemory, themes_of_text
 from madeleine.memory.watch.remember import SimilarMemory
 

@@ -25,7 +25,7 @@ from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.retention.levels import LevelRules
 from madeleine.memory.watch.extraction import SnippetMessage, SourcedMemory, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
-from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of
+from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of_messages
 from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
     ConversationSnippet,
@@ -202,7 +202,7 @@ class MemoryThread:
         self._counts["put off"] += len(snippet.new_messages)
         up_to = session.messages if last < snippet.end else snippet.end
         until = self.now() + self.config.put_off_time
-        await self.ledger.put_off_messages(scope, session.session_id, up_to=up_to, until=until)
+        await self.ledger.postpone_reading_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
         self,
@@ -252,7 +252,9 @@ class MemoryThread:
             return None if any(line.new for line in lines) else []
         similar = await self.remember.similar.search(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
-        lines = await asyncio.to_thread(lines_without_memory_quotes, lines, similar, speakers_of(snippet.shown))
+        lines = await asyncio.to_thread(
+            lines_without_memory_quotes, lines, similar, speakers_of_messages(snippet.shown)
+        )
         lines = [line for line in lines if line.text.strip()]
         is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
         return None if is_put_off else lines

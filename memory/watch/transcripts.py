@@ -49,7 +49,7 @@ class TranscriptReader:
     def __init__(self) -> None:
         self._prompt_counts: Counter[str] = Counter()
 
-    def message(self, line: bytes) -> TranscriptMessage | None:
+    def parse_message(self, line: bytes) -> TranscriptMessage | None:
         """The words of user or assistant; None for tools and thoughts, reminders, commands, summaries and subagents."""
         message = _message_of(line)
         if message is None or message.role == "assistant":
@@ -62,7 +62,7 @@ class TranscriptReader:
 
 def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
     reader = TranscriptReader()
-    return [message for line in lines if (message := reader.message(line))]
+    return [message for line in lines if (message := reader.parse_message(line))]
 
 
 def is_compact_summary(line: bytes) -> bool:

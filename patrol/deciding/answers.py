@@ -29,11 +29,11 @@ from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.requests import (
     MAX_OFFERED_MEMORIES,
-    MODEL_LIMITS,
+    REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
     DecisionRequest,
     RequestLimits,
-    says_what_was_offered,
+    is_unchanged_since_offer,
 )
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -108,7 +108,7 @@ class DecisionAnswerSchema(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionRequestState:
+class CurrentRequestState:
     """`memories`: those of the request that still exist. Of the request's cluster, for split: whether it is a root, and
     how many active memories it has, 0 if it is gone."""
 
@@ -133,7 +133,7 @@ class DecisionRequestState:
         if self.request.cluster_id is not None and memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
         offered_texts = (offered.text for offered in self.request.memories if offered.id == id_)
-        unchanged = all(says_what_was_offered(memory, text, self.request.kind) for text in offered_texts)
+        unchanged = all(is_unchanged_since_offer(memory, text, self.request.kind) for text in offered_texts)
         return "" if unchanged else "says something else by now"
 
     def text_refusal(self) -> str:
@@ -143,7 +143,7 @@ class DecisionRequestState:
             memory = self.memories.get(offered.id)
             if memory is None:
                 return f"Memory {offered.id!r} was forgotten {again}"
-            if not says_what_was_offered(memory, offered.text, self.request.kind):
+            if not is_unchanged_since_offer(memory, offered.text, self.request.kind):
                 return f"Memory {offered.id!r} was changed {again}"
             # Of a chain the later pair may be decided first; what it has superseded still took its own place.
             is_link = self.request.kind == "supersede" and offered is not self.request.memories[0]
@@ -156,7 +156,9 @@ class DecisionRequestState:
         return ""
 
     @staticmethod
-    def unobstructed(obstacles: Mapping[MemoryId, str], consequence: str, left_out: list[str]) -> tuple[MemoryId, ...]:
+    def without_obstacles(
+        obstacles: Mapping[MemoryId, str], consequence: str, left_out: list[str]
+    ) -> tuple[MemoryId, ...]:
         """The memories without an obstacle. Adds a sentence to `left_out` for each of the others."""
         left_out += [f"{id_} {obstacle}: {consequence}." for id_, obstacle in obstacles.items() if obstacle]
         return tuple(id_ for id_, obstacle in obstacles.items() if not obstacle)
@@ -240,7 +242,7 @@ class DecisionAnswer(ABC):
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
         return RejectedAnswer(" ".join(complaints)) if complaints else answer
 
-    def checked(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
+    def checked(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
         """Held against the request, then against the memories as they are now."""
         result = self.check_request(current.request)
         return result if isinstance(result, RejectedAnswer) else result.check_current(current)
@@ -249,7 +251,7 @@ class DecisionAnswer(ABC):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
         return RejectedAnswer(reason) if (reason := current.text_refusal()) else CheckedAnswer(self)
@@ -290,25 +292,27 @@ class DecisionType(ABC, Generic[AnswerT]):
     embeds_texts: ClassVar[bool] = False
     """Whether it has `texts_to_embed`."""
 
-    def __init__(self, context: PatrolRunContext, limits: Mapping[DecisionKind, RequestLimits] = MODEL_LIMITS) -> None:
+    def __init__(
+        self, context: PatrolRunContext, limits: Mapping[DecisionKind, RequestLimits] = REQUEST_LIMITS_FOR_MODEL
+    ) -> None:
         self.context = context
         self.limits = limits[self.answer_type.kind]
-        self.asks_agent = limits is not MODEL_LIMITS
+        self.asks_agent = limits is not REQUEST_LIMITS_FOR_MODEL
 
     @abstractmethod
     async def pending_keys(self) -> list[str]:
         """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
 
     @abstractmethod
-    async def requests(self, key: str) -> list[DecisionRequest]: ...
+    async def build_requests(self, key: str) -> list[DecisionRequest]: ...
 
-    def texts_to_embed(self, answer: AnswerT, current: DecisionRequestState) -> list[str]:
+    def texts_to_embed(self, answer: AnswerT, current: CurrentRequestState) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
         return []
 
     @abstractmethod
     async def apply(
-        self, work: UnitOfWork, answer: AnswerT, current: DecisionRequestState
+        self, work: UnitOfWork, answer: AnswerT, current: CurrentRequestState
     ) -> Mapping[str, int] | RejectedAnswer:
         """Change the unit of work, whose `prepared.vectors` holds those of `texts_to_embed`; the answer was checked
         against `current`. Returns counts for the report."""

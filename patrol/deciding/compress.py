@@ -10,14 +10,14 @@ from datetime import datetime
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
+    CurrentRequestState,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
-from madeleine.patrol.deciding.extracts import passages
+from madeleine.patrol.deciding.passages import join_into_passages
 from madeleine.patrol.deciding.requests import (
-    MODEL_LIMITS,
+    REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
     RequestLimits,
@@ -68,15 +68,15 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
         return [session.session_id for session in sessions[: max(0, overdue)]]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 
-    def texts_to_embed(self, answer: SessionSummaryAnswer, current: DecisionRequestState) -> list[str]:
+    def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentRequestState) -> list[str]:
         made = memories_for_session(answer, current, self.context.services.now())
         return [memory.embedded_text for memory, _ in made]
 
     async def apply(
-        self, work: UnitOfWork, answer: SessionSummaryAnswer, current: DecisionRequestState
+        self, work: UnitOfWork, answer: SessionSummaryAnswer, current: CurrentRequestState
     ) -> dict[str, int]:
         for made, sources in memories_for_session(answer, current, self.context.services.now()):
             work.add_memory(made)
@@ -86,7 +86,7 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
 
 
 def memories_for_session(
-    answer: SessionSummaryAnswer, current: DecisionRequestState, now: datetime
+    answer: SessionSummaryAnswer, current: CurrentRequestState, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word
     for word what it leaves out."""
@@ -94,7 +94,7 @@ def memories_for_session(
     summary = summary_as_memory(answer.summary, sources, now)
     if answer.is_passage:
         return [(summary, sources)]
-    parts = list(passages(sources))
+    parts = list(join_into_passages(sources))
     joined = {source.id for part, _ in parts for source in part}
     left = [source for source in sources if source.id not in joined]
     return [(summary, left), *((summary_as_memory(text, part, now, summary.id), part) for part, text in parts)]
@@ -126,7 +126,7 @@ def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_
 
 
 def session_compression_requests(
-    session_id: str, memories: Sequence[Memory], limits: RequestLimits = MODEL_LIMITS["compress"]
+    session_id: str, memories: Sequence[Memory], limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["compress"]
 ) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import numpy as np
 
-from madeleine.memory.embedding import vectors_of_any_precision
+from madeleine.memory.embedding import cached_vectors_of_any_precision
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import (
     LIVING_STATUSES,
@@ -31,16 +31,16 @@ from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.compress import summary_as_memory
-from madeleine.patrol.deciding.extracts import passages
+from madeleine.patrol.deciding.passages import join_into_passages
 from madeleine.patrol.deciding.possible_duplicates import (
-    LIMITS,
+    CONSOLIDATION_LIMITS,
     batches_of_similar_memories,
     ids_of_possible_duplicates,
     memories_most_similar_to,
@@ -62,8 +62,8 @@ CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "soci
 """The later weighs more: a preference stays one whatever it is merged with."""
 MIN_KEPT_IMPORTANCE = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
-DYING_KEY = ""
-MAX_DYING_READ = 500
+DYING_MEMORIES_KEY = ""
+MAX_DYING_MEMORIES_READ = 500
 """Dying memories that are asked about in one patrol at most, the oldest."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
@@ -123,7 +123,7 @@ class ConsolidationAnswer(DecisionAnswer):
         if undecided:
             yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
@@ -131,22 +131,24 @@ class ConsolidationAnswer(DecisionAnswer):
                 left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
-            if absorbed := current.unobstructed(obstacles, f"it was not merged into {merge.survivor}", left_out):
+            if absorbed := current.without_obstacles(obstacles, f"it was not merged into {merge.survivor}", left_out):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
         obstacles = {
             id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
         }
-        make_dead = current.unobstructed(obstacles, "it was not made dead", left_out)
-        keep = current.unobstructed({id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out)
+        make_dead = current.without_obstacles(obstacles, "it was not made dead", left_out)
+        keep = current.without_obstacles(
+            {id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out
+        )
         return CheckedAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
 
 
-TWO_FACTS_ADVICE = (
+ADVICE_TO_KEEP_BOTH_FACTS = (
     "two facts are never merged (keep both, or, if one has changed, supersede the older one by update_memory or store)"
 )
 
 
-def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: DecisionRequestState) -> str:
+def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentRequestState) -> str:
     if reason := current.change_since_offer(id_):
         return reason
     memory = current.memories[id_]
@@ -157,7 +159,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: DecisionRequestS
     if (memory.project, memory.level) != (current.memories[survivor].project, current.memories[survivor].level):
         return "belongs to another project, or is kept for another time, than its survivor"
     if difference := difference_in_facts(memory.scene.action, current.memories[survivor].scene.action):
-        return f"{difference}; {TWO_FACTS_ADVICE}"
+        return f"{difference}; {ADVICE_TO_KEEP_BOTH_FACTS}"
     # What a summary stands for is not recalled; what is merged into it would not be either.
     hidden = current.memories[survivor].compressed and not memory.compressed
     return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""
@@ -178,35 +180,35 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         counts = [count for count in await self.context.reads.cluster_counts() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
         fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
-        dying = [DYING_KEY] if any(count.dying for count in counts) else []
+        dying = [DYING_MEMORIES_KEY] if any(count.dying for count in counts) else []
         return [*dying, *(count.cluster_id for count in fresh)]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        if key == DYING_KEY:
-            return requests_about_dying(await reads.dying_memories(limit=MAX_DYING_READ), self.limits)
+        if key == DYING_MEMORIES_KEY:
+            return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ), self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
         living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
-        by_hash = await vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
+        by_hash = await cached_vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
         embedded = [state for state in living if state.content_hash in by_hash]
         vectors: dict[MemoryId, Vector] = {}
         if embedded:
             rows = np.stack([by_hash[state.content_hash] for state in embedded])
-            centred = self.context.services.embedder.space.centred(rows)
+            centred = self.context.services.embedder.vector_space.centred(rows)
             vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
-    def texts_to_embed(self, answer: ConsolidationAnswer, current: DecisionRequestState) -> list[str]:
+    def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentRequestState) -> list[str]:
         rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
-        made = passages_of_let_go(answer, current, self.context.services.now())
+        made = passages_of_dropped_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply(
-        self, work: UnitOfWork, answer: ConsolidationAnswer, current: DecisionRequestState
+        self, work: UnitOfWork, answer: ConsolidationAnswer, current: CurrentRequestState
     ) -> dict[str, int]:
         changed = memories_after_consolidation(answer, current)
         for memory in changed:
@@ -215,10 +217,10 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
         released = await work.transaction.summarised_memories(answer.make_dead)
         work.compressed |= dict.fromkeys(released)
-        for state in await work.states(released):
+        for state in await work.memory_states(released):
             if state.status == "dying":
                 work.put_state(replace(state, status="dead", reactivation_count=0))
-        made = passages_of_let_go(answer, current, self.context.services.now())
+        made = passages_of_dropped_scenes(answer, current, self.context.services.now())
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
@@ -234,25 +236,28 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
         }
 
 
-def passages_of_let_go(
-    answer: ConsolidationAnswer, current: DecisionRequestState, now: datetime
+def passages_of_dropped_scenes(
+    answer: ConsolidationAnswer, current: CurrentRequestState, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
     and what they told is found as long as somebody asks for it, at the cost of one memory."""
     let_go = [current.memories[id_] for id_ in answer.make_dead]
-    return [(summary_as_memory(text, part, now), part) for part, text in passages(let_go)]
+    return [(summary_as_memory(text, part, now), part) for part, text in join_into_passages(let_go)]
 
 
 MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category", "valid_from")
 
 
-def _is_rewritten(memory: Memory, current: DecisionRequestState) -> bool:
+def _is_rewritten(memory: Memory, current: CurrentRequestState) -> bool:
     before = current.memories[memory.id]
     return any(getattr(memory, name) != getattr(before, name) for name in MERGED_FIELDS)
 
 
 def consolidation_requests(
-    cluster: Cluster, members: Sequence[Memory], vectors: Mapping[MemoryId, Vector], limits: RequestLimits = LIMITS
+    cluster: Cluster,
+    members: Sequence[Memory],
+    vectors: Mapping[MemoryId, Vector],
+    limits: RequestLimits = CONSOLIDATION_LIMITS,
 ) -> list[DecisionRequest]:
     """Every fresh living member is in exactly one request (spec P6 ❹), with those similar to it; after them the
     consolidated ones that may say the same, which may be in several. Fresh ones that nothing resembles have a request
@@ -289,7 +294,9 @@ def consolidation_requests(
     return requests
 
 
-def requests_about_dying(dying: Sequence[Memory], limits: RequestLimits = LIMITS) -> list[DecisionRequest]:
+def requests_about_dying_memories(
+    dying: Sequence[Memory], limits: RequestLimits = CONSOLIDATION_LIMITS
+) -> list[DecisionRequest]:
     """All of them, of all clusters, those of a session together. What is dying was compared with what resembles it when
     it was fresh."""
     sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
@@ -301,7 +308,7 @@ def requests_about_dying(dying: Sequence[Memory], limits: RequestLimits = LIMITS
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def memories_after_consolidation(answer: ConsolidationAnswer, current: DecisionRequestState) -> list[Memory]:
+def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentRequestState) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories

@@ -10,21 +10,21 @@ from datetime import date, datetime, timedelta
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
-from madeleine.memory.rules.feelings import mood_of
+from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
     MAX_DIARY_POINT_CHARS,
     MIN_AND_MAX_DIARY_POINTS,
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import (
     MAX_OFFERED_MEMORIES,
-    MODEL_LIMITS,
+    REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
     RequestLimits,
@@ -109,26 +109,26 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         last = await reads.last_diary()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
-        declined = await reads.declined_sizes() if by_day else {}
+        declined = await reads.declined_cluster_sizes() if by_day else {}
         for day, of_day in sorted(by_day.items()):
             if f"diary:{day}" not in declined:
                 return day, of_day, last
         return services.today().isoformat(), [], last
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         day, of_day, last = await self._day_to_write()
         earlier = last.text if last and last.date == day else ""
-        return diary_requests(day, of_day, earlier, (await reads.thoughts()).points, self.limits)
+        return diary_requests(day, of_day, earlier, (await reads.points_for_next_session()).points, self.limits)
 
     async def apply(
-        self, work: UnitOfWork, answer: DiaryAnswer, current: DecisionRequestState
+        self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentRequestState
     ) -> dict[str, int] | RejectedAnswer:
         request = current.request
         if answer.is_declined:
             work.declined = {request.topic: len(request.memories)}
             return {"declined": 1}
-        last, thoughts = await work.transaction.last_diary(), await work.transaction.thoughts()
+        last, thoughts = await work.transaction.last_diary(), await work.transaction.points_for_next_session()
         today = last if last and last.date == request.date else None
         if (request.earlier, request.think) != shorten_diary_and_points(today.text if today else "", thoughts.points):
             # Its words may be of a memory that is forgotten by now, and would come back with a new text.
@@ -163,12 +163,12 @@ def diary_requests(
     memories: Sequence[Memory],
     earlier: str,
     think: Sequence[str],
-    limits: RequestLimits = MODEL_LIMITS["diary"],
+    limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["diary"],
 ) -> list[DecisionRequest]:
     """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shorten_diary_and_points(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, SORT_KEY_BY_EVENT_TIME(memory)))
-    used = len(earlier) + sum(map(len, points)) if limits == MODEL_LIMITS["diary"] else 0
+    used = len(earlier) + sum(map(len, points)) if limits == REQUEST_LIMITS_FOR_MODEL["diary"] else 0
     offered = offered_memories_within_limits(by_importance, "diary", limits, used_characters=used)
     if not offered:
         return []
@@ -185,7 +185,7 @@ def diary_requests(
 
 def feeling_of_day(memories: Sequence[Memory]) -> str:
     """Labels and the main axes of what was felt, in words for the one who writes; "" if no feeling is known."""
-    mood = mood_of((memory.emotions, memory.emotion) for memory in memories)
+    mood = mood_of_feelings((memory.emotions, memory.emotion) for memory in memories)
     if mood is None:
         return ""
     axes = f"valence {mood.vector.valence:+.1f}, arousal {mood.vector.arousal:+.1f}"

@@ -11,7 +11,12 @@ from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
-from madeleine.patrol.deciding.requests import MAX_OFFERED_MEMORIES, MODEL_LIMITS, RequestLimits, offered_memory
+from madeleine.patrol.deciding.requests import (
+    MAX_OFFERED_MEMORIES,
+    REQUEST_LIMITS_FOR_MODEL,
+    RequestLimits,
+    offered_memory,
+)
 
 MIN_DUPLICATE_COSINE = 0.8
 """Cosine of two memories, without what their language shares, from which they are asked about although no store has
@@ -21,7 +26,7 @@ MIN_LINKED_COSINE = 0.6
 (`benchmarks/duplicates/sentences`), and few of the turns of a talk that are linked."""
 NEIGHBOUR_BLOCK_ROWS = 512
 """Rows compared with all others at a time."""
-LIMITS = MODEL_LIMITS["consolidate"]
+CONSOLIDATION_LIMITS = REQUEST_LIMITS_FOR_MODEL["consolidate"]
 """Of a request with partners, fresh and dying memories may fill two thirds."""
 
 
@@ -69,7 +74,7 @@ def _can_say_the_same(memory: Memory, other: Memory) -> bool:
 def batches_of_similar_memories(
     memories: Sequence[Memory],
     vectors: Mapping[MemoryId, Vector],
-    limits: RequestLimits = LIMITS,
+    limits: RequestLimits = CONSOLIDATION_LIMITS,
     *,
     room_for_partners: bool,
 ) -> list[list[Memory]]:

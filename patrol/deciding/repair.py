@@ -10,9 +10,9 @@ from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import NoteId, Scene
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
+    CurrentRequestState,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import DecisionRequest, shorten_with_ellipsis
@@ -49,7 +49,7 @@ class RepairNote(DecisionType[RepairAnswer]):
         """Ids of notes, the oldest first."""
         return [note.id for note in await self.context.reads.unreadable_notes()]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         return [
             DecisionRequest(
                 kind="repair",
@@ -64,7 +64,7 @@ class RepairNote(DecisionType[RepairAnswer]):
         ]
 
     async def apply(
-        self, work: UnitOfWork, answer: RepairAnswer, current: DecisionRequestState
+        self, work: UnitOfWork, answer: RepairAnswer, current: CurrentRequestState
     ) -> dict[str, int] | RejectedAnswer:
         notes = {note.id: note for note in await work.transaction.unreadable_notes()}
         note = notes.get(NoteId(current.request.note_id))

@@ -55,12 +55,12 @@ class RequestLimits:
     partners: int = MAX_OFFERED_MEMORIES
 
 
-MODEL_LIMITS: Mapping[DecisionKind, RequestLimits] = {
+REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, RequestLimits] = {
     "consolidate": RequestLimits(), "split": RequestLimits(), "supersede": RequestLimits(), "diary": RequestLimits(),
     "repair": RequestLimits(text_chars=8_000), "compress": RequestLimits(text_chars=4_000),
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
-AGENT_LIMITS: Mapping[DecisionKind, RequestLimits] = {
+REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, RequestLimits] = {
     "consolidate": RequestLimits(20, 2_000, 300, 4), "split": RequestLimits(14, 1_000, 80),
     "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
     "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(24, 2_200, 1_200),
@@ -154,7 +154,7 @@ def _request_adapter() -> TypeAdapter[DecisionRequest]:
     return TypeAdapter(DecisionRequest)
 
 
-def whole_text(memory: Memory, kind: DecisionKind) -> str:
+def full_text_for_request(memory: Memory, kind: DecisionKind) -> str:
     """What a request of that kind is about; of compress with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
         return memory.scene.action
@@ -164,9 +164,9 @@ def whole_text(memory: Memory, kind: DecisionKind) -> str:
     return "\n".join((memory.scene.action, *absorbed))
 
 
-def says_what_was_offered(memory: Memory, offered_text: str, kind: DecisionKind) -> bool:
+def is_unchanged_since_offer(memory: Memory, offered_text: str, kind: DecisionKind) -> bool:
     """Whether its text is still the one that was offered, which may have been shortened."""
-    text = whole_text(memory, kind)
+    text = full_text_for_request(memory, kind)
     shortened = offered_text.endswith("…") and text.startswith(offered_text[:-1])
     return text == offered_text or (shortened and len(text) > len(offered_text))
 
@@ -176,7 +176,9 @@ def offered_memory(memory: Memory, kind: DecisionKind, limits: RequestLimits | N
     return OfferedMemory(
         id=memory.id,
         number=memory.number,
-        text=shorten_with_ellipsis(whole_text(memory, kind), (limits or MODEL_LIMITS[kind]).text_chars),
+        text=shorten_with_ellipsis(
+            full_text_for_request(memory, kind), (limits or REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
+        ),
         when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
         feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),
         importance=memory.importance,
@@ -211,7 +213,7 @@ def offered_memories_within_limits(
     memories: Sequence[Memory], kind: DecisionKind, limits: RequestLimits | None = None, *, used_characters: int = 0
 ) -> tuple[OfferedMemory, ...]:
     """In order, each that still fits into a request."""
-    limits = limits or MODEL_LIMITS[kind]
+    limits = limits or REQUEST_LIMITS_FOR_MODEL[kind]
     offered = [offered_memory(memory, kind, limits) for memory in memories]
     sizes = [memory.size for memory in offered]
     return tuple(
@@ -224,7 +226,7 @@ def offered_memories_in_parts(
     memories: Sequence[Memory], kind: DecisionKind, limits: RequestLimits | None = None
 ) -> list[list[OfferedMemory]]:
     """All of them, in order, as many parts as do not fit into one request."""
-    limits = limits or MODEL_LIMITS[kind]
+    limits = limits or REQUEST_LIMITS_FOR_MODEL[kind]
     parts: list[list[OfferedMemory]] = []
     characters = 0
     for memory in (offered_memory(memory, kind, limits) for memory in memories):

@@ -16,27 +16,27 @@ from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
     InvalidDecision,
 )
 from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
 from madeleine.patrol.deciding.diary import WriteDiary
-from madeleine.patrol.deciding.extracts import (
+from madeleine.patrol.deciding.passages import (
     MAX_FADED_EPISODES,
     MAX_JOINED_CHARS,
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
-    can_be_joined,
+    may_join_passage,
     passage_requests,
 )
 from madeleine.patrol.deciding.repair import RepairNote
 from madeleine.patrol.deciding.requests import (
-    AGENT_LIMITS,
+    REQUEST_LIMITS_FOR_AGENT,
     DecisionKind,
     DecisionRequest,
     decision_prompt,
@@ -59,7 +59,7 @@ MAX_OFFERED_REQUESTS_BYTES = 24_000
 MAX_BRIEF_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
 MAX_REQUESTS_OF_KIND = 20
-MAX_SETTLED_CLUSTERS = 50
+MAX_DECIDED_CLUSTERS = 50
 """Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
 decision, and do not wait for one."""
 
@@ -77,10 +77,10 @@ async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -
     notes: list[str] = []
     while keys or requests:
         while keys and len(requests) < MAX_CONCURRENT_MODEL_CALLS:
-            requests += await decision_type.requests(keys.popleft())
+            requests += await decision_type.build_requests(keys.popleft())
         batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
-        if not context.out_of_time:
+        if not context.is_out_of_time:
             undecided, reason = await _resolve_batch(context, batch, notes)
         if reason:
             pending = len(keys) + len({request.topic for request in (*undecided, *requests)})
@@ -140,7 +140,7 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
             else result
         )
 
-    return await model.ask(decision_prompt(request), answer_type.schema, check)
+    return await model.answer_prompt(decision_prompt(request), answer_type.schema, check)
 
 
 def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
@@ -156,16 +156,16 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
     reads = context.reads
     await _join(context, await reads.faded_episodes(max_chars=MAX_JOINED_CHARS, limit=MAX_FADED_EPISODES))
     for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
-        if context.counts["summaries"] >= MAX_PASSAGES or context.out_of_time:
+        if context.counts["summaries"] >= MAX_PASSAGES or context.is_out_of_time:
             break
-        await _join(context, [one for one in await reads.session_memories(key) if can_be_joined(one)])
+        await _join(context, [one for one in await reads.session_memories(key) if may_join_passage(one)])
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
 
 async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
     for request, passage in passage_requests(episodes):
-        if context.out_of_time:
+        if context.is_out_of_time:
             break
         applied = await apply_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
         if isinstance(applied, AgentDecisionResult):
@@ -187,15 +187,15 @@ async def apply_answer(
     answer = answer.redacted(context.services.redact)
     vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
-        current = await DecisionRequestState.read(context.reads, request)
+        current = await CurrentRequestState.read(context.reads, request)
         result = answer.checked(current)
         if not isinstance(result, RejectedAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
-        await work.states([memory.id for memory in request.memories])
-        current = await DecisionRequestState.read(work.transaction, request)
+        await work.memory_states([memory.id for memory in request.memories])
+        current = await CurrentRequestState.read(work.transaction, request)
         if request.cluster_id is not None:
-            await work.read_clusters([request.cluster_id])
+            await work.load_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
                 current = replace(current, is_root=cluster.is_root, active_count=work.active_count(cluster.id))
         result = answer.checked(current)
@@ -242,7 +242,7 @@ async def _requests_to_offer(
     """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
     that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
-    kinds = {kind: DECISION_TYPES[kind](context, AGENT_LIMITS) for kind in DECISION_OFFER_ORDER}
+    kinds = {kind: DECISION_TYPES[kind](context, REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
     # Nothing is lost while a large cluster waits: one at a time, the largest.
     keys["split"] = deque([*keys["split"]][:1])
@@ -257,7 +257,7 @@ async def _requests_to_offer(
         for kind, decision_type in kinds.items():
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
-                    for new in await decision_type.requests(keys[kind].popleft()):
+                    for new in await decision_type.build_requests(keys[kind].popleft()):
                         (parts[kind] if new.has_choice else without_choice).append(new)
                     continue
                 new = parts[kind].popleft()
@@ -269,8 +269,8 @@ async def _requests_to_offer(
                 offers[kind].append(request)
                 shown |= {memory.id for memory in request.memories}
                 room -= size
-    for _ in range(min(MAX_SETTLED_CLUSTERS, len(keys["consolidate"]))):
-        for new in await kinds["consolidate"].requests(keys["consolidate"].popleft()):
+    for _ in range(min(MAX_DECIDED_CLUSTERS, len(keys["consolidate"]))):
+        for new in await kinds["consolidate"].build_requests(keys["consolidate"].popleft()):
             (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]
@@ -283,7 +283,9 @@ async def apply_decisions(
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
         record.id: record
-        for record in await context.reads.requests([DecisionRequestId(decision.offer) for decision in decisions])
+        for record in await context.reads.decision_requests(
+            [DecisionRequestId(decision.offer) for decision in decisions]
+        )
     }
     results: list[AgentDecisionResult] = []
     for decision in decisions:

@@ -12,14 +12,14 @@ from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
+    CurrentRequestState,
     Decision,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import (
-    MODEL_LIMITS,
+    REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
     RequestLimits,
@@ -97,7 +97,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             least = f"At least {MIN_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedAnswer:
         if not self.parts:
             return CheckedAnswer(self)
         if current.is_root or current.active_count <= MAX_UNSPLIT_CLUSTER_MEMORIES:
@@ -111,7 +111,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             obstacles = {
                 id_: current.change_since_offer(id_) or _dying_obstacle(current.memories[id_]) for id_ in part.memories
             }
-            members = current.unobstructed(obstacles, f"it was not moved to part {number}", left_out)
+            members = current.without_obstacles(obstacles, f"it was not moved to part {number}", left_out)
             if len(members) < MIN_PART_MEMORIES:
                 few = f"Part {number}: fewer than {MIN_PART_MEMORIES} of its memories are left, so it was not made."
                 left_out.append(few)
@@ -132,7 +132,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
 
     async def pending_keys(self) -> list[str]:
         reads = self.context.reads
-        declined = await reads.declined_sizes()
+        declined = await reads.declined_cluster_sizes()
         counts = [
             count
             for count in await reads.cluster_counts()
@@ -144,7 +144,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         counts.sort(key=lambda count: (-count.active, count.cluster_id))
         return [count.cluster_id for count in counts if count.cluster_id not in roots]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
@@ -152,16 +152,14 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.shapes_cluster]
         return split_requests(clusters[0], await reads.memories(active), self.limits)
 
-    async def apply(
-        self, work: UnitOfWork, answer: ClusterSplitAnswer, current: DecisionRequestState
-    ) -> dict[str, int]:
+    async def apply(self, work: UnitOfWork, answer: ClusterSplitAnswer, current: CurrentRequestState) -> dict[str, int]:
         cluster_id = current.request.cluster_id
         new_clusters: list[ClusterId] = []
         if answer.parts and cluster_id:
             parent = work.clusters[cluster_id].parent_id
             for part in answer.parts:
                 cluster = work.add_sub_cluster(part.name, parent)
-                work.move_to_cluster(await work.states(part.memories), cluster.id)
+                work.move_to_cluster(await work.memory_states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
             await work.recompute_vectors([cluster_id, *new_clusters])
         if cluster_id:
@@ -183,7 +181,7 @@ def has_changed_since_decline(active_count: int, declined_count: int | None) -> 
 
 
 def split_requests(
-    cluster: Cluster, active: Sequence[Memory], limits: RequestLimits = MODEL_LIMITS["split"]
+    cluster: Cluster, active: Sequence[Memory], limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["split"]
 ) -> list[DecisionRequest]:
     """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
     more memories than fit, it has a sample that spans the cluster's time (ruling 17)."""

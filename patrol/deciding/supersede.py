@@ -9,14 +9,14 @@ from datetime import datetime
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.plans import planned_since, supersession_since
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement, start_of_supersession
 from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
-from madeleine.memory.rules.storing.besides import unreplaced_clauses_notice
+from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
     CheckedAnswer,
+    CurrentRequestState,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionRequestState,
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
@@ -40,10 +40,10 @@ class SupersessionAnswer(DecisionAnswer):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_current(self, current: DecisionRequestState) -> CheckedAnswer | RejectedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
         if reason := current.text_refusal():
             return RejectedAnswer(reason)
-        older, newer = older_and_newer(current)
+        older, newer = older_and_newer_memory(current)
         if newer.may_supersede != older.id:
             return RejectedAnswer("This pair was decided before: nothing was changed.")
         if not self.superseded:
@@ -54,7 +54,7 @@ class SupersessionAnswer(DecisionAnswer):
         return CheckedAnswer(self, left_out=(besides,) if besides else ())
 
 
-def older_and_newer(current: DecisionRequestState) -> tuple[Memory, Memory]:
+def older_and_newer_memory(current: CurrentRequestState) -> tuple[Memory, Memory]:
     """The older and the newer memory of the request; they still exist."""
     older, newer = (current.memories[memory.id] for memory in current.request.memories)
     return older, newer
@@ -63,7 +63,7 @@ def older_and_newer(current: DecisionRequestState) -> tuple[Memory, Memory]:
 def supersession_obstacle(older: Memory, newer: Memory, at: datetime) -> str:
     """Why the newer one cannot take the other's place, or ""."""
     try:
-        memories_after_supersession(older, newer, supersession_since(older, newer), at)
+        memories_after_supersession(older, newer, start_of_supersession(older, newer), at)
     except MadeleineError as error:
         return str(error)
     return ""
@@ -76,27 +76,29 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
         return [*await self.context.reads.proposed_supersessions()]
 
-    async def requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         newer = await reads.memories([MemoryId(key)])
         older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
         now = self.context.services.now()
-        if not older or supersession_obstacle(older[0], newer[0], now) or planned_since(older[0], newer[0], now):
+        if (
+            not older
+            or supersession_obstacle(older[0], newer[0], now)
+            or future_start_of_replacement(older[0], newer[0], now)
+        ):
             return []
         pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]
 
-    async def apply(
-        self, work: UnitOfWork, answer: SupersessionAnswer, current: DecisionRequestState
-    ) -> dict[str, int]:
-        older, newer = older_and_newer(current)
+    async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: CurrentRequestState) -> dict[str, int]:
+        older, newer = older_and_newer_memory(current)
         if answer.superseded:
             at = self.context.services.now()
-            since = supersession_since(older, newer)
+            since = start_of_supersession(older, newer)
             act = Supersession(old=older.id, new=newer.id, since=since, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:
-            for state in await work.states([newer.id]):
+            for state in await work.memory_states([newer.id]):
                 # It may say the same as the older one, which the next patrol asks.
                 work.put_state(replace(state, may_supersede=None, fresh=state.fresh or state.status == "active"))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

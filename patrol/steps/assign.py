@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from madeleine.memory.embedding import VectorByContentHash, vectors_of_any_precision
+from madeleine.memory.embedding import VectorByContentHash, cached_vectors_of_any_precision
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
 from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
@@ -49,23 +49,23 @@ MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 
 
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
-    await work.read_clusters()
+    await work.load_clusters()
     work.notes = work.prepared.notes
     unclustered = work.working_states(await work.transaction.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES))
     for memory in work.prepared.memories:
         work.add_memory(memory)
-    unclustered += await work.states([memory.id for memory in work.prepared.memories])
+    unclustered += await work.memory_states([memory.id for memory in work.prepared.memories])
     vectors = await work.vectors(unclustered)
     ready = [state for state in unclustered if state.id in vectors] if work.prepared.root_prototypes else []
-    work.roots()
+    work.root_clusters()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
     outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
     await work.recompute_vectors(outdated)
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
     new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, set())
-    placed = [state.cluster_id for state in await work.states([state.id for state in ready])]
-    roots = {root.id for root in work.roots()}
+    placed = [state.cluster_id for state in await work.memory_states([state.id for state in ready])]
+    roots = {root.id for root in work.root_clusters()}
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
     touched = {*placed} | regrouped
     touched |= await divide_broad_clusters(work, touched)
@@ -92,7 +92,7 @@ async def assign_memories_to_sub_clusters(
         return
     # Thousands of vectors against thousands: other calls go on meanwhile.
     nearest = await asyncio.to_thread(
-        nearest_targets,
+        nearest_target_indexes,
         np.stack([vectors[state.id] for state in ready]),
         np.stack([vector for _, vector in targets]),
         work.space,
@@ -102,7 +102,7 @@ async def assign_memories_to_sub_clusters(
             work.put_state(replace(state, cluster_id=targets[target][0]))
 
 
-def nearest_targets(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
+def nearest_target_indexes(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
     own, other = topics.without_shared_direction(vectors, targets, space)
     cosines = own @ other.T
@@ -116,10 +116,10 @@ async def assign_memories_to_roots(
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
     ruling 5); return how many were assigned."""
     count = 0
-    for state in await work.states([state.id for state in ready]):
+    for state in await work.memory_states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.chosen_roots.get(state.id)
-            root = work.root(
+            root = work.root_cluster(
                 chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
             )
             work.put_state(replace(state, cluster_id=root.id))
@@ -130,13 +130,15 @@ async def assign_memories_to_roots(
 async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[ClusterId | None]]:
     """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
     under (rulings 4 and 17). Returns how many sub-clusters are new, and all clusters that have changed."""
-    roots = [root.id for root in work.roots()]
-    free = [state for root in roots for state in await work.members(root) if state.status != "dead"]
+    roots = [root.id for root in work.root_clusters()]
+    free = [state for root in roots for state in await work.cluster_members(root) if state.status != "dead"]
     clusters = work.sub_clusters()
     if len(free) + sum(work.active_count(cluster.id) for cluster in clusters) > MAX_TOPIC_MEMORIES:
         clusters, free = [], free[-MAX_TOPIC_MEMORIES:]
-    await work.read_members([cluster.id for cluster in clusters])
-    settled = [state for cluster in clusters for state in await work.members(cluster.id) if state.shapes_cluster]
+    await work.load_cluster_members([cluster.id for cluster in clusters])
+    settled = [
+        state for cluster in clusters for state in await work.cluster_members(cluster.id) if state.shapes_cluster
+    ]
     vectors = await work.vectors([*free, *settled])
     states = [state for state in (*free, *settled) if state.id in vectors]
     if not states:
@@ -145,7 +147,9 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     homes = [number.get(state.cluster_id) if state.cluster_id else None for state in states]
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
-    found = await asyncio.to_thread(topics_of_vectors, np.stack([vectors[s.id] for s in states]), homes, work.space)
+    found = await asyncio.to_thread(
+        find_topics_in_vectors, np.stack([vectors[s.id] for s in states]), homes, work.space
+    )
     changed: set[ClusterId | None] = {states[row].cluster_id for row in found.joined}
     for row, home in found.joined.items():
         work.put_state(replace(states[row], cluster_id=clusters[home].id))
@@ -158,7 +162,9 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     return len(found.founded), changed
 
 
-def topics_of_vectors(vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace) -> topics.Topics:
+def find_topics_in_vectors(
+    vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
+) -> topics.TopicAssignment:
     return topics.find_topics(topics.without_shared_centre(vectors, space), homes)
 
 
@@ -175,11 +181,11 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
     fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
-        states = [state for state in await work.members(id_) if state.status != "dead"]
+        states = [state for state in await work.cluster_members(id_) if state.status != "dead"]
         vectors = await work.vectors(states)
         states = [state for state in states if state.id in vectors]
         rows = np.stack([vectors[state.id] for state in states])
-        found = await asyncio.to_thread(topics_of_vectors, rows, [None] * len(rows), work.space)
+        found = await asyncio.to_thread(find_topics_in_vectors, rows, [None] * len(rows), work.space)
         for group in found.founded[1:]:
             cluster = await add_topic_cluster(work, [states[row] for row in group], work.clusters[id_].parent_id)
             changed |= {id_, cluster.id}
@@ -256,7 +262,7 @@ async def choose_roots_with_model(
     unclustered = await context.reads.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
-    vectors = {**vectors, **await vectors_of_any_precision(context.reads, embedding_model, hashes)}
+    vectors = {**vectors, **await cached_vectors_of_any_precision(context.reads, embedding_model, hashes)}
     targets = [
         cluster.vector
         for cluster in await context.reads.clusters()
@@ -268,12 +274,12 @@ async def choose_roots_with_model(
     near: list[int | None] = [None] * len(embedded)
     if embedded and targets:
         rows = np.stack([vectors[memory.content_hash] for memory in embedded])
-        near = nearest_targets(rows, np.stack(targets), context.services.embedder.space)
+        near = nearest_target_indexes(rows, np.stack(targets), context.services.embedder.vector_space)
     far = [memory for memory, target in zip(embedded, near, strict=True) if target is None]
     far = far[:MAX_ROOT_CLASSIFIED_MEMORIES]
     roots: dict[MemoryId, clustering.RootClusterName] = {}
     for start in range(0, len(far), ACTIONS_PER_ROOT_CLASSIFICATION):
-        if context.out_of_time:
+        if context.is_out_of_time:
             break
         batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
         try:
@@ -296,7 +302,7 @@ class RootClassificationSchema(DecisionAnswerSchema):
 
 async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
-    return await model.ask(
+    return await model.answer_prompt(
         root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, count=len(actions))
     )
 

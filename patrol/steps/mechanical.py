@@ -28,7 +28,7 @@ _COSINE_ROUNDING_ERROR = 1e-5
 
 
 async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
-    await work.read_clusters()
+    await work.load_clusters()
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
@@ -45,7 +45,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
         await work.active_vectors(ids)
         await siblings.compare_clusters(ids)
         for cluster in block:
-            members = await work.members(cluster.id)
+            members = await work.cluster_members(cluster.id)
             if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
                 continue
             if members:
@@ -74,7 +74,7 @@ async def dissolve_cluster(
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
     moved = await work.active_vectors([cluster.id])
-    work.move_to_cluster(await work.members(cluster.id), sibling or cluster.parent_id)
+    work.move_to_cluster(await work.cluster_members(cluster.id), sibling or cluster.parent_id)
     if sibling and siblings.has_added_vectors(sibling):
         siblings.add_vectors(sibling, moved[cluster.id])
     elif sibling:
@@ -185,7 +185,11 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
 async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
     """The memory that absorbed it, the one that absorbed that, and so on."""
     chain: list[MemoryState] = []
-    while state.absorbed_into and (survivor := await work.states([state.absorbed_into])) and survivor[0] not in chain:
+    while (
+        state.absorbed_into
+        and (survivor := await work.memory_states([state.absorbed_into]))
+        and survivor[0] not in chain
+    ):
         chain += survivor
         state = survivor[0]
     return chain

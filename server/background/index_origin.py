@@ -45,7 +45,7 @@ class IndexOrigin(BaseModel, frozen=True):
                 draft.write_text(self.model_dump_json(), encoding="utf-8")
                 draft.replace(index / _ORIGIN_FILE)
 
-    def is_of_index(self, index: Path) -> bool:
+    def matches_index(self, index: Path) -> bool:
         """Whether the index may hold what this ledger holds. Logged if not: it is to be rebuilt then. Raises
         `LedgerLost` if the ledger never had a memory and the index had some."""
         indexed = self.read(index)
@@ -82,15 +82,15 @@ def ledger_lost_message(data_dir: Path, state: str) -> str:
     )
 
 
-def new_folder_beside(data_dir: Path, day: str) -> Path:
+def new_sibling_folder(data_dir: Path, day: str) -> Path:
     """Where a memory is kept that another one takes the place of; it is not made yet."""
     names = (f"until-{day}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(path for name in names if not (path := data_dir / name).exists())
 
 
-def put_memory_aside(data_dir: Path, day: str) -> Path:
+def move_ledger_and_index_aside(data_dir: Path, day: str) -> Path:
     """Move ledger and index, or what is left of them, into a new folder beside; its path."""
-    kept = new_folder_beside(data_dir, day)
+    kept = new_sibling_folder(data_dir, day)
     kept.mkdir(mode=0o700)
     for path in (*data_dir.glob("memory.db*"), *(data_dir / folder for folder in INDEX_FOLDERS)):
         with suppress(FileNotFoundError):

@@ -36,7 +36,7 @@ class IndexPlace:
     remove: Callable[[], Awaitable[None]]
 
 
-async def live_and_spare_place(settings: Settings, ledger: Ledger) -> tuple[IndexPlace, IndexPlace]:
+async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tuple[IndexPlace, IndexPlace]:
     """The place of the index that serves, and the other one."""
     second = bool(await ledger.index_source.setting(SECOND_INDEX_SETTING))
     if not settings.qdrant_url:

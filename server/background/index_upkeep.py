@@ -19,12 +19,12 @@ from madeleine.memory.errors import (
     StorageError,
     StorageFull,
 )
-from madeleine.memory.graph.graph import DrawGraph
+from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
-from madeleine.memory.model import MemoryId, full_precision
+from madeleine.memory.model import MemoryId, model_name_at_full_precision
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
-from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_place
+from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_index_place
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
@@ -33,9 +33,9 @@ logger = logging.getLogger(__name__)
 
 INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
-FOLLOW_DELAY_SECONDS = 0.2
+OTHER_SERVERS_DELAY_SECONDS = 0.2
 """After a notification: what follows it at once is taken in with it."""
-FOLLOW_SCAN_SECONDS = 30.0
+OTHER_SERVERS_SCAN_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
 DRAWING_DELAY_SECONDS, DRAWING_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
@@ -67,16 +67,16 @@ class IndexUpkeep:
         scrubber: ErasedBytesScrubber,
         remember_origin: Callable[[], Awaitable[None]] | None = None,
         *,
-        draw_graph: DrawGraph | None = None,
+        extract_graph: ExtractGraph | None = None,
     ) -> None:
-        """`remember_origin` is called after the index was brought up to the ledger, `draw_graph` a while after memories
-        have changed."""
+        """`remember_origin` is called after the index was brought up to the ledger, `extract_graph` a while after
+        memories have changed."""
         self.keeper = keeper
         self.scrubber = scrubber
         self._index = index
         self._warm_up = warm_up
         self._remember_origin = remember_origin
-        self._draw_graph = draw_graph
+        self._draw_graph = extract_graph
         self._graph_wanted = asyncio.Event()
         self._graph_wanted.set()
         self._written = asyncio.Event()
@@ -90,10 +90,10 @@ class IndexUpkeep:
         self._vectors_wanted.set()
         self._graph_wanted.set()
 
-    async def catch_up(self) -> None:
+    async def index_marked_memories(self) -> None:
         """Bring the index up to the ledger now. Should it fail, the background tries again."""
         self.wake()
-        await self.keeper.catch_up()
+        await self.keeper.index_marked_memories()
 
     async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
         """Remove memories from the index now. Should it fail, the background tries again."""
@@ -102,7 +102,7 @@ class IndexUpkeep:
 
     def background_task(self) -> AbstractAsyncContextManager[None]:
         """Run in the background meanwhile."""
-        return running_task(self.run(), "background")
+        return run_background_task(self.run(), "background")
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -118,7 +118,7 @@ class IndexUpkeep:
             )
 
     async def _catch_up(self) -> None:
-        self._changes += await self.keeper.catch_up()
+        self._changes += await self.keeper.index_marked_memories()
         if self._remember_origin:
             await self._remember_origin()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
@@ -163,17 +163,17 @@ class IndexUpkeep:
 @asynccontextmanager
 async def follow_other_servers(ledger: Ledger, upkeep: IndexUpkeep) -> AsyncIterator[None]:
     """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
-    `FOLLOW_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
+    `OTHER_SERVERS_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
     changed = asyncio.Event()
 
     async def take_in() -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(FOLLOW_SCAN_SECONDS):
+            async with asyncio.timeout(OTHER_SERVERS_SCAN_SECONDS):
                 await changed.wait()
-        await asyncio.sleep(FOLLOW_DELAY_SECONDS)
+        await asyncio.sleep(OTHER_SERVERS_DELAY_SECONDS)
         changed.clear()
         upkeep.scrubber.request()
-        await upkeep.catch_up()
+        await upkeep.index_marked_memories()
 
     follow = ledger.database.follow_changes(changed.set)
     if follow is None:
@@ -181,12 +181,12 @@ async def follow_other_servers(ledger: Ledger, upkeep: IndexUpkeep) -> AsyncIter
         return
     unavailable = (StorageError, IndexUnavailable)
     taking_in = _repeat_work(take_in, "following the other servers", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
-    async with running_task(follow, "notifications"), running_task(taking_in, "following"):
+    async with run_background_task(follow, "notifications"), run_background_task(taking_in, "following"):
         yield
 
 
 @asynccontextmanager
-async def running_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+async def run_background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
     """Run it in a task of that name meanwhile, and cancel it at the end."""
     task = asyncio.create_task(work, name=name)
     try:
@@ -224,12 +224,12 @@ async def open_synchronized_index(
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     # Vectors of another precision serve until they are replaced.
-    fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
-    place, spare = await live_and_spare_place(settings, ledger)
+    fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
+    place, spare = await live_and_spare_index_place(settings, ledger)
     origin = await IndexOrigin.of_ledger(ledger)
     for folder in INDEX_FOLDERS:
-        is_of_index = await asyncio.to_thread(origin.is_of_index, settings.data_dir / folder)
-        rebuild = rebuild or (not is_of_index and folder == INDEX_FOLDERS[place.second])
+        matches_index = await asyncio.to_thread(origin.matches_index, settings.data_dir / folder)
+        rebuild = rebuild or (not matches_index and folder == INDEX_FOLDERS[place.second])
     if not settings.qdrant_url:
         await spare.remove()  # of a switch that did not come to its end
     if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place.name:
@@ -239,7 +239,7 @@ async def open_synchronized_index(
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
                 try:
-                    await keeper.catch_up()
+                    await keeper.index_marked_memories()
                 except IndexDiskFull as error:  # the marks stay, and the background tries again
                     logger.warning("updating the index failed, retrying: %s", error)
                 await keeper.require_complete()
@@ -250,13 +250,13 @@ async def open_synchronized_index(
     async with _closed_on_error(await place.recreate(fingerprint)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
-        await keeper.catch_up()
+        await keeper.index_marked_memories()
         await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, place.name)
         return index
 
 
 async def remember_index_origin(settings: Settings, ledger: Ledger) -> None:
-    place, _ = await live_and_spare_place(settings, ledger)
+    place, _ = await live_and_spare_index_place(settings, ledger)
     origin = await IndexOrigin.of_ledger(ledger)
     await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDERS[place.second])
 

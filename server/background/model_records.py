@@ -55,7 +55,7 @@ class ModelRecords:
     def __init__(self, ledger: ModelSettingsLedger) -> None:
         self._ledger = ledger
 
-    async def serving(self, configured: str) -> ServingModel | None:
+    async def model_switch_in_effect(self, configured: str) -> ServingModel | None:
         """The last switch; None if there was none, or the setting was changed since."""
         record = await self.last_switch()
         return record if record and record.configured == configured else None
@@ -65,9 +65,9 @@ class ModelRecords:
         value = await self._ledger.setting(SERVING_MODEL_SETTING)
         return ServingModel.model_validate(value) if value else None
 
-    async def chosen(self, configured: str) -> str:
+    async def model_to_serve(self, configured: str) -> str:
         """The model that serves, or is to serve at the next start."""
-        record = await self.serving(configured)
+        record = await self.model_switch_in_effect(configured)
         return record.model if record else configured
 
     async def wanted(self) -> WantedModel | None:
@@ -80,10 +80,10 @@ class ModelRecords:
         await self._ledger.set_setting(WANTED_MODEL_SETTING, wanted.model_dump())
         return wanted
 
-    async def withdraw(self) -> None:
+    async def withdraw_request(self) -> None:
         await self._ledger.set_setting(WANTED_MODEL_SETTING, None)
 
-    async def refused(self, request: str) -> str | None:
+    async def refusal_reason(self, request: str) -> str | None:
         """Why this request was refused; None if it was not."""
         value = await self._ledger.setting(REFUSED_MODEL_SETTING)
         record = RefusedModel.model_validate(value) if value else None

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from madeleine.inference import PACKAGED_MODEL
-from madeleine.memory.embedding import Embedder, embed_with_cache, model_of_pieces
+from madeleine.memory.embedding import Embedder, embed_with_cache, model_name_of_piece_vectors
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbeddedIndex, IndexKeeper
@@ -31,8 +31,8 @@ from madeleine.memory.model import (
     EmbeddingModelName,
     Memory,
     Scope,
-    full_precision,
     interchangeable_models,
+    model_name_at_full_precision,
 )
 from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
@@ -40,9 +40,9 @@ from madeleine.server.background.index_place import (
     BUILT_INDEX_LOCATION_SETTING,
     SECOND_INDEX_SETTING,
     IndexPlace,
-    live_and_spare_place,
+    live_and_spare_index_place,
 )
-from madeleine.server.background.index_upkeep import LazyEmbedder, running_task
+from madeleine.server.background.index_upkeep import LazyEmbedder, run_background_task
 from madeleine.server.background.model_records import (
     CALIBRATIONS_SETTING,
     REFUSED_MODEL_SETTING,
@@ -53,7 +53,7 @@ from madeleine.server.background.model_records import (
     ServingModel,
     WantedModel,
 )
-from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 REQUEST_POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
-PAUSE_SHARE = 0.25
+SWITCH_PAUSE_SHARE = 0.25
 """Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
 CALIBRATION_TEXTS = 400
 """80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
@@ -97,7 +97,7 @@ class ModelSwitch:
         self._records = ModelRecords(self.ledger.index_source)
 
     def background_task(self) -> AbstractAsyncContextManager[None]:
-        return running_task(self.run(), "model switch")
+        return run_background_task(self.run(), "model switch")
 
     async def run(self) -> None:
         while True:
@@ -127,16 +127,16 @@ class ModelSwitch:
         embedder = self.make_embedder(wanted.model)
         switched = False
         try:
-            fingerprint = IndexFingerprint(full_precision(embedder.model), await embedder.dimension())
+            fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
             await embedder.warm_up()
             if embedder.model == old.embedder.model:
                 raise SwitchRefused(f"{wanted.model} serves already.")
             await self._embed_all(embedder)
-            live, spare = await live_and_spare_place(self.settings, self.ledger)
+            live, spare = await live_and_spare_index_place(self.settings, self.ledger)
             calibration = await self._calibrate(embedder)
             async with self._built_index(spare, fingerprint, embedder) as index:
                 await self._verify(embedder, index)
-                pair = ServedPair(embedder, index, calibration)
+                pair = ServedEmbedderAndIndex(embedder, index, calibration)
                 await self._change_over(wanted, pair, spare)
                 switched = True
         finally:
@@ -144,27 +144,27 @@ class ModelSwitch:
                 await embedder.close()
         logger.info("the embedding model is %s now; %s has served until now", embedder.model, old.embedder.model)
         self.wake_upkeep()
-        await self.served.retire(old)
+        await self.served.close_when_unused(old)
         # Calls that ended with the old model have left memories without a vector of the new.
         await self.keeper.embed_missing()
         await live.remove()
         kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
-        kept = (*kept, *map(model_of_pieces, kept))
+        kept = (*kept, *map(model_name_of_piece_vectors, kept))
         await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
     async def _embed_all(self, embedder: Embedder) -> None:
         while True:
             started = time.monotonic()
-            if not await self.keeper.embed_for(embedder):
+            if not await self.keeper.embed_missing_texts_with(embedder):
                 return
-            await asyncio.sleep(PAUSE_SHARE * (time.monotonic() - started))
+            await asyncio.sleep(SWITCH_PAUSE_SHARE * (time.monotonic() - started))
 
     async def _embed_rest(self, embedder: Embedder) -> None:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
         store there is always some, and the change-over embeds it."""
-        while await self.keeper.embed_for(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
-            await self.keeper.catch_up()
-        await self.keeper.catch_up()
+        while await self.keeper.embed_missing_texts_with(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
+            await self.keeper.index_marked_memories()
+        await self.keeper.index_marked_memories()
 
     @asynccontextmanager
     async def _built_index(
@@ -174,7 +174,7 @@ class ModelSwitch:
         index = await place.recreate(fingerprint)
         try:
             self.keeper.successor = EmbeddedIndex(embedder, index)
-            await self.keeper.fill_successor()
+            await self.keeper.fill_successor_index()
             await index.optimize()
             yield index
         finally:
@@ -186,7 +186,7 @@ class ModelSwitch:
     async def _verify(self, embedder: Embedder, index: Index) -> None:
         """Raises `SwitchRefused`."""
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
-        if indexed < kept - len(await self.ledger.index_source.pending_marks(limit=10_000)):
+        if indexed < kept - len(await self.ledger.index_source.pending_index_marks(limit=10_000)):
             raise SwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
         await self._embed_rest(embedder)
         texts = await self._sample(CALIBRATION_TEXTS)
@@ -196,7 +196,7 @@ class ModelSwitch:
         vectors = await embedder.embed([memory.embedded_text for memory in sample])
         checked = found = 0
         for memory, vector in zip(sample, vectors, strict=True):
-            if embedder.space.legible(vector) < MIN_LEGIBILITY:
+            if embedder.vector_space.legibility_of_text(vector) < MIN_LEGIBILITY:
                 continue  # it is found by its words alone
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
@@ -221,25 +221,25 @@ class ModelSwitch:
         texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_TEXTS)]
         return await calibrate_by_texts(embedder, self.make_embedder, self.ledger, texts)
 
-    async def _change_over(self, wanted: WantedModel, pair: ServedPair, place: IndexPlace) -> None:
+    async def _change_over(self, wanted: WantedModel, pair: ServedEmbedderAndIndex, place: IndexPlace) -> None:
         """Raises `SwitchRefused` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
         await self._embed_rest(pair.embedder)
         # What is stored before has a vector of both models, what is stored afterwards one of the new.
         async with self.write_lock:
-            while await self.keeper.embed_for(pair.embedder):
+            while await self.keeper.embed_missing_texts_with(pair.embedder):
                 pass
-            await self.keeper.catch_up()
+            await self.keeper.index_marked_memories()
             if await self._records.wanted() != wanted:
                 raise SwitchRefused("Another switch was asked for meanwhile.")
-            async with self.keeper.at_rest():
+            async with self.keeper.index_kept_unchanged():
                 await pair.index.flush()
                 origin = await IndexOrigin.of_ledger(self.ledger)
                 if not self.settings.qdrant_url:
                     await asyncio.to_thread(origin.write, self.settings.data_dir / INDEX_FOLDERS[place.second])
                 serving = ServingModel(
                     model=wanted.model,
-                    previous=await self._records.chosen(configured),
+                    previous=await self._records.model_to_serve(configured),
                     configured=configured,
                     request=wanted.request,
                 )
@@ -274,6 +274,8 @@ async def calibrate_by_texts(
             return None
         rows = np.asarray(list(own.vectors.values()), np.float32)
         reference_rows = np.asarray([other.vectors[hash_] for hash_ in own.vectors], np.float32)
-        return await asyncio.to_thread(calibrate_cosines, embedder.space, rows, reference.space, reference_rows)
+        return await asyncio.to_thread(
+            calibrate_cosines, embedder.vector_space, rows, reference.vector_space, reference_rows
+        )
     finally:
         await reference.close()

@@ -22,7 +22,7 @@ MAX_RETIRED_SECONDS = 1_800.0
 
 
 @dataclass(frozen=True, eq=False)
-class ServedPair:
+class ServedEmbedderAndIndex:
     """`calibration`: None for the default model, whose thresholds need none."""
 
     embedder: LazyEmbedder
@@ -30,39 +30,39 @@ class ServedPair:
     calibration: CosineCalibration | None = None
 
 
-_PINNED: ContextVar[ServedPair | None] = ContextVar("served pair", default=None)
+_PINNED: ContextVar[ServedEmbedderAndIndex | None] = ContextVar("served pair", default=None)
 
-PickPair = Callable[[], ServedPair]
+PickServedPair = Callable[[], ServedEmbedderAndIndex]
 
 
 class ServedModel:
     """`embedder` and `index` are for calls: both those of the pair that the call is pinned to. `current_embedder` and
     `current_index` are for the upkeep of what serves now."""
 
-    def __init__(self, pair: ServedPair) -> None:
+    def __init__(self, pair: ServedEmbedderAndIndex) -> None:
         self.current = pair
         self._open = {pair}
-        self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedPair] = WeakKeyDictionary()
+        self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedEmbedderAndIndex] = WeakKeyDictionary()
         self.embedder, self.index = ServedEmbedder(self._pinned), ServedIndex(self._pinned, self)
         self.current_embedder = ServedEmbedder(lambda: self.current)
         self.current_index = ServedIndex(lambda: self.current, self)
 
-    def pin(self) -> None:
+    def pin_current_pair(self) -> None:
         """From here on the running task, and those that it starts, use what serves now, until it asks again."""
         if task := asyncio.current_task():
             _PINNED.set(self.current)
             self._tasks[task] = self.current
 
-    def _pinned(self) -> ServedPair:
+    def _pinned(self) -> ServedEmbedderAndIndex:
         pair = _PINNED.get()
         return pair if pair is not None and pair in self._open else self.current
 
-    def switch_to(self, pair: ServedPair) -> None:
+    def switch_to(self, pair: ServedEmbedderAndIndex) -> None:
         """Without a pause: the next call has the new pair."""
         self._open.add(pair)
         self.current = pair
 
-    async def retire(self, pair: ServedPair) -> None:
+    async def close_when_unused(self, pair: ServedEmbedderAndIndex) -> None:
         """Wait for the calls that have begun with the pair, then close its index and its model."""
         until = asyncio.get_running_loop().time() + MAX_RETIRED_SECONDS
         while asyncio.get_running_loop().time() < until:
@@ -83,7 +83,7 @@ class ServedModel:
 class ServedEmbedder:
     """`LazyEmbedder`: that of the pair. Closed with it."""
 
-    def __init__(self, pick: PickPair) -> None:
+    def __init__(self, pick: PickServedPair) -> None:
         self._pick = pick
 
     @property
@@ -91,9 +91,13 @@ class ServedEmbedder:
         return self._pick().embedder.model
 
     @property
-    def space(self) -> VectorSpace:
+    def vector_space(self) -> VectorSpace:
         pair = self._pick()
-        return replace(pair.embedder.space, calibration=pair.calibration) if pair.calibration else pair.embedder.space
+        return (
+            replace(pair.embedder.vector_space, calibration=pair.calibration)
+            if pair.calibration
+            else pair.embedder.vector_space
+        )
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return await self._pick().embedder.embed(texts)
@@ -114,7 +118,7 @@ class ServedEmbedder:
 class ServedIndex:
     """`memory.index.Index`: that of the pair."""
 
-    def __init__(self, pick: PickPair, served: ServedModel) -> None:
+    def __init__(self, pick: PickServedPair, served: ServedModel) -> None:
         self._pick = pick
         self._served = served
 

@@ -88,7 +88,7 @@ class LazilyOpenedMemory:
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property
-    def if_open(self) -> OpenedMemory | None:
+    def memory_if_open(self) -> OpenedMemory | None:
         """None while it is not open, or could not be opened. The caller uses the model that serves now until it asks
         again."""
         task = self._opening
@@ -110,17 +110,17 @@ class LazilyOpenedMemory:
                     if found != (directory := directory or found):
                         logger.error("ending, as %s is another directory than before", self._settings.data_dir)
                         return self.on_files_lost()
-                if self.if_open:
-                    self.if_open.ledger.database.require_own_files()
+                if self.memory_if_open:
+                    self.memory_if_open.ledger.database.require_own_files()
             except (OSError, LedgerLost) as error:
                 logger.error("ending, as the memory's files are lost: %s", error)  # noqa: TRY400
                 return self.on_files_lost()
 
     async def use_cases(self) -> ToolUseCases:
         """Raises what opening raised."""
-        return (await self.opened()).use_cases
+        return (await self.opened_memory()).use_cases
 
-    async def opened(self) -> OpenedMemory:
+    async def opened_memory(self) -> OpenedMemory:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         memory = await asyncio.shield(self._opening_task())
@@ -157,14 +157,18 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     ):
         patrols = AutomaticPatrolLoop(
             patrol_triggers_from_settings(settings),
-            lambda: (memory.if_open.ledger.patrols, memory.if_open.use_cases.patrol) if memory.if_open else None,
+            lambda: (
+                (memory.memory_if_open.ledger.patrols, memory.memory_if_open.use_cases.patrol)
+                if memory.memory_if_open
+                else None
+            ),
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
             last_call=lambda: memory.last_call,
             language=models.background_model,
         )
         thread = MemoryThreadLoop(
-            lambda: memory.if_open.memory_thread if memory.if_open else None,
+            lambda: memory.memory_if_open.memory_thread if memory.memory_if_open else None,
             partial(models.background_model, ambient_key=settings.thread == "on"),
             seconds=settings.thread_seconds,
         )
@@ -177,7 +181,7 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
 
             backups = BackupLoop(
                 settings,
-                lambda: memory.if_open.ledger.copies if memory.if_open else None,
+                lambda: memory.memory_if_open.ledger.copies if memory.memory_if_open else None,
                 now=lambda: datetime.now(UTC),
             )
             await running.enter_async_context(backups.background_task("scheduled backups"))

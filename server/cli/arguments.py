@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
-from madeleine.server.cli.archive.arguments import add_archive
+from madeleine.server.cli.archive.arguments import add_archive_commands
 from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
-from madeleine.server.cli.looking.grammar import add_costs, add_graph
+from madeleine.server.cli.looking.arguments import add_costs_command, add_graph_command
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
@@ -110,11 +110,11 @@ def build_command_line_parser() -> CommandLineParser:
     _add_profile(commands, json)
     _add_models(commands, json)
     _add_org(commands, json)
-    add_archive(commands, json)
+    add_archive_commands(commands, json)
     _add_init(commands, json)
     _add_why_and_doctor(commands, json)
-    add_graph(commands, json)
-    add_costs(commands, json)
+    add_graph_command(commands, json)
+    add_costs_command(commands, json)
     _add_help(commands)
     return grammar
 

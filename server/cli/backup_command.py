@@ -16,9 +16,9 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
 from madeleine.server.background.backups import make_backup, path_of_backup
-from madeleine.server.background.index_origin import INDEX_FOLDERS, new_folder_beside
+from madeleine.server.background.index_origin import INDEX_FOLDERS, new_sibling_folder
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
-from madeleine.server.cli.output import absolute_path, print_json, working_on
+from madeleine.server.cli.output import absolute_path, print_json, show_spinner
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -33,11 +33,11 @@ from madeleine.storage.sql.database.backup import (
     is_whole_ledger,
     remove_ledger_file,
     replace_ledger,
-    total_of,
+    total_in_words,
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.restoring import CarryOver
+from madeleine.storage.sql.moving.restoring import RestoredLedgerUpdate
 
 RESTORING_FILE = f"{LEDGER_FILE}.restoring"
 MAX_LOCK_ATTEMPTS = 20
@@ -54,12 +54,12 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
             if target.samefile(ledger_path(settings)):
                 raise InvalidInput(f"{target} is the memory itself. Give another name.")
             await asyncio.to_thread(verify_ledger_file, target)  # what is no backup is not overwritten
-        with working_on("backing up"):
+        with show_spinner("backing up"):
             counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
     if arguments.json:
         print_json({"file": str(target), "counts": counts})
     else:
-        print(f"Backed up to {target}, and verified: {total_of(counts)}.")
+        print(f"Backed up to {target}, and verified: {total_in_words(counts)}.")
 
 
 async def restore_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -85,8 +85,11 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     finally:
         remove_ledger_file(draft)
     if not arguments.json:
-        print(f"Restored from {source}: {total_of(counts)}." + (f" What was there is kept in {kept}." if kept else ""))
-    with working_on("rebuilding the index"):
+        print(
+            f"Restored from {source}: {total_in_words(counts)}."
+            + (f" What was there is kept in {kept}." if kept else "")
+        )
+    with show_spinner("rebuilding the index"):
         indexed = await _rebuild_index(settings)
     if arguments.json:
         print_json({"file": str(source), "counts": counts, "kept": str(kept or ""), "indexed": indexed})
@@ -117,12 +120,12 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, CarryOver | None]]:
+async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, RestoredLedgerUpdate | None]]:
     """The restored ledger, and what to carry over if there is a ledger to be replaced that can be read."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
         if has_content(ledger) and await asyncio.to_thread(is_whole_ledger, ledger):
-            yield restored, CarryOver(await stack.enter_async_context(open_ledger(ledger)), restored)
+            yield restored, RestoredLedgerUpdate(await stack.enter_async_context(open_ledger(ledger)), restored)
         else:
             yield restored, None
 
@@ -130,13 +133,13 @@ async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Led
 async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
-    kept = new_folder_beside(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
+    kept = new_sibling_folder(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
     async with _open_carry_over(ledger, draft) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
-            await carry_over.forget(await carry_over.forgotten_since(), at=at)
-            await carry_over.take_over(at=at)
+            await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
+            await carry_over.copy_administrative_records(at=at)
         if kept:  # whoever forgets is told that it is there
             copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.add_copy(copy)
@@ -162,7 +165,7 @@ def _settle(draft: Path) -> dict[str, int]:
 
 async def _print_forgotten(ledger: Path, draft: Path) -> None:
     async with _open_carry_over(ledger, draft) as (_, carry_over):
-        held = await carry_over.forgotten_since() if carry_over else {}
+        held = await carry_over.ids_forgotten_since_backup() if carry_over else {}
     if carry_over is None:
         reason = "The memory here is damaged, and cannot tell" if has_content(ledger) else "No memory is here to tell"
         print(f"{reason} what was forgotten since the backup was made: forget it again.", file=sys.stderr)

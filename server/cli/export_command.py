@@ -15,7 +15,7 @@ from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
 from madeleine.memory.text.structure import visible_line
-from madeleine.server import EXIT_NOTHING
+from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import absolute_path, print_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -28,7 +28,7 @@ MAX_HEADER_BYTES = 1_000_000
 
 
 async def export_command(settings: Settings, arguments: argparse.Namespace) -> int:
-    """The exit code: `EXIT_NOTHING` if there is nothing to export. Raises `InvalidInput`, `StorageError`."""
+    """The exit code: `EXIT_NOTHING_TO_DO` if there is nothing to export. Raises `InvalidInput`, `StorageError`."""
     is_piped = arguments.target == STANDARD_OUTPUT
     if is_piped and arguments.format == "markdown":
         raise InvalidInput("The Markdown view is a folder of files: give its name instead of -.")
@@ -52,7 +52,7 @@ def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace,
         if not header.beings:
             whose = f" of {arguments.being!r}" if arguments.being else ""
             print(f"madeleine: there is nothing{visible_line(whose)} to export", file=sys.stderr)
-            return EXIT_NOTHING
+            return EXIT_NOTHING_TO_DO
         if arguments.format == "markdown":
             count = _write_markdown(export, target)
             if arguments.json:

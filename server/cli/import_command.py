@@ -9,7 +9,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
-from madeleine.server import EXIT_NOTHING
+from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.moving.export_import import (
     import_export,
     is_export_file,
@@ -19,7 +19,7 @@ from madeleine.server.cli.moving.export_import import (
 )
 from madeleine.server.cli.moving.source_import import import_sources
 from madeleine.server.cli.output import absolute_path
-from madeleine.server.moving_in.known_places import find_known_places
+from madeleine.server.moving_in.program_data import find_program_data
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 
@@ -42,7 +42,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
     codes = [await import_export(settings, file, arguments) for file in exports]
     if sources:
         codes.append(await _import_from_elsewhere(settings, sources, arguments))
-    errors = [code for code in codes if code not in (0, EXIT_NOTHING)]
+    errors = [code for code in codes if code not in (0, EXIT_NOTHING_TO_DO)]
     return max(errors) if errors else min(codes)
 
 
@@ -50,20 +50,20 @@ async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> 
     """Show what other programs keep on this machine, ask, and import it."""
     home = absolute_path(arguments.home or "~")
     # The variables of the environment belong to the home of who is logged in.
-    places = find_known_places({} if arguments.home else read_environment_variables(), home)
+    places = find_program_data({} if arguments.home else read_environment_variables(), home)
     if not places:
         print(f"Nothing of another program was found in {home}. `madeleine import PATH` takes files from elsewhere.")
-        return EXIT_NOTHING
+        return EXIT_NOTHING_TO_DO
     for product, path in places:
         print(visible_line(f"Found: {product}, {path}"), file=sys.stderr if arguments.json else sys.stdout)
     paths = [path for _, path in places]
     if not (arguments.json and arguments.yes and not arguments.dry_run):  # one JSON text is printed
         code = await _import_from_elsewhere(settings, paths, arguments, dry_run=True)
-        if arguments.dry_run or code == EXIT_NOTHING:
+        if arguments.dry_run or code == EXIT_NOTHING_TO_DO:
             return code
     if not arguments.yes and not await asyncio.to_thread(_confirm, settings.being):
         print("Nothing was imported.")
-        return EXIT_NOTHING
+        return EXIT_NOTHING_TO_DO
     return await _import_from_elsewhere(settings, paths, arguments, dry_run=False, source=MOVE_IN_SOURCE)
 
 

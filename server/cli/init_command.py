@@ -11,7 +11,7 @@ from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_text
-from madeleine.server import EXIT_FAILURE, EXIT_NOTHING
+from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import print_json
 from madeleine.server.clients.catalogue import (
     SERVER_NAME,
@@ -21,9 +21,9 @@ from madeleine.server.clients.catalogue import (
     known_clients,
     server_command,
 )
-from madeleine.server.clients.changes import FileChange, planned, read_configuration, write_change
+from madeleine.server.clients.changes import FileChange, plan_changes, read_configuration, write_change
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import UserPlaces
 from madeleine.server.settings.environment import VARIABLE_PREFIX, read_environment_variables
 from madeleine.server.settings.settings import Settings
 
@@ -31,8 +31,8 @@ from madeleine.server.settings.settings import Settings
 async def init_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """Show and write the change of each client. 1 if one could not be made, 3 if there was nothing to do."""
     variables = read_environment_variables()
-    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
-    entry = server_entry(settings, variables)
+    places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
+    entry = server_entry_from_settings(settings, variables)
     clients = chosen_clients(known_clients(places, entry), arguments.client)
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
         raise InvalidInput("Nobody can be asked here: give --yes to write the changes, or --dry-run to see them.")
@@ -40,22 +40,22 @@ async def init_command(settings: Settings, arguments: argparse.Namespace) -> int
     if not clients:
         print(f"No client was found. Known are {', '.join(c.name for c in known_clients(places, entry))}.")
         print("`madeleine config` prints the entry for any other.")
-    return EXIT_FAILURE if EXIT_FAILURE in codes else 0 if 0 in codes else EXIT_NOTHING
+    return EXIT_FAILURE if EXIT_FAILURE in codes else 0 if 0 in codes else EXIT_NOTHING_TO_DO
 
 
 async def config_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print what an MCP client needs, in the form that most of them take, or in the form of one."""
     variables = read_environment_variables()
-    entry = server_entry(settings, variables)
+    entry = server_entry_from_settings(settings, variables)
     if arguments.client is None:
         print_json({"mcpServers": {SERVER_NAME: entry.as_json()}})
         return
-    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
+    places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     for client in chosen_clients(known_clients(places, entry), [arguments.client]):
-        print(paste_for(client))
+        print(configuration_to_paste(client))
 
 
-def server_entry(settings: Settings, variables: dict[str, str]) -> ServerEntry:
+def server_entry_from_settings(settings: Settings, variables: dict[str, str]) -> ServerEntry:
     """With the being, and the folder of the memory if it is not the usual one."""
     chosen = {f"{VARIABLE_PREFIX}BEING": settings.being}
     if variables.get(f"{VARIABLE_PREFIX}DATA_DIR"):
@@ -73,22 +73,22 @@ def chosen_clients(known: Sequence[McpClient], names: Sequence[str] | None) -> l
     return [client for client in known if any(mark.exists() for mark in client.marks)]
 
 
-def configure_client(client: McpClient, places: UserPlaces, arguments: argparse.Namespace) -> int:
+def configure_client(client: McpClient, places: ClientConfigurationPaths, arguments: argparse.Namespace) -> int:
     """The exit code that this client alone would have."""
     try:
         if not arguments.undo and client.name == "claude-code" and _has_plugin(places):
             print(f"{client.title}: the plugin is installed, which brings server and hooks.")
-            return EXIT_NOTHING
-        changes = list(planned(list(client.files), undo=arguments.undo))
+            return EXIT_NOTHING_TO_DO
+        changes = list(plan_changes(list(client.files), undo=arguments.undo))
         if not changes:
             print(f"{client.title}: {'nothing to take out' if arguments.undo else 'it is set up already'}.")
-            return EXIT_NOTHING
+            return EXIT_NOTHING_TO_DO
         _show(client, changes)
         if arguments.dry_run:
             return 0
         if not (arguments.yes or _is_confirmed(client)):
             print(f"{client.title}: left as it is.")
-            return EXIT_NOTHING
+            return EXIT_NOTHING_TO_DO
         for change in changes:
             write_change(change)
             if change.backup:
@@ -97,19 +97,19 @@ def configure_client(client: McpClient, places: UserPlaces, arguments: argparse.
         files = ", ".join(str(file.path) for file in client.files)
         print(visible_text(f"{client.title}: {files}: {error}. Nothing was changed there."), file=sys.stderr)
         if not arguments.undo:
-            print(f"Put this in by hand:\n{paste_for(client)}", file=sys.stderr)
+            print(f"Put this in by hand:\n{configuration_to_paste(client)}", file=sys.stderr)
         return EXIT_FAILURE
     print(f"{client.title}: {'taken out' if arguments.undo else 'set up'}. {client.next_step}")
     return 0
 
 
-def paste_for(client: McpClient) -> str:
+def configuration_to_paste(client: McpClient) -> str:
     """What a person would write into each file of a client, were it empty."""
     texts = [f"{file.path}\n{file.put(file.empty)}" for file in client.files]
     return visible_text("\n".join(texts))
 
 
-def _has_plugin(places: UserPlaces) -> bool:
+def _has_plugin(places: ClientConfigurationPaths) -> bool:
     text = read_configuration(places.claude_code / "settings.json")
     return bool(text and text.strip()) and has_claude_code_plugin(text or "")
 

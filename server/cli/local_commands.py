@@ -27,14 +27,14 @@ from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.background.index_origin import put_memory_aside
+from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
     console,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
 )
-from madeleine.server.http.tokens import generate_bearer, parse_being_id
+from madeleine.server.http.tokens import generate_bearer_token, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -58,7 +58,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
     kept = None
     if arguments.start_anew:
         with lock_data_directory(settings.data_dir):
-            kept = put_memory_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
+            kept = move_ledger_and_index_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
         if not arguments.json:
             print(f"What was there is kept in {kept}.")
     with Progress(console=console(sys.stderr)) as bar:
@@ -113,7 +113,7 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
         limit=arguments.limit,
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
-        entries, missing = await ledger.audit.audit(query), await ledger.audit.count_missing_entries()
+        entries, missing = await ledger.audit.audit_entries(query), await ledger.audit.count_missing_entries()
     out = console()
     if out.is_terminal and not arguments.json:
         out.print(_table_of_audit(entries))
@@ -177,7 +177,7 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
         return
     async with open_bearer_token_ledger(settings) as ledger:
         if arguments.verb == "list":
-            tokens = await ledger.all()
+            tokens = await ledger.all_tokens()
             if arguments.json:
                 print_json([_token_as_json(token, now=now) for token in tokens])
             elif tokens:
@@ -205,7 +205,7 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         AnyHttpUrl(resource)
     except ValidationError as error:
         raise InvalidInput(f"--resource: {resource!r} is not a URL; write https://memory.example.org/mcp.") from error
-    id_, bearer, secret_hash = generate_bearer()
+    id_, bearer, secret_hash = generate_bearer_token()
     token = BearerTokenRecord(
         id=id_,
         secret_hash=secret_hash,

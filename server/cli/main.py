@@ -17,7 +17,7 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, ServerUnavaila
 from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
-from madeleine.server.last_resort import flush_output, prepare_output_streams, print_error, report_unexpected_error
+from madeleine.server.crash_output import flush_output, prepare_output_streams, print_error, report_unexpected_error
 from madeleine.server.settings.environment import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
@@ -68,7 +68,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         command = getattr(import_module(f"madeleine.server.{module}.command"), f"{arguments.command}_command")
         return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
-        return run_client_of_url(url) if (url := url_of_server(arguments)) else run_forwarder(arguments)
+        return forward_stdio_to_url(url) if (url := server_url_from_arguments(arguments)) else run_forwarder(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
@@ -85,12 +85,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def url_of_server(arguments: argparse.Namespace) -> str:
+def server_url_from_arguments(arguments: argparse.Namespace) -> str:
     """Of the server over HTTP to be used instead of this machine's memory, "" for none."""
     return str(getattr(arguments, "url", None) or read_environment_variables().get(URL_VARIABLE, ""))
 
 
-def run_client_of_url(url: str) -> int:
+def forward_stdio_to_url(url: str) -> int:
     """Serve standard input and output by the server at `url`. Raises `MadeleineError`."""
     import asyncio
 

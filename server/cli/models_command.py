@@ -88,7 +88,7 @@ async def models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
     """Of each model: its roles (serves, set, wanted, before), and the number of texts that it has embedded."""
     records = ModelRecords(ledger.index_source)
     switch, wanted = await records.last_switch(), await records.wanted()
-    serving = await records.chosen(settings.embedding_model)
+    serving = await records.model_to_serve(settings.embedding_model)
     roles: dict[str, list[str]] = {serving: ["serves"]}
     roles.setdefault(settings.embedding_model, []).append("set")
     if wanted:
@@ -101,7 +101,7 @@ async def models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
     models = []
     for name, of_model in roles.items():
         try:
-            identity = available.identity_of_model(name)
+            identity = available.vector_name_of_model(name)
         except InvalidInput as error:
             identity = EmbeddingModelName("")
             of_model.append(str(error))
@@ -147,14 +147,14 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
         text = f"The memory is being embedded with {model}. `madeleine models list` shows how far it is."
         _print_switch(arguments, model, "asked for", text)
         return
-    identity, shown = available.identity_of_model(model), ""
+    identity, shown = available.vector_name_of_model(model), ""
     while True:
         switched = await records.last_switch()
         if switched and switched.request == wanted.request:
             text = f"{model} serves now. `madeleine models switch --back` goes back."
             _print_switch(arguments, model, "serves", text)
             return
-        if reason := await records.refused(wanted.request):
+        if reason := await records.refusal_reason(wanted.request):
             raise InvalidInput(f"The model was not switched, and the old one serves: {reason}")
         if await records.wanted() != wanted:
             raise InvalidInput("Another switch was asked for meanwhile; this one was given up.")
@@ -181,7 +181,7 @@ def _is_missing_directory(model: str) -> bool:
 async def _go_back_at_next_start(records: ModelRecords, last: ServingModel) -> None:
     """Without its files the model that serves cannot be loaded, so that no process can switch it."""
     await records.set_serving(last.model_copy(update={"model": last.previous, "previous": last.model}))
-    await records.withdraw()
+    await records.withdraw_request()
 
 
 # --- evaluate -----------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
     if bool(arguments.queries) == bool(arguments.data):
         raise InvalidInput("Give --queries with a file of your own, or --data with a folder of sets: one of the two.")
     records = ModelRecords(ledger.index_source)
-    models = arguments.models or [await records.chosen(settings.embedding_model)]
+    models = arguments.models or [await records.model_to_serve(settings.embedding_model)]
     sets = await (_own_set(settings, ledger, Path(arguments.queries)) if arguments.queries else _sets(arguments))
     tables: dict[str, dict[str, dict[str, evaluation.RetrievalScore]]] = {}
     for model in models:
@@ -223,10 +223,10 @@ def _results_of_units(
 
 async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.SearchedDocuments]]:
     folder = Path(arguments.data)
-    names = arguments.sets.split(",") if arguments.sets else evaluation.names_of_sets(folder)
+    names = arguments.sets.split(",") if arguments.sets else evaluation.data_set_names(folder)
     if not names:
         raise InvalidInput(f"{folder} holds no sets: NAME.docs.jsonl and NAME.queries.jsonl.")
-    return {name: await asyncio.to_thread(evaluation.read_set, folder, name) for name in names}
+    return {name: await asyncio.to_thread(evaluation.read_data_set, folder, name) for name in names}
 
 
 async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, list[evaluation.SearchedDocuments]]:
@@ -235,7 +235,7 @@ async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, 
     texts = {str(memory.id): memory.embedded_text async for memory in _memories(settings, ledger)}
     named = sorted({id_ for query in queries for id_ in query.relevant})
     scope = Scope(BeingId(settings.being), MODELS_CLIENT_NAME)
-    full = await ShortIdTranslator(ledger.short_ids).memories(scope, named)
+    full = await ShortIdTranslator(ledger.short_ids).full_memory_ids(scope, named)
     if unknown := [id_ for id_ in named if full[id_] not in texts]:
         raise InvalidInput(f"{file}: {settings.being!r} has no memory {unknown[0]!r}.")
     labelled = tuple(replace(query, relevant=frozenset(full[id_] for id_ in query.relevant)) for query in queries)
@@ -269,7 +269,7 @@ def _score_table(name: str, of_models: Mapping[str, Mapping[str, evaluation.Retr
 
 async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
     records = ModelRecords(ledger.index_source)
-    model = await records.chosen(settings.embedding_model)
+    model = await records.model_to_serve(settings.embedding_model)
     models_dir = settings.data_dir / MODELS_FOLDER
     embedder = DenseEmbedder(model, models_dir)
     try:
@@ -304,7 +304,7 @@ class _Questions(BaseModel):
 
 
 async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
-    base = arguments.base or await ModelRecords(ledger.index_source).chosen(settings.embedding_model)
+    base = arguments.base or await ModelRecords(ledger.index_source).model_to_serve(settings.embedding_model)
     adapted = find_adapted_model(base)
     base = adapted.base if adapted else available.absolute_model_name(base)
     config = _fine_tune_config(arguments.checkpoint, base, arguments.source)
@@ -365,7 +365,7 @@ def _questions_by(language: LanguageModel, settings: Settings, ledger: Ledger) -
         shown = redact(passage).text
         prompt = Prompt(purpose="questions", system=QUESTIONS_PROMPT, text=shown, size="small", max_tokens=300)
         costs: list[ModelCallCost] = []
-        answer = await language.ask(prompt, _Questions, costs.append)
+        answer = await language.answer_prompt(prompt, _Questions, costs.append)
         for cost in costs:
             await ledger.patrols.record_cost(scope, TRAINING_COST_RUN_ID, cost, at=utc_now())
         return () if isinstance(answer, RejectedAnswer) else answer.questions[:2]

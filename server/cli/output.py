@@ -57,7 +57,7 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 @contextmanager
-def working_on(text: str) -> Iterator[None]:
+def show_spinner(text: str) -> Iterator[None]:
     """A spinner on standard error while something takes its time; nothing where there is no terminal."""
     out = console(sys.stderr)
     if not out.is_terminal:

@@ -35,13 +35,13 @@ async def why_command(settings: Settings, arguments: argparse.Namespace) -> None
         print("\n".join(memory_explanation_lines(explanation["memories"][-1], explanation["ranking"])))
     elif explanation["memories"]:
         console().print(table_of_explanations(explanation["memories"][:MAX_EXPLAINED_CANDIDATES]))
-        for sentence in closing_sentences(answer):
+        for sentence in closing_sentences_of_explanation(answer):
             print(visible_line(sentence))
     else:
         print(f"Nothing is stored of {settings.being!r} that shares a word or a meaning with this.")
 
 
-def closing_sentences(answer: Mapping[str, Any]) -> Iterator[str]:
+def closing_sentences_of_explanation(answer: Mapping[str, Any]) -> Iterator[str]:
     if words := answer.get("unknown_words"):
         yield f"No memory holds: {', '.join(words)}."
     if notice := answer.get("notice"):
@@ -56,12 +56,12 @@ def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
         table.add_column(heading, overflow="fold", no_wrap=heading in ("id", "score"))
     for memory in memories:
         likeness = memory.get("likeness", {})
-        of_likeness = f"{parts_in_words(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""
+        of_likeness = f"{score_parts_in_words(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""
         table.add_row(
             visible_line(memory["id"]),
             f"{memory['score']:.4f}" if "score" in memory else "",
             memory["outcome"],
-            parts_in_words(memory["parts"]) if "parts" in memory else of_likeness,
+            score_parts_in_words(memory["parts"]) if "parts" in memory else of_likeness,
             visible_line(memory.get("text", ""))[:MAX_TABLE_TEXT_CHARS],
         )
     return table
@@ -72,14 +72,14 @@ def memory_explanation_lines(memory: Mapping[str, Any], ranking: str) -> Iterato
     if text := memory.get("text"):
         yield f"  text      {visible_line(text)}"
     if likeness := memory.get("likeness"):
-        yield f"  likeness  {likeness['sum']:.4f} = {parts_in_words(likeness)}; needed: {likeness['needed']:.2f}"
+        yield f"  likeness  {likeness['sum']:.4f} = {score_parts_in_words(likeness)}; needed: {likeness['needed']:.2f}"
     if "score" in memory:
-        yield f"  score     {memory['score']:.4f} = {parts_in_words(memory['parts'])} ({ranking})"
+        yield f"  score     {memory['score']:.4f} = {score_parts_in_words(memory['parts'])} ({ranking})"
     if "rank" in memory:
         yield f"  rank      {memory['rank']}"
 
 
-def parts_in_words(parts: Mapping[str, float]) -> str:
+def score_parts_in_words(parts: Mapping[str, float]) -> str:
     """The greatest first: "0.3012 meaning + 0.1100 words"."""
     named = {name: part for name, part in parts.items() if name not in ("sum", "needed")}
     ordered = sorted(named.items(), key=lambda part: -abs(part[1]))

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from madeleine.operating_system import script_name
+from madeleine.operating_system import command_file_name
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import (
-    append_item,
+    append_json_item,
     parse_json_with_comments,
-    remove_items,
-    remove_member,
-    set_member,
+    remove_json_items,
+    remove_json_member,
+    set_json_member,
 )
-from madeleine.server.clients.places import UserPlaces
 from madeleine.server.clients.toml_text import parse_toml, remove_table, set_table
 
 SERVER_NAME = "madeleine"
@@ -46,7 +46,7 @@ def server_command() -> list[str]:
     """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
     if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
         return [shutil.which("uvx") or "uvx", "madeleine-memory"]
-    script = Path(sys.executable).with_name(script_name("madeleine"))
+    script = Path(sys.executable).with_name(command_file_name("madeleine"))
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "madeleine"]
 
 
@@ -75,7 +75,7 @@ class McpClient:
     next_step: str = "Restart it."
 
 
-def known_clients(places: UserPlaces, entry: ServerEntry) -> list[McpClient]:
+def known_clients(places: ClientConfigurationPaths, entry: ServerEntry) -> list[McpClient]:
     """In alphabetical order."""
     plain = {SERVER_NAME: entry.as_json()}
     typed = {SERVER_NAME: entry.as_json(with_type=True)}
@@ -106,8 +106,8 @@ def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> Configura
     [(name, entry)] = servers.items()
     return ConfigurationFile(
         path,
-        put=lambda text: set_member(text, [key, name], entry),
-        take=lambda text: remove_member(text, [key, name]),
+        put=lambda text: set_json_member(text, [key, name], entry),
+        take=lambda text: remove_json_member(text, [key, name]),
         read=parse_json_with_comments,
         is_ours_in=lambda data: isinstance(data, dict) and name in (data.get(key) or {}),
     )
@@ -134,16 +134,16 @@ def _claude_code_hooks(path: Path, entry: ServerEntry) -> ConfigurationFile:
     def take(text: str) -> str:
         for event in hooks:
             had = event in _events_in(parse_json_with_comments(text))
-            text = remove_items(text, ["hooks", event], _is_own_group)
+            text = remove_json_items(text, ["hooks", event], _is_own_group)
             if had and not _events_in(parse_json_with_comments(text)).get(event):
-                text = remove_member(text, ["hooks", event])
+                text = remove_json_member(text, ["hooks", event])
         return text
 
     def put(text: str) -> str:
         text = take(text)
         for event, groups in hooks.items():
             for group in groups:
-                text = append_item(text, ["hooks", event], group)
+                text = append_json_item(text, ["hooks", event], group)
         return text
 
     def is_ours_in(data: Any) -> bool:

@@ -34,7 +34,7 @@ class FileChange:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def plan_entry(file: ConfigurationFile) -> FileChange | None:
+def plan_adding_entry(file: ConfigurationFile) -> FileChange | None:
     """None if the entry stands there already. Raises `UnreadableConfiguration`."""
     before = read_configuration(file.path)
     after = _with_entry(file, before)
@@ -45,7 +45,7 @@ def plan_entry(file: ConfigurationFile) -> FileChange | None:
     return FileChange(file.path, before, after, backup=keep if first else None)
 
 
-def plan_undo(file: ConfigurationFile) -> FileChange | None:
+def plan_removing_entry(file: ConfigurationFile) -> FileChange | None:
     """What was there before, if nothing else has changed since; else what is there now, without our entry. None if
     there is nothing of ours. Raises `UnreadableConfiguration`."""
     now = read_configuration(file.path)
@@ -118,8 +118,8 @@ def _replace_file(path: Path, text: str, *, like: Path) -> None:
         raise
 
 
-def planned(files: list[ConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
+def plan_changes(files: list[ConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
     for file in files:
-        change = plan_undo(file) if undo else plan_entry(file)
+        change = plan_removing_entry(file) if undo else plan_adding_entry(file)
         if change:
             yield change

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.server.clients.changes import read_configuration
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration, parse_json_with_comments
-from madeleine.server.clients.places import UserPlaces
 from madeleine.server.clients.toml_text import parse_toml
 
 _IS_MADELEINE = re.compile(r"madeleine", re.I)
@@ -38,7 +38,7 @@ class UnreadableConfigurationFile:
     reason: str
 
 
-def server_files(places: UserPlaces, project: Path) -> Iterator[tuple[str, Path, str]]:
+def server_files(places: ClientConfigurationPaths, project: Path) -> Iterator[tuple[str, Path, str]]:
     """(client, file, key of the servers) of this user and of a project."""
     yield "Claude Code", places.claude_code_servers, "mcpServers"
     yield "Claude Code, project", project / ".mcp.json", "mcpServers"
@@ -53,7 +53,9 @@ def server_files(places: UserPlaces, project: Path) -> Iterator[tuple[str, Path,
     yield "Zed", places.zed_settings, "context_servers"
 
 
-def configured_servers(places: UserPlaces, project: Path) -> Iterator[ConfiguredServer | UnreadableConfigurationFile]:
+def configured_servers(
+    places: ClientConfigurationPaths, project: Path
+) -> Iterator[ConfiguredServer | UnreadableConfigurationFile]:
     """The entries for this server in all files that are there."""
     for client, file, key in server_files(places, project):
         try:
@@ -89,7 +91,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def hooks_of_claude_code(places: UserPlaces, project: Path) -> Mapping[Path, frozenset[str]]:
+def hooks_of_claude_code(places: ClientConfigurationPaths, project: Path) -> Mapping[Path, frozenset[str]]:
     """Settings file → the events at which it runs `madeleine observe`. Raises `UnreadableConfiguration`."""
     files = [places.claude_code_settings]
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-KeyPath = Sequence[str]
+JsonKeyPath = Sequence[str]
 _TRIVIA = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
 _DECODER = json.JSONDecoder()
@@ -49,7 +49,7 @@ def parse_json_with_comments(text: str) -> Any:
     return _parse(text).value
 
 
-def set_member(text: str, path: KeyPath, value: Any) -> str:
+def set_json_member(text: str, path: JsonKeyPath, value: Any) -> str:
     """The text with `value` at `path`, in place of what was there. Objects on the way are made. Raises
     `UnreadableConfiguration`."""
 
@@ -70,12 +70,12 @@ def set_member(text: str, path: KeyPath, value: Any) -> str:
     return _checked(changed, root, change)
 
 
-def append_item(text: str, path: KeyPath, item: Any) -> str:
+def append_json_item(text: str, path: JsonKeyPath, item: Any) -> str:
     """The text with `item` at the end of the list at `path`, which is made if it is missing."""
     root = _parse(text)
     node = _at(root, path)
     if node is None:
-        return set_member(text, path, [item])
+        return set_json_member(text, path, [item])
     _require(node, list, path)
 
     def change(data: Any) -> None:
@@ -84,7 +84,7 @@ def append_item(text: str, path: KeyPath, item: Any) -> str:
     return _checked(_with_children(text, node, items=[item]), root, change)
 
 
-def remove_member(text: str, path: KeyPath) -> str:
+def remove_json_member(text: str, path: JsonKeyPath) -> str:
     """The text without the member at `path`; unchanged if there is none."""
     root = _parse(text)
     parent = _at(root, path[:-1])
@@ -98,7 +98,7 @@ def remove_member(text: str, path: KeyPath) -> str:
     return _checked(_without_child(text, parent, child), root, change)
 
 
-def remove_items(text: str, path: KeyPath, is_unwanted: Callable[[Any], bool]) -> str:
+def remove_json_items(text: str, path: JsonKeyPath, is_unwanted: Callable[[Any], bool]) -> str:
     """The text without the items of the list at `path` that are unwanted."""
     while (node := _at(root := _parse(text), path)) is not None and isinstance(node.value, list):
         place = next((place for place, item in enumerate(node.value) if is_unwanted(item)), None)
@@ -179,7 +179,7 @@ def _child_of(node: _Node, key: str) -> _Child | None:
     return next((child for child in node.children if child.key == key), None)
 
 
-def _at(root: _Node, path: KeyPath) -> _Node | None:
+def _at(root: _Node, path: JsonKeyPath) -> _Node | None:
     node = root
     for key in path:
         child = _child_of(node, key) if isinstance(node.value, dict) else None
@@ -189,19 +189,19 @@ def _at(root: _Node, path: KeyPath) -> _Node | None:
     return node
 
 
-def _value_at(data: Any, path: KeyPath) -> Any:
+def _value_at(data: Any, path: JsonKeyPath) -> Any:
     for key in path:
         data = data[key]
     return data
 
 
-def _require(node: _Node, kind: type, path: KeyPath) -> None:
+def _require(node: _Node, kind: type, path: JsonKeyPath) -> None:
     if not isinstance(node.value, kind):
         name = "an object" if kind is dict else "a list"
         raise UnreadableConfiguration(f"{'.'.join(path) or 'the whole'} is not {name}")
 
 
-def _nested(path: KeyPath, value: Any) -> Any:
+def _nested(path: JsonKeyPath, value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value

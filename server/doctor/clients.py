@@ -9,6 +9,7 @@ from pathlib import Path
 
 from madeleine import operating_system
 from madeleine.server.clients.catalogue import hook_events
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.configured import (
     ConfiguredServer,
     UnreadableConfigurationFile,
@@ -16,13 +17,12 @@ from madeleine.server.clients.configured import (
     hooks_of_claude_code,
 )
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import UserPlaces
 from madeleine.server.doctor.findings import Finding
 from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
 
 
 def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[Finding]:
-    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
+    places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     count = 0
     for found in configured_servers(places, Path.cwd()):
         if isinstance(found, UnreadableConfigurationFile):
@@ -65,7 +65,7 @@ def _resolved_command(command: str) -> str | None:
 
 
 def check_hooks(variables: Mapping[str, str]) -> Iterator[Finding]:
-    places = UserPlaces(Path.home(), operating_system.SYSTEM, variables)
+    places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     if not places.claude_code.is_dir():
         return
     try:

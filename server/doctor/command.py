@@ -14,9 +14,9 @@ from rich.text import Text
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.cli.output import console, print_json, working_on
+from madeleine.server.cli.output import console, print_json, show_spinner
 from madeleine.server.doctor.clients import check_clients, check_hooks
-from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of
+from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
     check_data_directory,
     check_host,
@@ -34,13 +34,13 @@ from madeleine.server.settings.environment import (
 )
 from madeleine.server.settings.settings import Settings, read_settings
 
-LEVEL_STYLES: Mapping[FindingLevel, str] = {"ok": "green", "note": "yellow", "problem": "bold red"}
+STYLE_BY_FINDING_LEVEL: Mapping[FindingLevel, str] = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
     """The exit code: 1 if there are problems."""
-    with working_on("looking at everything"):
-        findings = list(look_at_everything(quick=arguments.quick))
+    with show_spinner("looking at everything"):
+        findings = list(run_all_checks(quick=arguments.quick))
     problems = sum(finding.level == "problem" for finding in findings)
     if arguments.json:
         print_json({"problems": problems, "findings": [asdict(finding) for finding in findings]})
@@ -51,7 +51,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return EXIT_FAILURE if problems else 0
 
 
-def look_at_everything(*, quick: bool) -> Iterator[Finding]:
+def run_all_checks(*, quick: bool) -> Iterator[Finding]:
     """`quick`: without what reads the whole memory. Settings that cannot be used are a finding; what does not depend on
     them is looked at all the same."""
     variables = read_environment_variables()
@@ -79,7 +79,7 @@ def look_at_everything(*, quick: bool) -> Iterator[Finding]:
     checks |= {"clients": partial(check_clients, variables, data_dir), "hooks": partial(check_hooks, variables)}
     if not quick:
         checks["memories"] = partial(check_memories, data_dir)
-    return findings_of(checks)
+    return findings_of_checks(checks)
 
 
 def _settings_if_usable(variables: Mapping[str, str]) -> Settings | None:
@@ -107,5 +107,5 @@ def print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
         lines = [finding.text, *([f"→ {finding.advice}"] if finding.advice and finding.level != "ok" else [])]
         text = Text("\n".join(map(visible_line, lines)))
-        table.add_row(Text(finding.level, style=LEVEL_STYLES[finding.level]), finding.area, text)
+        table.add_row(Text(finding.level, style=STYLE_BY_FINDING_LEVEL[finding.level]), finding.area, text)
     console().print(table)

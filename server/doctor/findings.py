@@ -27,7 +27,7 @@ Check = Callable[[], Iterable[Finding]]
 REPORT_ADVICE = "MADELEINE_LOG_LEVEL=debug madeleine doctor shows more; please report it."
 
 
-def findings_of(checks: Mapping[str, Check]) -> Iterator[Finding]:
+def findings_of_checks(checks: Mapping[str, Check]) -> Iterator[Finding]:
     """Of each check by its area; one that fails is a finding itself, and the others go on."""
     for area, check in checks.items():
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from madeleine import operating_system
 from madeleine.inference import PACKAGED_MODEL, int8_model
-from madeleine.inference.available import identity_of_model
+from madeleine.inference.available import vector_name_of_model
 from madeleine.inference.packaged import REINSTALL_REMEDY
 from madeleine.server import __version__
 from madeleine.server.attach.connector import (
@@ -49,7 +49,7 @@ def check_versions() -> Iterator[Finding]:
 
 def check_model(settings: Settings) -> Iterator[Finding]:
     if settings.embedding_model != PACKAGED_MODEL:
-        model = identity_of_model(settings.embedding_model)  # raises for a directory without a model
+        model = vector_name_of_model(settings.embedding_model)  # raises for a directory without a model
         advice = "`madeleine models list` shows those that can be had without a network."
         yield Finding("model", "ok", f"{model} is configured.", advice, {"model": model})
         return

@@ -31,5 +31,5 @@ def check_postgres(settings: Settings) -> Iterator[Finding]:
 
 async def _counts(settings: Settings) -> tuple[dict[str, int], int]:
     async with open_ledger_without_index(settings, create=False) as ledger:
-        pending = await ledger.index_source.pending_marks(limit=MAX_PENDING_COUNTED)
+        pending = await ledger.index_source.pending_index_marks(limit=MAX_PENDING_COUNTED)
         return await ledger.index_source.count_memories_by_being(), len(pending)

@@ -29,7 +29,7 @@ MAX_BACKUP_AGE = timedelta(days=30)
 MAX_REVIEWED_MEMORIES = 20_000
 """The newest; so many take 3 s of a processor."""
 MAX_NAMED_MEMORIES = 5
-REVIEW_FINDINGS: Mapping[ReviewReason, tuple[FindingLevel, str, str]] = {
+FINDING_BY_REVIEW_REASON: Mapping[ReviewReason, tuple[FindingLevel, str, str]] = {
     "secret": (
         "problem",
         "What looks like a secret",
@@ -140,7 +140,7 @@ def check_memories(data_dir: Path) -> Iterator[Finding]:
     with open_ledger_file(path) as ledger:
         living = list(ledger.living_memories(limit=MAX_REVIEWED_MEMORIES))
     noticed = review_memories(living, now=utc_now(), redact=redact_secrets)
-    for reason, (level, text, advice) in REVIEW_FINDINGS.items():
+    for reason, (level, text, advice) in FINDING_BY_REVIEW_REASON.items():
         if memories := noticed.get(reason):
             named = ", ".join(_short_ids(memories))
             yield Finding(

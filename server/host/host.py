@@ -36,7 +36,7 @@ from madeleine.server.attach.connector import (
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
-from madeleine.server.connections import ConnectionLimits, SharedPlaces, accept_connections, raise_open_file_limit
+from madeleine.server.connections import ConnectionLimits, ConnectionSlots, accept_connections, raise_open_file_limit
 from madeleine.server.host.commands import RunHostCommand, run_and_report, run_host_command
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
@@ -62,7 +62,7 @@ ROTATED_LOG_FILES = 3
 
 @dataclass(eq=False)
 class _HostConnection:
-    """An `Occupant`: a connection, idle until its first line has come."""
+    """An `SlotHolder`: a connection, idle until its first line has come."""
 
     socket: socket.socket
     task: asyncio.Task[None] | None = None
@@ -100,12 +100,12 @@ class Host:
         self._started = time.time()
         self._idle_end: asyncio.Task[None] | None = None
 
-    def end(self) -> None:
+    def finish_calls_and_stop(self) -> None:
         """Accept no more; finish the calls under way."""
         self.stop_event.set()
 
     async def serve(self, listener: socket.socket) -> None:
-        places = SharedPlaces(limit := ConnectionLimits.for_open_files(raise_open_file_limit()).host, limit)
+        places = ConnectionSlots(limit := ConnectionLimits.for_open_files(raise_open_file_limit()).host, limit)
         accepting = asyncio.create_task(
             accept_connections(listener, lambda accepted, _: self._accept(accepted, places)), name="accept"
         )
@@ -134,16 +134,16 @@ class Host:
         await asyncio.sleep(self.settings.idle_seconds)
         if self.wait_until_idle is not None:
             await self.wait_until_idle()
-        self.end()
+        self.finish_calls_and_stop()
 
-    def _accept(self, accepted: socket.socket, places: SharedPlaces) -> None:
+    def _accept(self, accepted: socket.socket, places: ConnectionSlots) -> None:
         connection = _HostConnection(accepted)
-        if not places.take("", connection):
+        if not places.claim("", connection):
             accepted.close()
             return
         task = connection.task = asyncio.create_task(self._serve_connection(connection))
         self._connections.add(task)
-        task.add_done_callback(lambda _: places.leave("", connection))
+        task.add_done_callback(lambda _: places.release("", connection))
         self._update_idle_end()
 
     async def _serve_connection(self, connection: _HostConnection) -> None:
@@ -176,7 +176,7 @@ class Host:
         write = partial(write_and_drain, writer)
         if request.want == "stop":
             await write(encode_host_handshake_reply(ok=True))
-            self.end()
+            self.finish_calls_and_stop()
         elif request.want == "status":
             await write(encode_host_handshake_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL:
@@ -347,24 +347,24 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
     async with open_served_memory(settings) as served:
         memory = served.memory
         host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
-        host.run_command = partial(run_host_command, memory.opened)
-        host.open_page = page_opener(memory, served.models)
+        host.run_command = partial(run_host_command, memory.opened_memory)
+        host.open_page = make_page_opener(memory, served.models)
         host.wait_until_idle = served.wait_until_idle
-        memory.on_files_lost = host.end
-        with call_on_stop_signals(host.end):
+        memory.on_files_lost = host.finish_calls_and_stop
+        with call_on_stop_signals(host.finish_calls_and_stop):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             redirect_output_to_devnull()
             await host.serve(listener)
             logger.info("process %d ends", os.getpid())
 
 
-def page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
+def make_page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
     """Imports the web server when the page is first opened: most hosts never need it."""
 
     def open_page(settings: Settings, port: int) -> AbstractAsyncContextManager[str]:
         from madeleine.server.ui.serve import serve_page
 
-        return serve_page(settings, memory.opened, models, memory.patrol_events, port=port)
+        return serve_page(settings, memory.opened_memory, models, memory.patrol_events, port=port)
 
     return open_page
 

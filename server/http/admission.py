@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from madeleine.server.connections import SharedPlaces
+from madeleine.server.connections import ConnectionSlots
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
@@ -50,7 +50,7 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
             if valid:
                 scope["auth"], scope["user"] = valid
                 if id_ not in known:
-                    limit.give_back(address)
+                    limit.undo_request(address)
                 known[id_] = None
                 known.move_to_end(id_)
                 if len(known) > MAX_KNOWN_TOKENS:
@@ -63,8 +63,8 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
 
 
 @dataclass(eq=False)
-class Place:
-    """An `Occupant` that is never idle, or is closed by an event."""
+class ConnectionSlot:
+    """An `SlotHolder` that is never idle, or is closed by an event."""
 
     is_idle: bool = False
     closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,23 +74,25 @@ class Place:
 
 
 @asynccontextmanager
-async def place_of_caller(places: SharedPlaces, scope: Scope, place: Place) -> AsyncIterator[Place]:
+async def slot_for_caller(
+    places: ConnectionSlots, scope: Scope, place: ConnectionSlot
+) -> AsyncIterator[ConnectionSlot]:
     """Raises `HTTPException`."""
     owner = caller_key_of_request(scope)
-    if not places.take(owner, place):
+    if not places.claim(owner, place):
         message = f"{places.per_owner} requests of one caller, or {places.total} of all, are served already"
         raise HTTPException(503, f"{message}. Try again in a moment", RETRY_AFTER_HEADERS)
     try:
         yield place
     finally:
-        places.leave(owner, place)
+        places.release(owner, place)
 
 
-def limit_concurrency(app: ASGIApp, places: SharedPlaces) -> ASGIApp:
+def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
     """503 for a caller's request beyond its places."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        async with place_of_caller(places, scope, Place()):
+        async with slot_for_caller(places, scope, ConnectionSlot()):
             await app(scope, receive, send)
 
     return serve
@@ -100,13 +102,13 @@ def limit_concurrency(app: ASGIApp, places: SharedPlaces) -> ASGIApp:
 
 
 @dataclass(eq=False)
-class Session:
-    """An `Occupant`: a session of the streamable transport."""
+class HttpSession:
+    """An `SlotHolder`: a session of the streamable transport."""
 
     id: str
     scope: Scope
     """Of the request that began it."""
-    limits: SessionLimits
+    limits: HttpSessionLimits
     requests: int = 0
     """Open ones, streams among them."""
 
@@ -115,17 +117,17 @@ class Session:
         return not self.requests
 
     def close(self) -> None:
-        self.limits.end(self)
+        self.limits.end_session(self)
 
 
-class SessionLimits:
+class HttpSessionLimits:
     """Wraps the streamable transport. A caller's own session that was idle longest ends when the caller begins one too
     many: its next request is answered with 404, and the client begins another (MCP, session management)."""
 
-    def __init__(self, app: ASGIApp, places: SharedPlaces) -> None:
+    def __init__(self, app: ASGIApp, places: ConnectionSlots) -> None:
         self._app = app
         self._places = places
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, HttpSession] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -156,16 +158,16 @@ class SessionLimits:
                 self._forget(session)
 
     def _begin(self, id_: str, scope: Scope) -> None:
-        session = Session(id_, scope, self)
+        session = HttpSession(id_, scope, self)
         self._sessions[id_] = session
-        if not self._places.take(caller_key_of_request(scope), session):
+        if not self._places.claim(caller_key_of_request(scope), session):
             session.close()
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: HttpSession) -> None:
         self._sessions.pop(session.id, None)
-        self._places.leave(caller_key_of_request(session.scope), session)
+        self._places.release(caller_key_of_request(session.scope), session)
 
-    def end(self, session: Session) -> None:
+    def end_session(self, session: HttpSession) -> None:
         """As its client would, with its token."""
         self._forget(session)
         headers = [(MCP_SESSION_ID_HEADER.encode(), session.id.encode())]

@@ -28,8 +28,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, SharedPlaces, accept_connections
-from madeleine.server.http.admission import SessionLimits, authenticate, limit_concurrency
+from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, ConnectionSlots, accept_connections
+from madeleine.server.http.admission import HttpSessionLimits, authenticate, limit_concurrency
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
 from madeleine.server.http.bodies import buffer_json_body
 from madeleine.server.http.connection import HttpConnection
@@ -48,7 +48,7 @@ from madeleine.server.http.streams import serve_streams
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
-from madeleine.server.ui.app import Page, login_by_token, page_routes
+from madeleine.server.ui.app import PageServices, login_by_token, page_routes
 from madeleine.server.ui.guard import with_token_of_session
 
 MCP_PATH = "/mcp"
@@ -72,7 +72,7 @@ def build_http_app(
     shutdown: GracefulHttpShutdown,
     *,
     anonymous: Caller | None,
-    page: Page | None = None,
+    page: PageServices | None = None,
     max_connections: int = MAX_HTTP_CONNECTIONS,
     sse: bool = False,
 ) -> Starlette:
@@ -85,8 +85,8 @@ def build_http_app(
     metadata_url = build_resource_metadata_url(resource)
     backend = BearerAuthBackend(verifier, resource_server_url=resource)
     rate, verification_rate = (RateLimit(settings.http_rate_per_minute) for _ in range(2))
-    calls, bodies = (SharedPlaces(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
-    streams = SharedPlaces(max_connections // 2, MAX_STREAMS_PER_CALLER)
+    calls, bodies = (ConnectionSlots(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
+    streams = ConnectionSlots(max_connections // 2, MAX_STREAMS_PER_CALLER)
 
     def protected(app: ASGIApp) -> AsgiEndpoint:
         """The outermost check is the last one here."""
@@ -104,7 +104,9 @@ def build_http_app(
     sessions = StreamableHTTPSessionManager(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_SESSIONS
     )
-    streamable = SessionLimits(StreamableHTTPASGIApp(sessions), SharedPlaces(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER))
+    streamable = HttpSessionLimits(
+        StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER)
+    )
     routes: list[BaseRoute] = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
         *oauth_resource_metadata_routes(settings, resource),
@@ -243,7 +245,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self._listener = listener
         self._max_body = max_body
-        self._places = SharedPlaces(max_connections, max(max_connections // 2, 1))
+        self._places = ConnectionSlots(max_connections, max(max_connections // 2, 1))
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
@@ -269,7 +271,7 @@ class _Uvicorn(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        if self._places.take(address, connection):
+        if self._places.claim(address, connection):
             self._start(self._serve_connection(connection, accepted, address))
         else:
             accepted.close()
@@ -278,7 +280,7 @@ class _Uvicorn(uvicorn.Server):
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self._places.leave(address, connection)
+            self._places.release(address, connection)
             accepted.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -8,15 +8,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from madeleine.server.connections import SharedPlaces
-from madeleine.server.http.admission import Place, place_of_caller
+from madeleine.server.connections import ConnectionSlots
+from madeleine.server.http.admission import ConnectionSlot, slot_for_caller
 from madeleine.server.mcp.json_limits import json_shape_error
 
 MIN_BYTES_FOR_THREAD = 32 * 1024
 """A longer text is examined off the event loop."""
 
 
-def buffer_json_body(app: ASGIApp, places: SharedPlaces, *, max_bytes: int, max_seconds: float) -> ASGIApp:
+def buffer_json_body(app: ASGIApp, places: ConnectionSlots, *, max_bytes: int, max_seconds: float) -> ASGIApp:
     """Passes a POST on when its whole body has arrived: 413 if it is too long, 408 if it takes too long or the caller
     sends too many others meanwhile, 415 if its type is not JSON, 400 if its JSON is too large to be parsed."""
 
@@ -25,7 +25,7 @@ def buffer_json_body(app: ASGIApp, places: SharedPlaces, *, max_bytes: int, max_
             await app(scope, receive, send)
             return
         try:
-            async with asyncio.timeout(max_seconds) as limit, place_of_caller(places, scope, _Arrival(limit)):
+            async with asyncio.timeout(max_seconds) as limit, slot_for_caller(places, scope, _Arrival(limit)):
                 body = await _read_json_body(Request(scope, receive), max_bytes)
         except ClientDisconnect:
             return
@@ -43,7 +43,7 @@ def buffer_json_body(app: ASGIApp, places: SharedPlaces, *, max_bytes: int, max_
     return serve
 
 
-class _Arrival(Place):
+class _Arrival(ConnectionSlot):
     """The arrival of a body, which gives way to later ones."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:

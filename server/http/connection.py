@@ -12,7 +12,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from madeleine.server.connections import SharedPlaces
+from madeleine.server.connections import ConnectionSlots
 
 MAX_HEAD_ARRIVAL_SECONDS = 10.0
 """From the connection, or the first byte after an answer, to the end of the request's head."""
@@ -43,9 +43,9 @@ class _ChunkLimitedParser(h11.Connection):
 
 
 class HttpConnection(H11Protocol):
-    """uvicorn's protocol, with limits. An `Occupant` of `places`, under the peer's address."""
+    """uvicorn's protocol, with limits. An `SlotHolder` of `places`, under the peer's address."""
 
-    def __init__(self, *, places: SharedPlaces, address: str, max_body_bytes: int, **of_uvicorn: Any) -> None:
+    def __init__(self, *, places: ConnectionSlots, address: str, max_body_bytes: int, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
         self.conn = _ChunkLimitedParser(MIN_MAX_CHUNKS + max_body_bytes // CHUNK_BYTES_WITHOUT_LIMIT)
         self._places = places
@@ -95,7 +95,7 @@ class HttpConnection(H11Protocol):
             self._await_rest_of_answer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._places.leave(self._address, self)
+        self._places.release(self._address, self)
         super().connection_lost(exc)
         self._stop_head_timer()
         self._stop_reading_timer()

@@ -182,7 +182,7 @@ class RateLimit:
             self._buckets.popitem(last=False)
         return 0.0 if accepted else (1 - tokens) / self._per_second
 
-    def give_back(self, key: str) -> None:
+    def undo_request(self, key: str) -> None:
         """Undo an accepted request."""
         if key in self._buckets:
             tokens, since = self._buckets[key]

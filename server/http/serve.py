@@ -29,7 +29,7 @@ from madeleine.server.attach.endpoint import (
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.connections import ConnectionLimits, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
-from madeleine.server.host.host import Host, page_opener
+from madeleine.server.host.host import Host, make_page_opener
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
 from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
@@ -37,7 +37,7 @@ from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import Page, page_of_memory
+from madeleine.server.ui.app import PageServices, build_page
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
@@ -63,15 +63,15 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
         host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
-        host.run_command = partial(run_host_command, memory.opened)
-        host.open_page = page_opener(memory, models)
-        memory.on_files_lost = host.end
+        host.run_command = partial(run_host_command, memory.opened_memory)
+        host.open_page = make_page_opener(memory, models)
+        memory.on_files_lost = host.finish_calls_and_stop
 
         def announce(url: str) -> None:
             host.http_url = url
             print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
 
-        with call_on_stop_signals(host.end):
+        with call_on_stop_signals(host.finish_calls_and_stop):
             serving = asyncio.create_task(host.serve(listener), name="host")
             try:
                 await serve_http(
@@ -80,11 +80,11 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
                     models,
                     stop_event=host.stop_event,
                     sse=sse,
-                    page=page_of_memory(settings, memory.opened, models, memory.patrol_events),
+                    page=build_page(settings, memory.opened_memory, models, memory.patrol_events),
                     on_listening=announce,
                 )
             finally:
-                host.end()
+                host.finish_calls_and_stop()
                 await serving
 
 
@@ -129,7 +129,7 @@ async def serve_http(
     *,
     stop_event: anyio.Event,
     sse: bool = False,
-    page: Page | None = None,
+    page: PageServices | None = None,
     on_listening: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until `stop_event` is set, then answer open calls for `OPEN_CALLS_GRACE_SECONDS`. Handles no signals.

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import StorageError
-from madeleine.server.connections import SharedPlaces
-from madeleine.server.http.admission import Place, place_of_caller
+from madeleine.server.connections import ConnectionSlots
+from madeleine.server.http.admission import ConnectionSlot, slot_for_caller
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.http.tokens import BearerTokenLedger
 from madeleine.server.wiring.clocks import utc_now
@@ -23,7 +23,7 @@ TOKEN_CHECK_SECONDS = 10.0
 
 
 def serve_streams(
-    app: ASGIApp, places: SharedPlaces, tokens: BearerTokenLedger, stop: Callable[[], Awaitable[object]]
+    app: ASGIApp, places: ConnectionSlots, tokens: BearerTokenLedger, stop: Callable[[], Awaitable[object]]
 ) -> ASGIApp:
     """`app`, whose streams end after `stop`. To the application the end looks like the client's disconnection: then it
     closes what it opened."""
@@ -36,7 +36,7 @@ def serve_streams(
             await send(message)
             unfinished = message["type"] == "http.response.start" or message.get("more_body", False)
 
-        async with place_of_caller(places, scope, Place(is_idle=True)) as place:
+        async with slot_for_caller(places, scope, ConnectionSlot(is_idle=True)) as place:
 
             async def receive_or_end() -> Message:
                 message: Message = {"type": "http.disconnect"}

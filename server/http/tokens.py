@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
-from madeleine.memory.model import BeingId, is_own_being
+from madeleine.memory.model import BeingId, may_connect_as_being
 
 BEARER_TOKEN_PREFIX = "mdl_"
 _BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -30,7 +30,7 @@ class BearerTokenLedger(Protocol):
         """Return whether a token was ever made."""
 
 
-def generate_bearer() -> tuple[BearerTokenId, str, bytes]:
+def generate_bearer_token() -> tuple[BearerTokenId, str, bytes]:
     """A new token's id, the text that its holder sends, and the hash of its secret. The text is stored nowhere."""
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     return BearerTokenId(id_), f"{BEARER_TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)
@@ -54,5 +54,5 @@ async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now
 def parse_being_id(name: object) -> BeingId | None:
     """Return None unless `name` is a string of 1 to 200 characters without control characters, and not the name of what
     all beings share."""
-    is_valid = isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) is not None and is_own_being(name)
+    is_valid = isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) is not None and may_connect_as_being(name)
     return BeingId(str(name)) if is_valid else None

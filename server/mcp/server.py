@@ -23,7 +23,7 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
-from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, is_own_being
+from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, may_connect_as_being
 from madeleine.memory.retention.levels import LevelRules
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
@@ -45,7 +45,7 @@ from madeleine.server.mcp.skills import (
 from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import sendable_excerpt
-from madeleine.tools.chat_app import read_app
+from madeleine.tools.chat_app import read_app_resource
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
 from madeleine.tools.tool import ReportProgress, ToolCall, ToolUseCases
@@ -87,7 +87,7 @@ class Caller:
     read_only: bool = False
 
     def __post_init__(self) -> None:
-        if not is_own_being(self.being_id):
+        if not may_connect_as_being(self.being_id):
             raise PermissionError("no connection serves what all beings share")
 
 
@@ -160,7 +160,7 @@ class McpRequestHandlers:
         return self._toolsets[caller.role, caller.read_only]
 
     async def list_tools(self, context: RequestContext, params: PageRequest | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list())
+        return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list_tools())
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in self.toolset:
@@ -173,12 +173,12 @@ class McpRequestHandlers:
             use, language_model = await self.use_cases(), self.language_model_of(context)
         except MadeleineError as error:
             return tool_result_of_error(error)
-        except Exception as error:  # as in Toolset.call: no traceback reaches a client
+        except Exception as error:  # as in Toolset.call_tool: no traceback reaches a client
             return tool_result_of_crash(params.name, error)
         scope = await self._scope(context)
         async with language_model as language, open_progress_reporter(context) as progress:
             call = ToolCall(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
-            return await tools.call(params.name, params.arguments or {}, call)
+            return await tools.call_tool(params.name, params.arguments or {}, call)
 
     async def list_prompts(self, context: RequestContext, params: PageRequest) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[CONTEXT_MCP_PROMPT])
@@ -206,7 +206,7 @@ class McpRequestHandlers:
         scope = await self._scope(context, counts=False)
         try:
             call = ToolCall(scope, await self.use_cases())
-            learnt = await call.use.lessons.living(scope)
+            learnt = await call.use.lessons.lessons_not_faded(scope)
         except MadeleineError as error:
             logger.warning("Skills are listed without what was learnt: %s", error)
             return []
@@ -226,7 +226,7 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        if app := read_app(params.uri):
+        if app := read_app_resource(params.uri):
             return app
         being_id = self.caller_of(context).being_id
         file = find_skill_file(params.uri)
@@ -264,7 +264,7 @@ class McpRequestHandlers:
 
 def instructions_for_toolset(toolset: Toolset) -> str:
     """The instructions for the tools that this connection has."""
-    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.names]
+    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.tool_names]
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
 

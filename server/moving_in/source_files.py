@@ -39,13 +39,13 @@ class DiskOrArchiveFile:
     _tables: dict[str, frozenset[str]] | None = field(default=None, repr=False)
 
     def head(self) -> bytes:
-        with raise_as_unreadable(self.name), self.open_binary() as binary:
+        with unreadable_source_errors(self.name), self.open_binary() as binary:
             return binary.read(HEAD_BYTES)
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         self.position = 0
         number = 0
-        with raise_as_unreadable(self.name), self.open_binary() as binary:
+        with unreadable_source_errors(self.name), self.open_binary() as binary:
             while line := binary.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 self.position += len(line)
@@ -59,7 +59,7 @@ class DiskOrArchiveFile:
     def text_chunks(self) -> Iterator[str]:
         self.position = 0
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        with raise_as_unreadable(self.name), self.open_binary() as binary:
+        with unreadable_source_errors(self.name), self.open_binary() as binary:
             while block := binary.read(READ_BYTES):
                 self.position += len(block)
                 yield decoder.decode(block)
@@ -67,7 +67,7 @@ class DiskOrArchiveFile:
 
     def tables(self) -> Mapping[str, frozenset[str]]:
         if self._tables is None:
-            with raise_as_unreadable(self.name), closing(self._connect()) as connection:
+            with unreadable_source_errors(self.name), closing(self._connect()) as connection:
                 names = [str(row[0]) for row in connection.execute(_SELECT_TABLES)]
                 columns = "SELECT name FROM pragma_table_info(?)"
                 self._tables = {
@@ -76,7 +76,7 @@ class DiskOrArchiveFile:
         return self._tables
 
     def rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with raise_as_unreadable(self.name), closing(self._connect()) as connection:
+        with unreadable_source_errors(self.name), closing(self._connect()) as connection:
             yield from connection.execute(sql, values)
 
     def _connect(self) -> sqlite3.Connection:
@@ -109,7 +109,7 @@ def _text(value: bytes) -> str:
 
 
 @contextmanager
-def raise_as_unreadable(name: str) -> Iterator[None]:
+def unreadable_source_errors(name: str) -> Iterator[None]:
     """Raise errors of files, archives and databases as `UnreadableSource`."""
     try:
         yield
@@ -149,7 +149,7 @@ def _plain_files(root: Path, on_error: Callable[[UnreadableSource], None]) -> It
 
 
 def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
-    with raise_as_unreadable(name):
+    with unreadable_source_errors(name):
         if zipfile.is_zipfile(path):
             yield from _members(path, name)
             return

@@ -17,7 +17,7 @@ from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.lessons.lessons import LessonConfig
-from madeleine.memory.model import MemoryLevel, Role, is_own_being
+from madeleine.memory.model import MemoryLevel, Role, may_connect_as_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
@@ -79,7 +79,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     being: Annotated[
         str,
         Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$"),
-        require_valid_if_set(is_own_being, "this name is kept for what all beings share"),
+        require_valid_if_set(may_connect_as_being, "this name is kept for what all beings share"),
     ] = "default"
     role: Role = "senior"
     """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""

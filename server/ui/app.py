@@ -29,15 +29,15 @@ from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
     PAGE_PATH,
-    cookie_name,
-    refusal,
+    refusal_response,
     require_same_origin,
-    secret_of_request,
+    session_cookie_name,
+    session_secret_of_request,
     set_session_cookie,
     with_security_headers,
 )
-from madeleine.server.ui.live import live_events
-from madeleine.server.ui.plane import Planes
+from madeleine.server.ui.live import live_page_events
+from madeleine.server.ui.memory_map import MemoryMaps
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
@@ -54,13 +54,13 @@ API_PATH = f"{PAGE_PATH}api"
 STATIC_FOLDER = Path(__file__).parent / "static"
 MAX_RUNS_SHOWN = 200
 MAX_AUDIT_PAGE = 500
-Guard = Callable[[ASGIApp], ASGIApp]
+AsgiMiddleware = Callable[[ASGIApp], ASGIApp]
 """Passes a request on with its caller in the ASGI scope, or refuses it."""
 Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Page:
+class PageServices:
     """What all requests share. `language_model` is for patrols that are run from the page."""
 
     sessions: PageSessions
@@ -69,11 +69,11 @@ class Page:
     patrol_events: PatrolEventBroadcast
     is_closing: Callable[[], bool]
     language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
-    planes: Planes = field(default_factory=Planes)
+    memory_maps: MemoryMaps = field(default_factory=MemoryMaps)
     files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
 
 
-def page_of_memory(
+def build_page(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
     models: LanguageModelPool,
@@ -81,12 +81,12 @@ def page_of_memory(
     *,
     sessions: PageSessions | None = None,
     is_closing: Callable[[], bool] = lambda: False,
-) -> Page:
+) -> PageServices:
     """With all tools but those that the settings exclude: the page needs them, listed or not."""
     tools = choose_tools(
         make_all_tools(random.SystemRandom()), exclude=settings.exclude_tools, read_only=settings.read_only
     )
-    return Page(
+    return PageServices(
         sessions or PageSessions(),
         opened,
         Toolset(tools, max_text_chars=settings.max_text_chars),
@@ -96,10 +96,12 @@ def page_of_memory(
     )
 
 
-def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -> list[BaseRoute]:
+def page_routes(
+    page: PageServices, guard: AsgiMiddleware, stream_guard: AsgiMiddleware, login: ASGIApp
+) -> list[BaseRoute]:
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
-    def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: Guard = guard) -> ASGIApp:
+    def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: AsgiMiddleware = guard) -> ASGIApp:
         return AsgiEndpoint(with_security_headers(require_same_origin(guard(_as_asgi(endpoint)))))
 
     def reading(answer: Answer) -> ASGIApp:
@@ -112,7 +114,7 @@ def page_routes(page: Page, guard: Guard, stream_guard: Guard, login: ASGIApp) -
         Route(f"{API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
         Route(f"{API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
         Route(f"{API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
-        *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READING.items()),
+        *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READ_ENDPOINTS.items()),
         Route(
             f"{PAGE_PATH}{{path:path}}",
             AsgiEndpoint(with_security_headers(_as_asgi(partial(_send_file, page.files)))),
@@ -132,12 +134,14 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
 
 
 async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
-    return reader.about()
+    return reader.caller_and_limits()
 
 
 async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
-    return await reader.memory_extras((await reader.memory.use_cases.ids.memories(reader.scope, [shown]))[shown])
+    return await reader.audit_and_sources_of_memory(
+        (await reader.memory.use_cases.ids.full_memory_ids(reader.scope, [shown]))[shown]
+    )
 
 
 async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
@@ -145,19 +149,19 @@ async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
     return await reader.run(RunId(run))
 
 
-READING: dict[str, Answer] = {
+READ_ENDPOINTS: dict[str, Answer] = {
     "about": _about,
-    "start": lambda reader, _: reader.start(),
+    "start": lambda reader, _: reader.overview(),
     "memories": lambda reader, _: reader.outlines(),
     "memory/{id}": _memory,
     "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_RUNS_SHOWN)),
     "run/{id}": _run,
-    "fading": lambda reader, _: reader.fading(),
+    "fading": lambda reader, _: reader.fading_forecast(),
     "conversations": lambda reader, _: reader.conversations(),
     "conversation": lambda reader, request: reader.conversation(
         request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
     ),
-    "written": lambda reader, _: reader.written(),
+    "written": lambda reader, _: reader.diary_notes_and_lessons(),
     "costs": lambda reader, _: reader.costs(utc_now()),
     "audit": lambda reader, request: reader.audit(
         before=_number(request, "before", 0, 2**62),
@@ -167,60 +171,60 @@ READING: dict[str, Answer] = {
 }
 
 
-async def _reader(page: Page, request: Request, as_of: datetime | None = None) -> PageReader:
-    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.planes, as_of)
+async def _reader(page: PageServices, request: Request, as_of: datetime | None = None) -> PageReader:
+    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.memory_maps, as_of)
 
 
-async def _answer_reading(page: Page, answer: Answer, request: Request) -> Response:
+async def _answer_reading(page: PageServices, answer: Answer, request: Request) -> Response:
     try:
         as_of = parse_as_of(request.query_params.get("as_of", ""))
         content = await answer(await _reader(page, request, as_of), request)
     except MadeleineError as error:
-        return refusal(400 if isinstance(error, InvalidInput) else 503, str(error))
+        return refusal_response(400 if isinstance(error, InvalidInput) else 503, str(error))
     return JSONResponse(content)
 
 
-async def _call_tool(page: Page, request: Request) -> Response:
+async def _call_tool(page: PageServices, request: Request) -> Response:
     """The tool itself, as any client calls it, with the rights of the caller."""
     name = request.path_params["name"]
     reader = await _reader(page, request)
     tools = page.toolset.for_caller(reader.caller.role, read_only=reader.caller.read_only)
     if name not in tools:
-        return refusal(403, f"{name[:100]}: there is no such tool for you.")
+        return refusal_response(403, f"{name[:100]}: there is no such tool for you.")
     try:
         arguments = json.loads(await request.body())
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        return refusal(400, "The arguments have to be a JSON object.")
+        return refusal_response(400, "The arguments have to be a JSON object.")
     try:
         async with page.language_model() as language:
             call = ToolCall(reader.scope, reader.memory.use_cases, language_model=language)
-            result = await tools.call(name, arguments, call)
+            result = await tools.call_tool(name, arguments, call)
     except MadeleineError as error:
-        return refusal(503, str(error))
-    except Exception as error:  # as in Toolset.call: the log has the traceback
+        return refusal_response(503, str(error))
+    except Exception as error:  # as in Toolset.call_tool: the log has the traceback
         result = tool_result_of_crash(name, error)
     if result.is_error:
-        return refusal(400, "".join(getattr(part, "text", "") for part in result.content))
+        return refusal_response(400, "".join(getattr(part, "text", "") for part in result.content))
     return JSONResponse(result.structured_content)
 
 
-async def _stream_map(page: Page, request: Request) -> Response:
+async def _stream_map(page: PageServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for block in reader.plane():
+        async for block in reader.memory_map():
             yield f"{json.dumps(block)}\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
 
 
-async def _stream_events(page: Page, request: Request) -> Response:
+async def _stream_events(page: PageServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for event in live_events(reader, page.patrol_events, page.is_closing):
+        async for event in live_page_events(reader, page.patrol_events, page.is_closing):
             yield f"data: {json.dumps(json_without_structure(event), ensure_ascii=False)}\n\n" if event else ":\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
@@ -237,9 +241,11 @@ def login_by_link(sessions: PageSessions) -> ASGIApp:
             token = json.loads((await request.body())[:1_000])["token"]
         except (ValueError, KeyError, TypeError, RecursionError):
             token = None
-        secret = sessions.redeem(token) if isinstance(token, str) else None
+        secret = sessions.redeem_link_token(token) if isinstance(token, str) else None
         if secret is None:
-            return refusal(401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link")
+            return refusal_response(
+                401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link"
+            )
         return _session_response(request, secret)
 
     return _as_asgi(log_in)
@@ -251,7 +257,7 @@ def login_by_token(sessions: PageSessions) -> ASGIApp:
     async def log_in(request: Request) -> Response:
         bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
         if not bearer:
-            return refusal(401, "A token opens this page.", login="token")
+            return refusal_response(401, "A token opens this page.", login="token")
         return _session_response(request, sessions.open(PageSession(bearer=bearer)))
 
     return _as_asgi(log_in)
@@ -263,10 +269,10 @@ def _session_response(request: Request, secret: str) -> Response:
     return response
 
 
-async def _log_out(page: Page, request: Request) -> Response:
-    page.sessions.close(secret_of_request(request.scope))
+async def _log_out(page: PageServices, request: Request) -> Response:
+    page.sessions.close(session_secret_of_request(request.scope))
     response = JSONResponse({})
-    response.delete_cookie(cookie_name(request.scope), path=PAGE_PATH)
+    response.delete_cookie(session_cookie_name(request.scope), path=PAGE_PATH)
     return response
 
 
@@ -295,7 +301,7 @@ def static_files(folder: Path) -> dict[str, StaticFile]:
 async def _send_file(files: dict[str, StaticFile], request: Request) -> Response:
     file = files.get(request.path_params["path"] or "index.html")
     if file is None:
-        return refusal(404, "There is no such page.")
+        return refusal_response(404, "There is no such page.")
     headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)

@@ -27,20 +27,26 @@ SECURITY_HEADERS = {
 }
 
 
-def cookie_name(scope: Scope) -> str:
+def session_cookie_name(scope: Scope) -> str:
     """One a port: a browser keeps the cookies of all ports of a host in one jar."""
     port = urlsplit(f"//{Headers(scope=scope).get('host', '')}").port
     return f"madeleine_ui_{port}" if port else "madeleine_ui"
 
 
-def secret_of_request(scope: Scope) -> str:
-    return HTTPConnection(scope).cookies.get(cookie_name(scope), "")
+def session_secret_of_request(scope: Scope) -> str:
+    return HTTPConnection(scope).cookies.get(session_cookie_name(scope), "")
 
 
 def set_session_cookie(response: Response, scope: Scope, secret: str, *, max_age: int) -> None:
     secure = scope.get("scheme") == "https" or Headers(scope=scope).get("x-forwarded-proto") == "https"
     response.set_cookie(
-        cookie_name(scope), secret, max_age=max_age, path=PAGE_PATH, secure=secure, httponly=True, samesite="strict"
+        session_cookie_name(scope),
+        secret,
+        max_age=max_age,
+        path=PAGE_PATH,
+        secure=secure,
+        httponly=True,
+        samesite="strict",
     )
 
 
@@ -63,7 +69,7 @@ def require_same_origin(app: ASGIApp) -> ASGIApp:
     """403 for what another page asks. A change has to be JSON, which no form can send."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        await (app if _is_own_request(scope) else refusal(403, "Only the page itself may ask this."))(
+        await (app if _is_own_request(scope) else refusal_response(403, "Only the page itself may ask this."))(
             scope, receive, send
         )
 
@@ -84,9 +90,11 @@ def require_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
     """401 for a request without the cookie of an open session; with it, its caller."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        session = sessions.find(secret_of_request(scope))
+        session = sessions.find(session_secret_of_request(scope))
         if session is None or session.caller is None:
-            await refusal(401, "The link of `madeleine ui` opens this page, once.", login="link")(scope, receive, send)
+            await refusal_response(401, "The link of `madeleine ui` opens this page, once.", login="link")(
+                scope, receive, send
+            )
             return
         scope[CALLER_ASGI_SCOPE_KEY] = session.caller
         await app(scope, receive, send)
@@ -99,9 +107,9 @@ def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if "authorization" not in Headers(scope=scope):
-            session = sessions.find(secret_of_request(scope))
+            session = sessions.find(session_secret_of_request(scope))
             if session is None or not session.bearer:
-                await refusal(401, "A token opens this page.", login="token")(scope, receive, send)
+                await refusal_response(401, "A token opens this page.", login="token")(scope, receive, send)
                 return
             # Whatever reads headers makes the scope's list anew: this is the last one.
             MutableHeaders(scope=scope)["authorization"] = f"Bearer {session.bearer}"
@@ -110,5 +118,5 @@ def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
     return serve
 
 
-def refusal(status: int, message: str, **more: str) -> JSONResponse:
+def refusal_response(status: int, message: str, **more: str) -> JSONResponse:
     return JSONResponse({"error": message, **more}, status_code=status)

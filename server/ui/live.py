@@ -16,7 +16,7 @@ HEARTBEAT_POLLS = 15
 """Polls without an event after which a sign of life is sent, which also tells whether the browser is still there."""
 
 
-async def live_events(
+async def live_page_events(
     reader: PageReader, patrols: PatrolEventBroadcast, is_closing: Callable[[], bool]
 ) -> AsyncIterator[dict[str, Any] | None]:
     """Events from now on; None for a sign of life."""

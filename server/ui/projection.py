@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 MAX_LANDMARKS = 700
 PERPLEXITY = 15.0
-ITERATIONS = 300
+LAYOUT_ITERATIONS = 300
 EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
 NEAREST_LANDMARKS = 6
-SHARPNESS = 24.0
+WEIGHT_SHARPNESS = 24.0
 """Of the weights of the nearest landmarks, by cosine: a point lies with those it is most like, not between all."""
-MAX_CHANGE = 0.25
+MAX_MEMORY_COUNT_CHANGE = 0.25
 """Part of the memories by which a map may have grown or shrunk before it is laid out anew."""
-SPREAD = 0.4
+INITIAL_SPREAD = 0.4
 """In mean distances of landmarks: those of one landmark would lie on one spot."""
 
 Matrix = NDArray[np.float32]
@@ -37,18 +37,18 @@ def choose_landmarks(numbers: Sequence[int]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Landmarks:
+class MapLandmarks:
     """`places`: by the memories' numbers, in [-1, 1]. `count`: of all memories when they were laid out. Vectors are not
     kept: those of a forgotten memory would stay."""
 
     places: dict[int, tuple[float, float]]
     count: int
 
-    def still_fit(self, numbers: Sequence[int]) -> bool:
+    def still_fits_memories(self, numbers: Sequence[int]) -> bool:
         remaining = len(self.places.keys() & set(numbers))
         return (
-            abs(len(numbers) - self.count) <= MAX_CHANGE * self.count
-            and remaining >= (1 - MAX_CHANGE) * len(self.places)
+            abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE * self.count
+            and remaining >= (1 - MAX_MEMORY_COUNT_CHANGE) * len(self.places)
             and remaining > 0
         )
 
@@ -60,7 +60,7 @@ class Landmarks:
         nearest_count = min(NEAREST_LANDMARKS, len(layout))
         nearest = np.argpartition(cosines, -nearest_count, axis=1)[:, -nearest_count:]
         near = np.take_along_axis(cosines, nearest, axis=1)
-        weights = np.exp(SHARPNESS * (near - near.max(axis=1, keepdims=True)))
+        weights = np.exp(WEIGHT_SHARPNESS * (near - near.max(axis=1, keepdims=True)))
         weights /= weights.sum(axis=1, keepdims=True)
         plane = (layout[nearest] * weights[..., None]).sum(axis=1) + self._spread(numbers)
         return np.asarray(plane.clip(-1, 1), np.float32)
@@ -69,12 +69,12 @@ class Landmarks:
         """A small step by each memory's number, evenly over all directions and lengths: by the golden ratio, as seeds
         lie in a sunflower."""
         turns = np.array(numbers, np.float64) * 0.618033988749895
-        lengths = np.sqrt(turns * 97.0 % 1.0) * (2 * SPREAD / np.sqrt(len(self.places)))
+        lengths = np.sqrt(turns * 97.0 % 1.0) * (2 * INITIAL_SPREAD / np.sqrt(len(self.places)))
         angles = 2 * np.pi * (turns % 1.0)
         return np.stack([np.cos(angles) * lengths, np.sin(angles) * lengths], axis=1)
 
 
-def lay_out(numbers: Sequence[int], vectors: Matrix, count: int) -> Landmarks:
+def lay_out_landmarks(numbers: Sequence[int], vectors: Matrix, count: int) -> MapLandmarks:
     """The landmarks on the plane. `vectors`: float32, (n, dim), unit rows, one a number. `count`: of all memories."""
     if len(numbers) < 3:
         plane = np.linspace(-0.5, 0.5, 2 * len(numbers), dtype=np.float32).reshape(2, len(numbers)).T
@@ -83,7 +83,7 @@ def lay_out(numbers: Sequence[int], vectors: Matrix, count: int) -> Landmarks:
         plane = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
         plane = plane / max(float(np.abs(plane).max()), 1e-9)
     places = {number: (float(x), float(y)) for number, (x, y) in zip(numbers, plane, strict=True)}
-    return Landmarks(places, count)
+    return MapLandmarks(places, count)
 
 
 def _tsne(points: Matrix) -> Matrix:
@@ -103,7 +103,7 @@ def _tsne(points: Matrix) -> Matrix:
     # In place: a pass over a matrix costs more than the arithmetic.
     closeness, forces = np.empty_like(likeness), np.empty_like(likeness)
     apart = np.empty((2, *likeness.shape), np.float32)
-    for iteration in range(ITERATIONS):
+    for iteration in range(LAYOUT_ITERATIONS):
         is_early = iteration < EXAGGERATED_ITERATIONS
         for axis in range(2):
             np.subtract(plane[axis][:, None], plane[axis], out=apart[axis])

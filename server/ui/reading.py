@@ -30,8 +30,8 @@ from madeleine.memory.rules.dynamics.importance import (
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
-from madeleine.server.ui.past import past_start_as_json
-from madeleine.server.ui.plane import Planes
+from madeleine.server.ui.memory_map import MemoryMaps
+from madeleine.server.ui.past_overview import past_overview_as_json
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
 from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
@@ -48,7 +48,7 @@ CHANGE_EVENTS = (
     *("supersede", "retract", "restore", "import"),
 )
 MAX_RECENT_CHANGES = 40
-FORESEEN_PATROLS = 30
+FORECAST_PATROLS = 30
 MAX_FADING_MEMORIES = 500
 COST_DAYS = 90
 MAX_RUNS_READ = 1_000
@@ -66,14 +66,14 @@ class PageReader:
 
     memory: OpenedMemory
     caller: Caller
-    planes: Planes
+    memory_maps: MemoryMaps
     as_of: datetime | None = None
 
     @property
     def scope(self) -> Scope:
         return Scope(self.caller.being_id, PAGE_CLIENT_NAME, self.caller.role, count_activations=False)
 
-    def about(self) -> dict[str, Any]:
+    def caller_and_limits(self) -> dict[str, Any]:
         """Who looks, what they may do, and the constants of fading."""
         rights = permissions_of_role(self.caller.role)
         return {
@@ -91,7 +91,7 @@ class PageReader:
         kinds = [kind for kind in KNOWLEDGE_KINDS if access.may_write(self.caller.role, kind)]
         return [] if self.caller.read_only else kinds
 
-    async def start(self) -> dict[str, Any]:
+    async def overview(self) -> dict[str, Any]:
         """What changed lately, what waits for a decision, who the being is, and how much there is."""
         ledger, scope = self.memory.ledger, self.scope
         overview = ledger.overview
@@ -103,14 +103,14 @@ class PageReader:
         }
         if self.as_of is not None:
             outlines, summaries = await overview.outlines(scope), await ledger.recall.cluster_summaries(scope)
-            return start | past_start_as_json(outlines, summaries, self.as_of)
+            return start | past_overview_as_json(outlines, summaries, self.as_of)
         clusters = await self.memory.use_cases.browse.clusters(scope)
         return start | {
             "counts": _counts(await overview.counts(scope)),
             "clusters": [
                 cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
             ],
-            "think": list((await ledger.context.thoughts(scope)).points),
+            "think": list((await ledger.context.points_for_next_session(scope)).points),
         }
 
     async def outlines(self) -> dict[str, list[Any]]:
@@ -118,7 +118,7 @@ class PageReader:
         outlines = await self.memory.ledger.overview.outlines(self.scope)
         return await asyncio.to_thread(_columns, outlines)
 
-    async def memory_extras(self, id_: MemoryId) -> dict[str, Any]:
+    async def audit_and_sources_of_memory(self, id_: MemoryId) -> dict[str, Any]:
         """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
         overview, scope = self.memory.ledger.overview, self.scope
         found = await self.memory.ledger.recall.memories(scope, [id_])
@@ -180,14 +180,14 @@ class PageReader:
         named |= {cluster.id: {"id": short_id_of_non_memory(cluster.id), "name": cluster.name} for cluster in clusters}
         return named | {memory.id: {"id": memory.short_id, "text": memory.scene.action[:200]} for memory in memories}
 
-    async def fading(self) -> dict[str, Any]:
+    async def fading_forecast(self) -> dict[str, Any]:
         """What will be dying after the next patrols, if nobody recalls it; the soonest first."""
         outlines = await self.memory.ledger.overview.outlines(self.scope)
         soon = [
             (left, outline)
             for outline in outlines
             if outline.status == "active" and outline.truth == "current" and not outline.pinned
-            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FORESEEN_PATROLS
+            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FORECAST_PATROLS
         ]
         soon.sort(key=lambda each: (each[0], each[1].seq))
         dying = [outline for outline in outlines if outline.status == "dying"]
@@ -195,12 +195,12 @@ class PageReader:
             "soon": [_fading_as_json(outline, left) for left, outline in soon[:MAX_FADING_MEMORIES]],
             "dying": [_fading_as_json(outline, 0) for outline in dying[:MAX_FADING_MEMORIES]],
             "total": len(soon),
-            "patrols": FORESEEN_PATROLS,
+            "patrols": FORECAST_PATROLS,
         }
 
-    def plane(self) -> AsyncIterator[dict[str, Any]]:
-        """Memories on a plane, near each other where they mean much the same: `Planes.blocks`."""
-        return self.planes.blocks(self.memory, self.scope)
+    def memory_map(self) -> AsyncIterator[dict[str, Any]]:
+        """Memories on a plane, near each other where they mean much the same: `MemoryMaps.blocks`."""
+        return self.memory_maps.blocks(self.memory, self.scope)
 
     async def conversations(self) -> dict[str, Any]:
         sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500, all_projects=True)
@@ -212,7 +212,7 @@ class PageReader:
         }
 
     async def conversation(self, session_id: str, start: int) -> dict[str, Any]:
-        messages = await self.memory.ledger.conversations.messages_of(
+        messages = await self.memory.ledger.conversations.session_messages_between(
             self.scope, session_id, start=start, end=start + MESSAGES_PER_PAGE
         )
         heard = self._until(messages, lambda message: message.at)
@@ -220,16 +220,16 @@ class PageReader:
         shown = [_message_as_json(message) for message in heard]
         return {"messages": shown, "next": None if is_last else start + MESSAGES_PER_PAGE}
 
-    async def written(self) -> dict[str, Any]:
+    async def diary_notes_and_lessons(self) -> dict[str, Any]:
         """Diary, points for the next session, open notes, lessons. Points and which notes were open are of today."""
         context, scope, as_of = self.memory.ledger.context, self.scope, self.as_of
         last_day = "9" if as_of is None else as_of.date().isoformat()
-        entries = await context.diary_since(scope, "", limit=1_000)
-        notes = await context.open_notes(scope, limit=500)
+        entries = await context.diary_entries_since(scope, "", limit=1_000)
+        notes = await context.list_open_notes(scope, limit=500)
         lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS)
         return {
             "diary": [{"date": day.date, "text": day.text} for day in reversed(entries) if day.date <= last_day],
-            "think": list((await context.thoughts(scope)).points) if as_of is None else [],
+            "think": list((await context.points_for_next_session(scope)).points) if as_of is None else [],
             "notes": [note_as_json(note) for note in self._until(notes, lambda note: note.created_at)],
             "lessons": [
                 lesson_as_json(learnt, in_full=True) | {"status": learnt.memory.status}

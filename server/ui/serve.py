@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from madeleine.memory.model import BeingId
 from madeleine.server.background.loops import PatrolEventBroadcast
-from madeleine.server.connections import SharedPlaces
+from madeleine.server.connections import ConnectionSlots
 from madeleine.server.http.app import (
     MAX_BODY_ARRIVAL_SECONDS,
     GracefulHttpShutdown,
@@ -30,7 +30,7 @@ from madeleine.server.http.request_checks import AllowedSources, check_and_log_h
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import LOOPBACK_HOSTS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import login_by_link, page_of_memory, page_routes
+from madeleine.server.ui.app import build_page, login_by_link, page_routes
 from madeleine.server.ui.guard import PAGE_PATH, require_session
 from madeleine.server.ui.sessions import PageSessions
 from madeleine.server.wiring.language_models import LanguageModelPool
@@ -58,10 +58,10 @@ async def serve_page(
     stop, sessions = anyio.Event(), PageSessions()
     with bind_http_listener(PAGE_HOST, port) as listener:
         port = listener.getsockname()[1]
-        page = page_of_memory(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
+        page = build_page(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
         buffered = partial(
             buffer_json_body,
-            places=SharedPlaces(MAX_PAGE_CONNECTIONS, MAX_PAGE_CONNECTIONS),
+            places=ConnectionSlots(MAX_PAGE_CONNECTIONS, MAX_PAGE_CONNECTIONS),
             max_bytes=settings.http_max_body_bytes,
             max_seconds=MAX_BODY_ARRIVAL_SECONDS,
         )

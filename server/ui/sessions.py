@@ -59,7 +59,7 @@ class PageSessions:
     def new_link_token(self, caller: Caller) -> str:
         return self._links.add(PageSession(caller))
 
-    def redeem(self, link_token: str) -> str | None:
+    def redeem_link_token(self, link_token: str) -> str | None:
         """The secret of a new session; None for a token that is not known, or was used before."""
         session = self._links.take(link_token)
         return self._sessions.add(session) if session else None

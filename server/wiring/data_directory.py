@@ -117,7 +117,7 @@ LEDGER_FILE = "memory.db"
 
 SERVER_ID_FILE = "server-id"
 """Tells the servers over one PostgreSQL apart: what each one's index has taken in."""
-SHARED_INDEX = "shared"
+SHARED_INDEX_NAME = "shared"
 """Instead of a server's id where an index on a Qdrant server is all servers'."""
 
 
@@ -131,7 +131,7 @@ def ledger_location(settings: Settings) -> LedgerLocation:
             f"({LEDGER_FILE}). Set MADELEINE_DATA_DIR to another directory; `madeleine export` without the URL and "
             "`madeleine import` with it take the memories over."
         )
-    server = SHARED_INDEX if settings.qdrant_url else server_id(settings.data_dir)
+    server = SHARED_INDEX_NAME if settings.qdrant_url else server_id(settings.data_dir)
     return PostgresLocation(settings.database_url, server)
 
 

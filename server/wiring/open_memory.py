@@ -12,30 +12,30 @@ from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.reranking import CrossEncoderReranker
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.graph.graph import DrawGraph, FollowRelations
+from madeleine.memory.graph.graph import ExploreEntityGraph, ExtractGraph
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.change import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
-from madeleine.memory.moving.importing import ImportExport
+from madeleine.memory.moving.importing import ImportExportFile
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
-from madeleine.memory.recall.elsewhere import SearchOutsideMemories
+from madeleine.memory.recall.outside_memories import SearchOutsideMemories
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
@@ -61,7 +61,7 @@ from madeleine.server.background.index_upkeep import (
 )
 from madeleine.server.background.model_records import ModelRecords
 from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
-from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_location, lock_data_directory, path_exists
@@ -83,7 +83,7 @@ class OpenedMemory:
     model_switch: ModelSwitch
     pin_model: Callable[[], None]
     """To be called by a task before it uses any of these: it then ends with the model that it has begun with."""
-    import_export: ImportExport
+    import_export: ImportExportFile
     store_statements: StoreStatements
 
 
@@ -109,10 +109,10 @@ async def open_memory(
         make_embedder = make_embedder or partial(_make_dense_embedder, settings.data_dir / MODELS_FOLDER)
         records = ModelRecords(ledger.index_source)
         async with AsyncExitStack() as closed_on_error:
-            first = embedder or make_embedder(await records.chosen(settings.embedding_model))
+            first = embedder or make_embedder(await records.model_to_serve(settings.embedding_model))
             closed_on_error.push_async_callback(first.close)
             first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
-            served = ServedModel(ServedPair(first, first_index, await records.calibration(first.model)))
+            served = ServedModel(ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model)))
             closed_on_error.pop_all()
         stack.push_async_callback(served.close)
         embedder, index = served.embedder, served.index
@@ -129,7 +129,7 @@ async def open_memory(
             served.current_embedder.warm_up,
             scrubber,
             remember_origin,
-            draw_graph=DrawGraph(ledger.drawing),
+            extract_graph=ExtractGraph(ledger.graph_extraction),
         )
         write_lock = asyncio.Lock()
         switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
@@ -148,7 +148,7 @@ async def open_memory(
             on_patrol_event=on_patrol_event,
         )
         await use.patrol.roll_back_unfinished()
-        import_export = ImportExport(
+        import_export = ImportExportFile(
             ledger.imports,
             keeper,
             scrubber,
@@ -167,7 +167,7 @@ async def open_memory(
             keeper,
             thread,
             switch,
-            served.pin,
+            served.pin_current_pair,
             import_export,
             StoreStatements(ledger.imports, use.store),
         )
@@ -191,7 +191,7 @@ def _build_use_cases(
         embedder,
         now=utc_now,
         on_commit=upkeep.wake,
-        begin_indexing=upkeep.keeper.begin_indexing,
+        begin_index_update=upkeep.keeper.begin_index_update,
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(index),
@@ -232,7 +232,7 @@ def _build_use_cases(
     forget = ForgetMemories(
         ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
     )
-    by_message = SearchByMessageTags(ledger.search, stem)
+    by_message = SearchByMessageTags(ledger.search, stem_english_word)
     recall = Recall(
         ledger.recall,
         index,
@@ -269,7 +269,7 @@ def _build_use_cases(
         patrol=RunPatrols(
             patrol_services,
             ledger.activations,
-            update_index=upkeep.catch_up,
+            update_index=upkeep.index_marked_memories,
             on_memories_removed=upkeep.remove_memories,
             on_event=on_patrol_event,
         ),
@@ -302,7 +302,7 @@ def _build_use_cases(
             write_skill=make_skill_writer(settings, ledger),
             costs=ledger.patrols,
         ),
-        graph=FollowRelations(ledger.graph, DrawGraph(ledger.drawing), now=utc_now, redact=redact),
+        graph=ExploreEntityGraph(ledger.graph, ExtractGraph(ledger.graph_extraction), now=utc_now, redact=redact),
         core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
         archive=Archive(
             ledger.archive,
@@ -310,7 +310,7 @@ def _build_use_cases(
             embedder,
             write_lock,
             now=utc_now,
-            update_index=upkeep.catch_up,
+            update_index=upkeep.index_marked_memories,
             config=settings.retention,
             redact=redact,
         ),

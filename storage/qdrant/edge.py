@@ -37,8 +37,8 @@ from madeleine.storage.qdrant.edge_files import (
     OPENING_MARKER,
     IndexManifest,
     copy_sparse_tree,
-    copy_to_lodging,
-    remove_lodgings,
+    copy_to_temporary_folder,
+    remove_temporary_copies,
 )
 from madeleine.storage.qdrant.point_contents import PointContentCache
 from madeleine.storage.qdrant.queries import (
@@ -90,10 +90,10 @@ class EdgeIndex(HybridIndex):
         self._contents = PointContentCache()
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
-        self._lodging: Path | None = None
+        self._temporary_copy: Path | None = None
         """Where the live index is while its own disk is full: a copy, whose changes are repeated on its own files when
         there is room again."""
-        self._changed_in_lodging: dict[str, qe.Point | None] = {}
+        self._changed_in_temporary_copy: dict[str, qe.Point | None] = {}
         self._renewing = asyncio.Lock()
         self._builder = engine.ShardRenewalProcess()
 
@@ -125,9 +125,9 @@ class EdgeIndex(HybridIndex):
             raise IndexNeedsRebuild("The process died while it opened the index.")
         if damage := manifest.find_damage(directory, died_flushing=(directory / FLUSHING_MARKER).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
-        remove_lodgings(directory)  # of a process that was killed
+        remove_temporary_copies(directory)  # of a process that was killed
         if not has_disk_space(directory, INDEX_DISK_RESERVE_BYTES):  # loading writes
-            return cls._open_in_lodging(directory, fingerprint, manifest.generation)
+            return cls._open_temporary_copy(directory, fingerprint, manifest.generation)
         marker.touch()
         try:
             shard = engine.load_checked_shard(directory / manifest.generation, fingerprint.dim)
@@ -139,20 +139,20 @@ class EdgeIndex(HybridIndex):
         return index
 
     @classmethod
-    def _open_in_lodging(cls, directory: Path, fingerprint: IndexFingerprint, generation: str) -> EdgeIndex:
+    def _open_temporary_copy(cls, directory: Path, fingerprint: IndexFingerprint, generation: str) -> EdgeIndex:
         """Recalls go on, on a copy where there is room. Raises `IndexDiskFull` if there is none anywhere."""
-        lodging = copy_to_lodging(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
-        if lodging is None:
+        temporary_copy = copy_to_temporary_folder(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
+        if temporary_copy is None:
             _require_index_reserve(directory)
             raise IndexUnavailable("The disk was full when the index was opened. Try again.")
         try:
-            shard = engine.load_checked_shard(lodging, fingerprint.dim)
+            shard = engine.load_checked_shard(temporary_copy, fingerprint.dim)
         except BaseException:
-            remove_lodgings(directory)
+            remove_temporary_copies(directory)
             raise
-        logger.warning("the disk is full: the index of %s is used from a copy in %s", directory, lodging)
+        logger.warning("the disk is full: the index of %s is used from a copy in %s", directory, temporary_copy)
         index = cls(directory, fingerprint, generation, shard)
-        index._lodging = lodging
+        index._temporary_copy = temporary_copy
         return index
 
     @classmethod
@@ -180,11 +180,11 @@ class EdgeIndex(HybridIndex):
         """In order, also among concurrent callers."""
         async with self._writing:
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
-                _require_index_reserve(self._lodging or self._directory)
+                _require_index_reserve(self._temporary_copy or self._directory)
                 engine.apply_point_changes(self._shard, batch)
                 self._contents.forget(id_ for id_, _ in batch)
-                if self._lodging is not None:
-                    self._changed_in_lodging.update(batch)
+                if self._temporary_copy is not None:
+                    self._changed_in_temporary_copy.update(batch)
                 for statistics in self._statistics.values():
                     statistics.writes += len(batch)
                 if self._missed is not None:
@@ -258,7 +258,7 @@ class EdgeIndex(HybridIndex):
     def _end(self) -> None:
         if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
-            remove_lodgings(self._directory)
+            remove_temporary_copies(self._directory)
             return
         try:
             self._flush_live()
@@ -267,21 +267,21 @@ class EdgeIndex(HybridIndex):
 
     def _flush_live(self) -> None:
         _require_index_reserve(self._directory)
-        if self._lodging is not None:
-            self._return_from_lodging()
+        if self._temporary_copy is not None:
+            self._return_from_temporary_copy()
         self._flush_with_manifest(self._shard, self._generation)
 
-    def _return_from_lodging(self) -> None:
+    def _return_from_temporary_copy(self) -> None:
         shard = engine.load_checked_shard(self._directory / self._generation, self._fingerprint.dim)
         try:
-            engine.apply_point_changes(shard, self._changed_in_lodging.items())
+            engine.apply_point_changes(shard, self._changed_in_temporary_copy.items())
         except BaseException:
             shard.close()
             raise
         old, self._shard = self._shard, shard
-        self._lodging, self._changed_in_lodging = None, {}
+        self._temporary_copy, self._changed_in_temporary_copy = None, {}
         old.close()
-        remove_lodgings(self._directory)
+        remove_temporary_copies(self._directory)
         logger.info("there is room again: the index is used from %s", self._directory)
 
     def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:

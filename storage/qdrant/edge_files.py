@@ -158,27 +158,27 @@ def _copy_sparse_file(source: str, target: str) -> None:
         writer.truncate(size)
 
 
-def copy_to_lodging(directory: Path, generation: str, *, reserve_bytes: int) -> Path | None:
+def copy_to_temporary_folder(directory: Path, generation: str, *, reserve_bytes: int) -> Path | None:
     """Copy a generation to where there is room for it and `reserve_bytes` more; None if that is nowhere."""
     source = directory / generation
     needed = sum(_bytes_on_disk(path) for path in source.rglob("*") if path.is_file()) + reserve_bytes
-    for lodging in _possible_lodgings(directory):
+    for folder in _possible_temporary_folders(directory):
         try:
-            if has_disk_space(lodging.parent, needed):
-                lodging.mkdir(mode=0o700)
-                copy_sparse_tree(source, lodging / generation)
-                return lodging / generation
+            if has_disk_space(folder.parent, needed):
+                folder.mkdir(mode=0o700)
+                copy_sparse_tree(source, folder / generation)
+                return folder / generation
         except OSError:
-            shutil.rmtree(lodging, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     return None
 
 
-def remove_lodgings(directory: Path) -> None:
-    for lodging in _possible_lodgings(directory):
-        shutil.rmtree(lodging, ignore_errors=True)
+def remove_temporary_copies(directory: Path) -> None:
+    for folder in _possible_temporary_folders(directory):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _possible_lodgings(directory: Path) -> Iterator[Path]:
+def _possible_temporary_folders(directory: Path) -> Iterator[Path]:
     """The same at every call, so that the next process removes what a killed one has left."""
     name = f"madeleine-index-{hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]}"
     for folder in (Path(tempfile.gettempdir()), _MEMORY_FOLDER):

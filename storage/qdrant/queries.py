@@ -86,7 +86,7 @@ class PointFilter:
     @property
     def _partitions(self) -> tuple[str, ...]:
         being = self.being or BeingId("")
-        return (being, schema.partition_of(being, self.project)) if self.project else (being,)
+        return (being, schema.partition_name(being, self.project)) if self.project else (being,)
 
     def excluded_value_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
         """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""

@@ -78,7 +78,7 @@ KEYWORD_FIELDS = (
 )
 TIME_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
-NO_PIECES: Final[NDArray[np.int8]] = np.zeros((0, 0), np.int8)
+NO_PIECE_VECTORS: Final[NDArray[np.int8]] = np.zeros((0, 0), np.int8)
 
 RRF_RANK_CONSTANT = 2
 RRF_WEIGHTS = (1.0, 2.0)
@@ -107,7 +107,7 @@ class IndexFingerprint:
         return asdict(self)
 
 
-def partition_of(being: BeingId, project: str | None) -> str:
+def partition_name(being: BeingId, project: str | None) -> str:
     """What a point has in place of its being: a project's memories are found in it alone, and whoever works in none
     asks for the being, as ever. No name of a being holds the sign between the two."""
     return f"{being}\0{project}" if project else being
@@ -127,7 +127,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     first, last = time_span_of_memory(memory)
     fields: dict[str, Any] = {
-        BEING_FIELD: partition_of(memory.being_id, memory.project),
+        BEING_FIELD: partition_name(memory.being_id, memory.project),
         STATUS_FIELD: memory.status,
         CATEGORY_FIELD: memory.category,
         SESSION_FIELD: memory.provenance.session_id,
@@ -170,7 +170,7 @@ def unpack_pieces(payload: Mapping[str, Any]) -> NDArray[np.int8]:
     """(pieces, dim); (0, 0) without any."""
     packed = payload.get(PIECES_FIELD, ())
     rows = [np.frombuffer(b64decode(piece), np.int8) for piece in packed]
-    return np.stack(rows) if rows else NO_PIECES
+    return np.stack(rows) if rows else NO_PIECE_VECTORS
 
 
 def _wording_signals(memory: Memory) -> WordingSignals:

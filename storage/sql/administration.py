@@ -71,7 +71,7 @@ async def record_audit_by_tool(
 class AuditRepository(DatabaseRepository):
     """Reads the audit, for `madeleine audit`."""
 
-    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
+    async def audit_entries(self, query: AuditQuery) -> list[AuditEntry]:
         """Oldest first."""
         newest_first = await self._database.rows(
             _SELECT_AUDIT_ENTRIES,
@@ -154,7 +154,7 @@ class BearerTokenRepository(DatabaseRepository):
     async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         return next(iter(await self._database.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)), None)
 
-    async def all(self) -> list[BearerTokenRecord]:
+    async def all_tokens(self) -> list[BearerTokenRecord]:
         return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
 
     async def has_tokens(self) -> bool:

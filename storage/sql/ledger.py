@@ -14,8 +14,8 @@ from madeleine.storage.sql.database.engine import Database
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
-from madeleine.storage.sql.memories.drawing import DrawingRepository
 from madeleine.storage.sql.memories.graph import GraphRepository
+from madeleine.storage.sql.memories.graph_extraction import GraphExtractionRepository
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 from madeleine.storage.sql.memories.knowledge import KnowledgeRepository
 from madeleine.storage.sql.memories.lessons import LessonRepository
@@ -39,7 +39,7 @@ class Ledger:
         self.recall = RecallRepository(database)
         self.knowledge = KnowledgeRepository(database)
         self.lessons = LessonRepository(database)
-        self.drawing = DrawingRepository(database)
+        self.graph_extraction = GraphExtractionRepository(database)
         self.graph = GraphRepository(database)
         self.core_blocks = CoreBlockRepository(database)
         self.short_ids = ShortIdRepository(database)
@@ -63,7 +63,7 @@ async def open_ledger(location: LedgerLocation) -> AsyncIterator[Ledger]:
     async with open_database(location) as database, ReactivationAndAuditWriter(database) as activations:
         ledger = Ledger(database, activations)
         if database.dialect == "postgresql":
-            from madeleine.storage.sql.following import follow_other_servers
+            from madeleine.storage.sql.other_servers import follow_other_servers
 
             follow_other_servers(ledger)
         yield ledger

@@ -39,7 +39,7 @@ from madeleine.storage.sql.tables.conversations import message_memories_table, m
 OUTLINE_TEXT_CHARS = 120
 MAX_CHANGES_OF_A_RUN = 2_000
 MAX_AUDIT_ENTRIES_OF_A_MEMORY = 500
-MAX_MEMORIES_IN_ONE = 50
+MAX_ABSORBED_MEMORIES = 50
 """Of those that were absorbed into one, or compressed into it."""
 
 
@@ -156,7 +156,7 @@ _SELECT_ABSORBED = (
     select(*MEMORY_COLUMNS)
     .where(_m.being_id == _BEING, or_(_m.absorbed_into == bindparam("id"), _m.compressed_into == bindparam("id")))
     .order_by(_m.seq)
-    .limit(MAX_MEMORIES_IN_ONE)
+    .limit(MAX_ABSORBED_MEMORIES)
 )
 _MESSAGE = RowMap(Message, messages_table)
 _SELECT_SOURCE_MESSAGES = (

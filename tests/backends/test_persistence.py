@@ -15,7 +15,7 @@ from madeleine.backends.persistence import PersistenceBackend, PersistenceConfig
 from madeleine.memory.audit import AuditEventKind
 from madeleine.memory.errors import StorageError
 from madeleine.memory.model import RunId, Scope
-from madeleine.memory.operations.risk import RISK_OF_EVENT
+from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.storage.sql.ledger import open_ledger
 from tests.backends.persistence_contract import PersistenceContract, action, message, task
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory
@@ -82,7 +82,7 @@ async def test_patrols_are_tasks_and_what_was_done_to_memories_is_in_the_audit(n
 
 
 def test_each_event_of_the_memory_s_audit_has_a_risk() -> None:
-    assert set(RISK_OF_EVENT) == set(get_args(AuditEventKind))
+    assert set(RISK_BY_AUDIT_EVENT) == set(get_args(AuditEventKind))
 
 
 async def test_one_company_has_nothing_of_another_s(tmp_path: Path) -> None:

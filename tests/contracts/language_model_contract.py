@@ -93,7 +93,7 @@ class LanguageModelContract:
 
     async def test_an_answer_comes_in_its_shape_and_is_counted(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([model_says(GOOD, input_tokens=210, output_tokens=33)]) as model:
-            assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
+            assert await model.answer_prompt(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
         assert spent == [ModelCallCost(purpose="classify", model="small", input_tokens=210, output_tokens=33, usd=None)]
         [asked] = stub.asked
         assert (asked.key, asked.model, asked.shape) == (KEY, "small", "Kind")
@@ -103,7 +103,7 @@ class LanguageModelContract:
 
     async def test_the_answer_is_held_to_a_schema(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([model_says(GOOD)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         [asked] = stub.asked
         assert asked.form == "json_schema"
         assert asked.schema["additionalProperties"] is False
@@ -113,8 +113,8 @@ class LanguageModelContract:
         names = {"small_model": "claude-haiku-4-5", "large_model": "own-7b", "prices": (("own", (2.0, 4.0)),)}
         counted: dict[str, Any] = {"input_tokens": 1_000_000, "output_tokens": 500_000}
         async with opened([model_says(GOOD, **counted), model_says(GOOD, **counted)], **names) as model:
-            await model.ask(prompt("small"), Kind, spent.append)
-            await model.ask(prompt("large"), Kind, spent.append)
+            await model.answer_prompt(prompt("small"), Kind, spent.append)
+            await model.answer_prompt(prompt("large"), Kind, spent.append)
         assert [(one.model, one.usd) for one in spent] == [("claude-haiku-4-5", 3.5), ("own-7b", 4.0)]
 
     @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ class LanguageModelContract:
     )
     async def test_json_is_found_in_what_is_around_it(self, opened: Open, spent: Costs, text: str) -> None:
         async with opened([model_says(text)]) as model:
-            assert await model.ask(prompt(), Kind, spent.append) == Kind(kind="event")
+            assert await model.answer_prompt(prompt(), Kind, spent.append) == Kind(kind="event")
 
     async def test_several_may_ask_at_once(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([model_says(GOOD)] * 8) as model:
-            results = await asyncio.gather(*(model.ask(prompt(), Kind, spent.append) for _ in range(8)))
+            results = await asyncio.gather(*(model.answer_prompt(prompt(), Kind, spent.append) for _ in range(8)))
         assert len(results) == len(spent) == len(stub.asked) == 8
 
     # --- answers that cannot be used ------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class LanguageModelContract:
         self, opened: Open, stub: Stub, spent: Costs, answer: object
     ) -> None:
         async with opened([model_says(answer), model_says(GOOD)]) as model:
-            assert (await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)).kind == "lesson"
+            assert (await metered(model, spent).answer_prompt(prompt(), Kind, lambda kind: kind)).kind == "lesson"
         assert len(spent) == 2
         roles = [role for role, _ in stub.asked[1].turns]
         assert roles == ["user", "assistant", "user"]
@@ -153,7 +153,7 @@ class LanguageModelContract:
     ) -> None:
         async with opened([model_says(answer)] * 2) as model:
             with pytest.raises(UnusableAnswer) as caught:
-                await metered(model, spent).ask(prompt(), Kind, lambda kind: kind)
+                await metered(model, spent).answer_prompt(prompt(), Kind, lambda kind: kind)
         assert len(spent) == 2
         quotes_nobody(caught.value)
 
@@ -163,7 +163,7 @@ class LanguageModelContract:
     ) -> None:
         async with opened([model_says('{"kind": "event"', end=end)]) as model:
             with pytest.raises(UnusableAnswer, match=word):
-                await model.ask(prompt(), Kind, spent.append)
+                await model.answer_prompt(prompt(), Kind, spent.append)
         assert [one.tokens for one in spent] == [120]
 
     async def test_the_second_call_is_not_made_if_it_exceeds_the_budget(
@@ -171,7 +171,7 @@ class LanguageModelContract:
     ) -> None:
         async with opened([model_says("no JSON")]) as model:
             with pytest.raises(TokenBudgetExceeded):
-                await metered(model, spent, budget=800).ask(prompt(), Kind, lambda kind: kind)
+                await metered(model, spent, budget=800).answer_prompt(prompt(), Kind, lambda kind: kind)
         assert len(stub.asked) == len(spent) == 1
 
     # --- no answer ------------------------------------------------------------------------------------------------
@@ -181,13 +181,13 @@ class LanguageModelContract:
         self, opened: Open, stub: Stub, spent: Costs, status: int
     ) -> None:
         async with opened([http_error(status), http_error(status), model_says(GOOD)], retries=2) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert len(stub.asked) == 3
         assert len(spent) == 1
 
     async def test_a_connection_that_is_cut_is_tried_again(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([truncated_body(), model_says(GOOD)], retries=1) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert len(stub.asked) == 2
 
     @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ class LanguageModelContract:
         caplog.set_level(logging.INFO)
         async with opened([answer]) as model:
             with pytest.raises(LanguageModelUnavailable) as caught:
-                await model.ask(prompt(), Kind, spent.append)
+                await model.answer_prompt(prompt(), Kind, spent.append)
         assert words in str(caught.value)
         assert spent == []
         quotes_nobody(caught.value)
@@ -225,7 +225,7 @@ class LanguageModelContract:
     async def test_silence_ends_with_the_timeout(self, opened: Open, spent: Costs) -> None:
         async with opened([no_answer()], timeout_seconds=0.2) as model:
             with pytest.raises(LanguageModelUnavailable, match=r"within 0\.2 s"):
-                await model.ask(prompt(), Kind, spent.append)
+                await model.answer_prompt(prompt(), Kind, spent.append)
         assert spent == []
 
     async def test_nobody_at_the_address_is_unavailable(self, opened: Open, spent: Costs) -> None:
@@ -233,7 +233,7 @@ class LanguageModelContract:
             url = gone.url(self.protocol)
         async with opened(url=url) as model:
             with pytest.raises(LanguageModelUnavailable, match="cannot be reached"):
-                await model.ask(prompt(), Kind, spent.append)
+                await model.answer_prompt(prompt(), Kind, spent.append)
 
     @pytest.mark.parametrize(
         "headers",
@@ -248,7 +248,7 @@ class LanguageModelContract:
     ) -> None:
         async with opened([http_error(429, headers=headers)], retries=5) as model:
             with pytest.raises(LanguageModelUnavailable, match="429"):
-                await model.ask(prompt(), Kind, spent.append)
+                await model.answer_prompt(prompt(), Kind, spent.append)
         assert len(stub.asked) == 1
 
     async def test_a_redirect_gets_no_key(self, opened: Open, stub: Stub, spent: Costs) -> None:
@@ -256,12 +256,12 @@ class LanguageModelContract:
             location = {"location": f"{thief.url(self.protocol)}/messages"}
             async with opened([http_error(307, headers=location)]) as model:
                 with pytest.raises(LanguageModelUnavailable):
-                    await model.ask(prompt(), Kind, spent.append)
+                    await model.answer_prompt(prompt(), Kind, spent.append)
         assert thief.asked == []
 
     async def test_cancellation_passes(self, opened: Open, stub: Stub, spent: Costs) -> None:
         async with opened([no_answer()], retries=3) as model:
-            task = asyncio.create_task(model.ask(prompt(), Kind, spent.append))
+            task = asyncio.create_task(model.answer_prompt(prompt(), Kind, spent.append))
             await stub.came(1)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -272,7 +272,7 @@ class LanguageModelContract:
         async with opened([held_answer(go, model_says(GOOD))]) as model:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
-                    await model.ask(prompt(), Kind, spent.append)
+                    await model.answer_prompt(prompt(), Kind, spent.append)
             go.set()
 
     # --- servers that know no schemas -------------------------------------------------------------------------------
@@ -282,9 +282,9 @@ class LanguageModelContract:
     ) -> None:
         async with opened() as model:
             stub.answers = lambda asked: http_error(400) if asked.form else model_says(GOOD)
-            assert await model.ask(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
+            assert await model.answer_prompt(prompt(), Kind, spent.append) == Kind.model_validate(GOOD)
             tried = len(stub.asked)
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert len(spent) == 2
         assert len(stub.asked) == tried + 1
         assert stub.asked[-1].form == ""
@@ -296,21 +296,21 @@ class LanguageModelContract:
         async with opened() as model:
             stub.answers = lambda asked: http_error(400, "invalid_request_error")
             with pytest.raises(LanguageModelUnavailable, match="400 invalid_request_error"):
-                await model.ask(prompt(), Kind, spent.append)
+                await model.answer_prompt(prompt(), Kind, spent.append)
         assert len(stub.asked) <= 3
 
     # --- its end ----------------------------------------------------------------------------------------------------
 
     async def test_closed_it_can_be_asked_again(self, opened: Open, spent: Costs) -> None:
         async with opened([model_says(GOOD), model_says(GOOD)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
             await model.aclose()
             await model.aclose()
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
 
     async def test_nothing_that_can_be_printed_holds_the_key(self, opened: Open, spent: Costs) -> None:
         async with opened([model_says(GOOD)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
             assert KEY not in repr(model) + str(model)
 
 

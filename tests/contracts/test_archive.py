@@ -20,7 +20,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import groups_to_archive
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.storage.sql.archive.packing import PARTS_OF_MEMORY
+from madeleine.storage.sql.archive.packing import RECORD_TYPES_OF_MEMORY
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
@@ -84,15 +84,15 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
     await ledger.memories.commit(ADA, stored)
     await ledger.memories.commit(ADA, batch(again=[reinforcement_of(rich, "Again", key="told again")]))
     changes = MemoryChanges(importance=0.9, themes=("orders", "late"))
-    await ledger.memories.change(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
-    await ledger.graph.state_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
+    await ledger.memories.change_memory(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
+    await ledger.graph.add_stated_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
     return rich, other
 
 
 async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledger: Ledger) -> None:
     rich, other = await lived(ledger)
     await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Orders", "c", is_root=True),)))
-    [state] = await ledger.patrols.patrol_reads(ADA).states([rich.id])
+    [state] = await ledger.patrols.patrol_reads(ADA).memory_states([rich.id])
     await apply_changes(ledger, PatrolChanges(states=(replace(state, cluster_id="c"),)))  # type: ignore[arg-type]
     before = await lines_of(ledger)
     assert sum(b'"memory_id":"%s"' % rich.id.encode() in line for line in before) == 5
@@ -100,14 +100,14 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     assert await ledger.memories.memories(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
     assert await ledger.memories.vectors(MODEL, [rich.content_hash]) == {}
     assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrubs()], "so that the index loses it"
-    async with ledger.patrols.patrol(ADA) as transaction:
+    async with ledger.patrols.patrol_transaction(ADA) as transaction:
         await transaction.increment_session_counts(RUN)  # time does not pass in the archive
     [back] = await ledger.archive.restore(ADA, [rich.id], at=LATER)
     assert back.session_count == 3
     assert [line for line in await lines_of(ledger) if rich.id.encode() in line] == [
         line for line in before if rich.id.encode() in line
     ]
-    assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_marks(limit=99)]
+    assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=99)]
     assert rich.id not in [id_ for _, id_ in await ledger.erasure.pending_scrubs()]
     assert await ledger.archive.restore(ADA, [rich.id, "nothing"], at=LATER) == []
     assert await ledger.archive.groups(ADA, limit=9) == []
@@ -133,8 +133,8 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
     [entry, *_] = await ledger.archive.archived_by_ids(ADA, [index[0].archival_id])
     assert entry.memory.id == rich.id
     group = await ledger.archive.groups(ADA, limit=9)
-    assert await ledger.archive.set_digest(ADA, group[0].id, "A summary")
-    assert not await ledger.archive.set_digest(BOB, group[0].id, "Not theirs")
+    assert await ledger.archive.replace_group_digest(ADA, group[0].id, "A summary")
+    assert not await ledger.archive.replace_group_digest(BOB, group[0].id, "Not theirs")
     assert [(one.digest, one.is_summary) for one in await ledger.archive.groups(ADA, limit=1)] == [("A summary", True)]
 
 
@@ -173,7 +173,7 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
     await ledger.memories.commit(ADA, batch(summary, part, *others))
     await archive(ledger, part, *others)
     [group] = await ledger.archive.groups(ADA, limit=9)
-    assert await ledger.archive.set_digest(ADA, group.id, "Zanzibar, then home")
+    assert await ledger.archive.replace_group_digest(ADA, group.id, "Zanzibar, then home")
     erased = await ledger.erasure.forget(ADA, [summary.id], at=LATER)
     assert erased.erased_ids == (summary.id,)
     [entry] = await ledger.archive.archived_by_ids(ADA, [part.id])
@@ -202,8 +202,8 @@ async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_change
     await ledger.memories.commit(ADA, batch(one, two))
     first, second = RunId("first"), RunId("second")
     await ledger.patrols.begin_run(ADA, first, MOMENT)
-    [state, _] = await ledger.patrols.patrol_reads(ADA).states([one.id, two.id])
-    async with ledger.patrols.patrol(ADA) as transaction:
+    [state, _] = await ledger.patrols.patrol_reads(ADA).memory_states([one.id, two.id])
+    async with ledger.patrols.patrol_transaction(ADA) as transaction:
         dying = PatrolChanges(states=(replace(state, status="dying"),))
         await transaction.apply_changes(dying, run=first, step="flag")
     await ledger.patrols.finish_run(ADA, first, MOMENT, {})
@@ -289,4 +289,4 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledge
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
     declared = {table.name for table, _ in tables_with_declaration(metadata, ArchivedWithMemory)}
-    assert {TABLES_BY_TYPE[type_].table.name for type_ in ("memory", *PARTS_OF_MEMORY)} == declared - derived
+    assert {TABLES_BY_TYPE[type_].table.name for type_ in ("memory", *RECORD_TYPES_OF_MEMORY)} == declared - derived

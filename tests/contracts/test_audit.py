@@ -47,7 +47,7 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
     await apply_changes(ledger, PatrolChanges(new_memories=(fresh,)))
     await ledger.patrols.begin_run(DESK, RunId("run"), MOMENT)
     await ledger.patrols.finish_run(DESK, RunId("run"), MOMENT + timedelta(seconds=3), {})
-    entries = await ledger.audit.audit(EVERYTHING)
+    entries = await ledger.audit.audit_entries(EVERYTHING)
     assert told(entries) == [
         ("store", "ada", "store", (one.id,)),
         ("store", "ada", "import", (two.id,)),
@@ -68,7 +68,7 @@ async def test_a_write_that_fails_leaves_no_entry_and_no_gap(sql_ledger: Ledger)
     with pytest.raises(KeyConflict):
         await ledger.memories.commit(ADA, batch(memory(key="k")))
     await ledger.memories.commit(ADA, batch(memory()))
-    assert [entry.seq for entry in await ledger.audit.audit(EVERYTHING)] == [1, 2]
+    assert [entry.seq for entry in await ledger.audit.audit_entries(EVERYTHING)] == [1, 2]
     assert await ledger.audit.count_missing_entries() == 0
 
 
@@ -77,12 +77,12 @@ async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None
     async with open_ledger(path) as ledger:
         ledger.activations.record(entry)
         await ledger.activations.flush()
-        [found] = await ledger.audit.audit(EVERYTHING)
+        [found] = await ledger.audit.audit_entries(EVERYTHING)
         assert told([found]) == [("recall", "ada", "recall", ("a", "b"))]
         assert (found.client, found.role, found.at) == ("desk", "senior", MOMENT)
         ledger.activations.record(entry)
     async with open_ledger(path) as ledger:
-        assert [entry.seq for entry in await ledger.audit.audit(EVERYTHING)] == [1, 2]
+        assert [entry.seq for entry in await ledger.audit.audit_entries(EVERYTHING)] == [1, 2]
 
 
 async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledger: Ledger) -> None:
@@ -93,7 +93,7 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
             await ledger.activations.flush()
         ledger.activations.record(build_audit_entry(ADA, "recall", MOMENT, ids=["last"]))
     await ledger.activations.flush()
-    entries = await ledger.audit.audit(AuditQuery(limit=5000))
+    entries = await ledger.audit.audit_entries(AuditQuery(limit=5000))
     assert [entry.ids[0] for entry in entries] == [*(f"{number}" for number in range(1000)), "last"]
 
 
@@ -109,13 +109,13 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
 )
 async def test_what_was_audited_cannot_be_changed(ledger: Ledger, path: Path, change: str) -> None:
     await ledger.memories.commit(ADA, batch(memory()))
-    before = await ledger.audit.audit(EVERYTHING)
+    before = await ledger.audit.audit_entries(EVERYTHING)
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as other,
         pytest.raises(sqlite3.IntegrityError, match="only be appended to"),
     ):
         other.execute(change)
-    assert await ledger.audit.audit(EVERYTHING) == before
+    assert await ledger.audit.audit_entries(EVERYTHING) == before
 
 
 @pytest.mark.parametrize("removed", ["seq = 1", "seq = 2", "seq = 3", "true"])
@@ -137,7 +137,7 @@ async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: Led
     await ledger.activations.flush()
 
     async def found(**asked: object) -> list[int]:
-        return [entry.seq for entry in await ledger.audit.audit(AuditQuery(**asked))]  # type: ignore[arg-type]
+        return [entry.seq for entry in await ledger.audit.audit_entries(AuditQuery(**asked))]  # type: ignore[arg-type]
 
     assert await found() == [1, 2, 3, 4, 5, 6]
     assert await found(limit=2) == [5, 6]
@@ -149,5 +149,5 @@ async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: Led
 
 async def test_nothing_was_done_in_a_new_ledger(sql_ledger: Ledger) -> None:
     ledger = sql_ledger
-    assert await ledger.audit.audit(EVERYTHING) == []
+    assert await ledger.audit.audit_entries(EVERYTHING) == []
     assert await ledger.audit.count_missing_entries() == 0

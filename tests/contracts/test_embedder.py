@@ -21,7 +21,7 @@ from madeleine.inference.dense import (
 )
 from madeleine.inference.space_measurement import measure_vector_space
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
-from madeleine.memory.model import full_precision
+from madeleine.memory.model import model_name_at_full_precision
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
 from tests.doubles import WordEmbedder
 from tests.models import adapted_model, embedding_model, session_options
@@ -89,7 +89,7 @@ class TestDenseEmbedder(EmbedderContract):
             "Nous avons mangé une crème brûlée",
             "Wir aßen Brot",
         ]
-        legible = [embedder.space.legible(vector) for vector in await embedder.embed(texts)]
+        legible = [embedder.vector_space.legibility_of_text(vector) for vector in await embedder.embed(texts)]
         assert legible == [0, 0, 1, 1, 1]
 
     async def test_texts_of_one_language_that_say_different_things_are_far_apart(self, embedder: DenseEmbedder) -> None:
@@ -100,7 +100,7 @@ class TestDenseEmbedder(EmbedderContract):
             "De combien augmente le loyer ?",
         ]
         raw = await embedder.embed(texts)
-        [capital, rent, asked] = embedder.space.centred(raw)
+        [capital, rent, asked] = embedder.vector_space.centred(raw)
         assert capital @ rent < 0.2
         assert asked @ rent > 0.4
         assert raw[0] @ raw[1] > 0.35
@@ -190,7 +190,7 @@ class TestModelInADirectory(EmbedderContract):
         assert embedder.model.startswith("directory/tiny#")
         assert await embedder.dimension() == (await embedder.embed(["a"])).shape[1] == 16
         moved = shutil.copytree(own_model, tmp_path / "moved@v2" / "tiny")
-        assert DenseEmbedder(str(moved), tmp_path).model == full_precision(embedder.model)
+        assert DenseEmbedder(str(moved), tmp_path).model == model_name_at_full_precision(embedder.model)
         changed = embedding_model(tmp_path / "other" / "tiny", seed=8)
         assert DenseEmbedder(str(changed), tmp_path).model != embedder.model
         (moved / "1_Pooling").mkdir()
@@ -268,7 +268,7 @@ async def unavailable(embedder: DenseEmbedder) -> str:
     """What the person is told."""
     with pytest.raises(EmbeddingUnavailable) as caught:
         await embedder.embed(["a"])
-    assert embedder.failure is caught.value
+    assert embedder.load_failure is caught.value
     assert caught.value.model == embedder.model
     return str(caught.value)
 
@@ -309,7 +309,7 @@ def test_a_missing_or_old_model_is_made_where_its_source_is_installed(
     """In a checkout. Byte for byte: what is made is checked by its hash."""
     harm(files)
     packaged.load_int8_engine()
-    assert int8_model.is_made(files)
+    assert int8_model.is_model_intact(files)
 
 
 @needs_fp32
@@ -399,7 +399,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
     await unavailable(embedder)
     await unavailable(embedder)
     assert (await embedder.embed(["a"])).shape == (1, 384)
-    assert embedder.failure is None
+    assert embedder.load_failure is None
     await embedder.close()
 
 

@@ -81,7 +81,7 @@ async def test_an_import_marks_what_it_adds_for_the_index(ledger: Ledger, source
     await source.store(tea, cake)
     report = await imported(ledger, source.file())
     assert dict(report.added) == {"memory": 2}
-    assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [tea.id, cake.id]
+    assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [tea.id, cake.id]
     assert (await stored_memory(ledger, tea)).created_at == MOMENT
 
 
@@ -90,7 +90,7 @@ async def test_a_second_import_adds_nothing(ledger: Ledger, source: Source) -> N
     await imported(ledger, source.file())
     again = await imported(ledger, source.file())
     assert (dict(again.added), again.known["memory"], again.id) == ({}, 1, "")
-    assert len(await ledger.imports.imports()) == 1
+    assert len(await ledger.imports.past_imports()) == 1
 
 
 async def test_a_dry_run_changes_nothing_and_says_what_would_come(ledger: Ledger, source: Source, new_db: Path) -> None:
@@ -210,7 +210,7 @@ async def test_an_import_is_undone_by_one_call(ledger: Ledger, source: Source, n
     undone = await ledger.imports.undo_import(report.id, client="tests", at=NOW)
     assert dict(undone.removed) == {"memory": 2}
     assert memories_of(new_db) == before
-    assert [one.state for one in await ledger.imports.imports()] == ["undone"]
+    assert [one.state for one in await ledger.imports.past_imports()] == ["undone"]
     with pytest.raises(CannotUndo, match="before"):
         await ledger.imports.undo_import(report.id, client="tests", at=NOW)
     assert dict((await imported(ledger, source.file())).added) == {"memory": 2}
@@ -256,9 +256,9 @@ async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> N
     copies = [LedgerCopy(path=p, kind="backup", being_id=BeingId(""), made_at=MOMENT) for p in ("/a", "/b")]
     for copy in (*copies, copies[0]):
         await ledger.copies.add_copy(copy)
-    assert await ledger.copies.copies() == copies
+    assert await ledger.copies.ledger_copies() == copies
     await ledger.copies.remove_copies(["/a"])
-    assert await ledger.copies.copies() == copies[1:]
+    assert await ledger.copies.ledger_copies() == copies[1:]
 
 
 async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger: Ledger, source: Source) -> None:

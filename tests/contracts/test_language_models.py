@@ -35,7 +35,7 @@ class TestAnthropic(LanguageModelContract):
         self, opened: Open, stub: Stub, spent: list[ModelCallCost], model: str, thinking: str | None
     ) -> None:
         async with opened([model_says(GOOD)], small_model=model) as found:
-            await found.ask(prompt(), Kind, spent.append)
+            await found.answer_prompt(prompt(), Kind, spent.append)
         [asked] = stub.asked
         assert asked.body.get("thinking", {}).get("type") == thinking
         assert asked.body["max_tokens"] == (8_700 if "opus" in model else 700)
@@ -44,7 +44,7 @@ class TestAnthropic(LanguageModelContract):
         self, opened: Open, stub: Stub, spent: list[ModelCallCost]
     ) -> None:
         async with opened([http_error(400), model_says(GOOD)], small_model="claude-haiku-5-5") as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert [("thinking" in asked.body, asked.form) for asked in stub.asked] == [
             (True, "json_schema"),
             (False, "json_schema"),
@@ -57,7 +57,7 @@ class TestAnthropic(LanguageModelContract):
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
         async with opened([model_says(GOOD)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert stub.asked[0].key == KEY
         assert "another" not in str(stub.asked[0].headers)
 
@@ -70,12 +70,12 @@ class TestOpenAI(LanguageModelContract):
         config = LanguageModelConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
         model = open_language_model(config, "")
         assert model is not None
-        await model.ask(prompt(), Kind, spent.append)
+        await model.answer_prompt(prompt(), Kind, spent.append)
         await model.aclose()
 
     async def test_json_is_asked_for_before_prose(self, opened: Open, stub: Stub, spent: list[ModelCallCost]) -> None:
         async with opened([http_error(422), model_says(GOOD)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert [asked.form for asked in stub.asked] == ["json_schema", "json_object"]
 
     async def test_a_server_that_counts_no_tokens_is_counted_for(
@@ -83,7 +83,7 @@ class TestOpenAI(LanguageModelContract):
     ) -> None:
         """Else a budget would never be spent."""
         async with opened([model_says(GOOD, input_tokens=0, output_tokens=0)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         [one] = spent
         assert one.input_tokens > 5
         assert one.output_tokens > 5
@@ -94,7 +94,7 @@ class TestOpenAI(LanguageModelContract):
         monkeypatch.setenv("OPENAI_API_KEY", "another")
         monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
         async with opened([model_says(GOOD)]) as model:
-            await model.ask(prompt(), Kind, spent.append)
+            await model.answer_prompt(prompt(), Kind, spent.append)
         assert stub.asked[0].key == KEY
 
 
@@ -109,7 +109,7 @@ async def main(protocol, url, key):
     start_logging("debug")
     config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
     model = open_language_model(config, key)
-    await model.ask(prompt(), Kind, print)
+    await model.answer_prompt(prompt(), Kind, print)
     await model.aclose()
 
 asyncio.run(main(*sys.argv[1:]))

@@ -148,8 +148,8 @@ def server_over(url: str, server: str) -> AbstractAsyncContextManager[Ledger]:
 
 async def taken_in(ledger: Ledger) -> list[str]:
     """What its index had still to take in, which it has now."""
-    marks = await ledger.index_source.pending_marks(limit=99)
-    await ledger.index_source.clear_marks([mark for mark, _ in marks])
+    marks = await ledger.index_source.pending_index_marks(limit=99)
+    await ledger.index_source.clear_index_marks([mark for mark, _ in marks])
     return [id_ for _, id_ in marks]
 
 

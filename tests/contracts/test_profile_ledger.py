@@ -35,19 +35,19 @@ def entry(name: str, value: str = "x", **fields: Any) -> ProfileEntry:
 async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_name(ledger: Ledger) -> None:
     first, other = entry("a", enabled=False), entry("a", kind="tools")
     for one in (first, other):
-        assert await ledger.context.write_entry(ADA, one) is None
-    assert await ledger.context.profile(ADA) == [first, other]
+        assert await ledger.context.write_profile_entry(ADA, one) is None
+    assert await ledger.context.profile_entries(ADA) == [first, other]
     later = replace(first, value="y", enabled=True, updated_at=MOMENT + timedelta(days=1))
-    await ledger.context.write_entry(ADA, later)
-    assert await ledger.context.profile(ADA) == [later, other]
-    assert await ledger.context.profile(BOB) == []
+    await ledger.context.write_profile_entry(ADA, later)
+    assert await ledger.context.profile_entries(ADA) == [later, other]
+    assert await ledger.context.profile_entries(BOB) == []
 
 
 async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: Ledger) -> None:
-    await ledger.context.write_entry(ADA, entry("a"))
-    assert not await ledger.context.remove_entry(BOB, entry("a"), at=MOMENT)
-    assert await ledger.context.remove_entry(ADA, entry("a"), at=MOMENT)
-    assert not await ledger.context.remove_entry(ADA, entry("a"), at=MOMENT)
+    await ledger.context.write_profile_entry(ADA, entry("a"))
+    assert not await ledger.context.remove_profile_entry(BOB, entry("a"), at=MOMENT)
+    assert await ledger.context.remove_profile_entry(ADA, entry("a"), at=MOMENT)
+    assert not await ledger.context.remove_profile_entry(ADA, entry("a"), at=MOMENT)
 
 
 async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: Ledger) -> None:
@@ -57,37 +57,37 @@ async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(led
     def tea(name: str, id_: Any) -> ProfileEntry:
         return entry(name, kind="preferences", memory_id=id_)
 
-    assert await ledger.context.write_entry(ADA, tea("Tea", first.id)) is None
+    assert await ledger.context.write_profile_entry(ADA, tea("Tea", first.id)) is None
     with pytest.raises(InvalidInput, match="preference 'Tea' says that already"):
-        await ledger.context.write_entry(ADA, tea("Drink", first.id))
-    assert [(one.name, one.value) for one in await ledger.context.profile(ADA)] == [
+        await ledger.context.write_profile_entry(ADA, tea("Drink", first.id))
+    assert [(one.name, one.value) for one in await ledger.context.profile_entries(ADA)] == [
         ("Tea", "green"),
         (second.id, "Tea: black"),
     ]
-    await ledger.context.write_entry(ADA, tea(second.id, second.id))
-    assert await ledger.context.write_entry(ADA, tea("Tea", second.id)) == first.id
-    assert [one.name for one in await ledger.context.profile(ADA)] == ["Tea", first.id]
+    await ledger.context.write_profile_entry(ADA, tea(second.id, second.id))
+    assert await ledger.context.write_profile_entry(ADA, tea("Tea", second.id)) == first.id
+    assert [one.name for one in await ledger.context.profile_entries(ADA)] == ["Tea", first.id]
 
 
 async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) -> None:
     notes = [note(f"n{n}", at=MOMENT + timedelta(hours=n)) for n in range(4)]
     for one in [*notes, note("{}", type_="scene"), note("bob's", scope=BOB)]:
         await ledger.context.add_note(BOB if one.being_id == "bob" else ADA, one)
-    assert await ledger.context.open_notes(ADA, limit=3) == notes[1:]
+    assert await ledger.context.list_open_notes(ADA, limit=3) == notes[1:]
     assert await ledger.context.close_note(ADA, notes[3].id, at=MOMENT)
     assert not await ledger.context.close_note(BOB, notes[2].id, at=MOMENT, remove=True)
     assert not await ledger.context.close_note(ADA, NoteId("nobody"), at=MOMENT)
-    assert await ledger.context.open_notes(ADA, limit=9) == notes[:3]
+    assert await ledger.context.list_open_notes(ADA, limit=9) == notes[:3]
 
 
 async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
     days = [DiaryEntry(date=f"2026-02-0{n}", text=str(n), sources=(), written_at=MOMENT) for n in range(1, 6)]
-    async with ledger.patrols.patrol(ADA) as transaction:
+    async with ledger.patrols.patrol_transaction(ADA) as transaction:
         for day in days:
             await transaction.apply_changes(PatrolChanges(diary=day), run=RunId("r"), step="diary")
-    assert await ledger.context.diary_since(ADA, "2026-02-02", limit=9) == days[1:]
-    assert await ledger.context.diary_since(ADA, "2026-02-02", limit=2) == days[3:]
-    assert await ledger.context.diary_since(BOB, "2026-02-02", limit=2) == []
+    assert await ledger.context.diary_entries_since(ADA, "2026-02-02", limit=9) == days[1:]
+    assert await ledger.context.diary_entries_since(ADA, "2026-02-02", limit=2) == days[3:]
+    assert await ledger.context.diary_entries_since(BOB, "2026-02-02", limit=2) == []
 
 
 async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_first(ledger: Ledger) -> None:
@@ -100,7 +100,7 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
         ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT + timedelta(minutes=n))])
     ledger.activations.add(BOB, [MemoryReactivation(bobs.id, 1, MOMENT + timedelta(days=1))])
     await ledger.activations.flush()
-    recent_ones = await ledger.context.recently_activated(ADA, limit=3)
+    recent_ones = await ledger.context.recently_activated_memories(ADA, limit=3)
     assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]
 
 

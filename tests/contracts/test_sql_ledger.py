@@ -97,7 +97,7 @@ class TestSqlLedger(DatabaseLedgerContract):
         async with open_ledger(path) as ledger:
             assert (await stored_memory(ledger, one)).reactivation_count == 3
             assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
-            assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [one.id]
+            assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
             assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
             assert await ledger.index_source.setting("a") == [1]
             with pytest.raises(KeyConflict):
@@ -125,9 +125,9 @@ class TestSqlLedger(DatabaseLedgerContract):
     async def test_the_writer_syncs_every_commit_also_after_one_that_need_not(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             await ledger.memories.commit(ADA, batch(memory()))
-            await ledger.index_source.clear_marks([1])
+            await ledger.index_source.clear_index_marks([1])
             with pytest.raises(StorageError):
-                await ledger.index_source.clear_marks(["not a number" * 2, object()])  # type: ignore[list-item]
+                await ledger.index_source.clear_index_marks(["not a number" * 2, object()])  # type: ignore[list-item]
             assert await pragma(ledger, "synchronous") == 2
             assert await pragma(ledger, "journal_mode") == "wal"
             assert await pragma(ledger, "foreign_keys") == 1
@@ -179,7 +179,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
             assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
-            found = await ledger.patrols.patrol_reads(ADA).states([old.id for old in olds])
+            found = await ledger.patrols.patrol_reads(ADA).memory_states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
             assert [one.number for one in await ledger.memories.memories(ADA, [old.id for old in olds])] == [1, 2, 3, 4]
             [next_one] = (await ledger.memories.commit(ADA, batch(memory()))).new
@@ -319,11 +319,11 @@ class TestSqlLedger(DatabaseLedgerContract):
         async with open_ledger(path) as ledger:
             many = [memory(f"Memory {n}") for n in range(2000)]
             await ledger.memories.commit(ADA, batch(*many))
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 read = await all_states(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
                 await transaction.apply_changes(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
-            assert len(await ledger.index_source.pending_marks(limit=5000)) == 2000
+            assert len(await ledger.index_source.pending_index_marks(limit=5000)) == 2000
 
 
 def _migrate_to(revision: str, path: Path) -> None:

@@ -100,7 +100,7 @@ async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
 
         async def asked(tool: str, by: Toolset = tools, **arguments: Any) -> dict[str, Any]:
-            answer = await by.call(tool, arguments, ToolCall(ADA, memory.use_cases))
+            answer = await by.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
             assert isinstance(answer.structured_content, dict)
             return answer.structured_content
 

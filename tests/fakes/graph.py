@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from madeleine.memory.core_blocks.values import CoreBlock
-from madeleine.memory.graph.drawing import DRAWING_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, NamedEntity, Relation
+from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
+from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 from tests.fakes.ledger import InMemoryMemories
 from tests.fakes.store import Store
@@ -19,33 +19,33 @@ def _identity(relation: Relation) -> tuple[str, ...]:
 
 
 class InMemoryGraph(InMemoryMemories):
-    """`DrawingLedger` and `GraphLedger`."""
+    """`GraphExtractionLedger` and `GraphLedger`."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._drawn: dict[MemoryId, tuple[Memory, int]] = {}
+        self._read: dict[MemoryId, tuple[Memory, int]] = {}
         self._mentions: dict[MemoryId, list[Mention]] = defaultdict(list)
         self._relations: dict[MemoryId, list[Relation]] = defaultdict(list)
         self._stated: dict[tuple[str, ...], Relation] = {}
 
-    def _is_drawn(self, memory: Memory) -> bool:
-        read, version = self._drawn.get(memory.id, (None, 0))
-        return read is not None and version == DRAWING_VERSION and _says_the_same(read, memory)
+    def _is_read(self, memory: Memory) -> bool:
+        read, version = self._read.get(memory.id, (None, 0))
+        return read is not None and version == GRAPH_EXTRACTION_VERSION and _says_the_same(read, memory)
 
-    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+    async def memories_to_extract_from(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
         ids = [*self._store.memories]
         later = ids[ids.index(after) + 1 :] if after in ids else ids
-        return [one for id_ in later if not self._is_drawn(one := self._store.memories[id_])][:limit]
+        return [one for id_ in later if not self._is_read(one := self._store.memories[id_])][:limit]
 
-    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
         return {mention.key for mention in mentions if mention.kind in NAME_KINDS and mention.key in keys}
 
-    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
-        for one in drawn:
+    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+        for one in extracted:
             id_ = one.memory.id
             if (memory := self._store.memories.get(id_)) is not None and _says_the_same(memory, one.memory):
-                self._drawn[id_] = (memory, DRAWING_VERSION)
+                self._read[id_] = (memory, GRAPH_EXTRACTION_VERSION)
                 self._mentions[id_], self._relations[id_] = [*one.mentions], [*one.relations]
 
     def _told(self, scope: Scope) -> list[Memory]:
@@ -59,9 +59,11 @@ class InMemoryGraph(InMemoryMemories):
         return [min(found[key], key=lambda mention: mention.name) for key in sorted(found)]
 
     async def entity(self, scope: Scope, key: str) -> NamedEntity | None:
-        return next((one for one in await self.entities_like(scope, key, limit=10**6) if one.key == key), None)
+        return next(
+            (one for one in await self.entities_with_similar_name(scope, key, limit=10**6) if one.key == key), None
+        )
 
-    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         names: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         for memory in self._told(scope):
             for mention in self._all_mentions(memory.id):
@@ -73,7 +75,7 @@ class InMemoryGraph(InMemoryMemories):
             entities.append(NamedEntity(entity, name, kind, counted.total()))  # type: ignore[arg-type]
         return sorted(entities, key=lambda one: (-one.memories, one.key))[:limit]
 
-    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+    async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         naming = [
             memory
             for memory in self._told(scope)
@@ -105,13 +107,13 @@ class InMemoryGraph(InMemoryMemories):
             distinct.setdefault(_identity(relation), relation)
         return list(distinct.values())
 
-    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         new = {_identity(one): one for one in relations if one.memory_id in own and _identity(one) not in self._stated}
         self._stated |= new
         return len(new)
 
-    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         gone = {_identity(one) for one in relations if one.memory_id in own} & self._stated.keys()
         for identity in gone:

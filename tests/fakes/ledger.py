@@ -32,7 +32,7 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import ClusterSummary, LaterMemory, MemoryReactivation
+from madeleine.memory.recall.ports import ClusterSummary, MemoryReactivation, PossibleNewerVersion
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     TRUTH_FIELDS,
@@ -82,14 +82,14 @@ class InMemoryMemories:
         texts = [one.before.text for one in self._store.revisions if one.memory_id == memory.id and one.before.text]
         return texts[0] if texts else memory.scene.action
 
-    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         own = self._store.own(scope)
         alike = [one for one in own if one.content_hash == hash_]
         held = [one for one in alike if one.status != "dead" and one.truth == "current"]
         gone = [one for one in alike if one.truth != "current" or one.absorbed_into is not None]
         return [one.id for one in (*held, *gone)][:5]
 
-    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         own = self._store.own(scope)
         return {
             session: max((one.turn + 1 for one in own if one.provenance.session_id == session), default=0)
@@ -184,12 +184,12 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
         asked, found = set(ids), dict[MemoryId, MemoryId]()
         own = self._store.own(scope)
         living = [one for one in own if one.status in LIVING_STATUSES and one.truth == "current" and not one.compressed]
         resembling = [
-            LaterMemory(one.id, one.resembles, is_proposed=False)
+            PossibleNewerVersion(one.id, one.resembles, is_proposed=False)
             for one in living
             if one.id in asked and one.resembles in asked
         ]
@@ -201,10 +201,10 @@ class InMemoryMemories:
         again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
         latest = await self.current_version_ids(scope, [id_ for _, id_ in again])
         return [
-            *(LaterMemory(newer, older, is_proposed=True) for newer, older in found.items()),
+            *(PossibleNewerVersion(newer, older, is_proposed=True) for newer, older in found.items()),
             *resembling,
             *(
-                LaterMemory(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
+                PossibleNewerVersion(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
                 for one, id_ in again
                 if latest[id_] != one.id and known[latest[id_]] in living
             ),
@@ -212,7 +212,7 @@ class InMemoryMemories:
 
     # --- changing
 
-    async def change(
+    async def change_memory(
         self,
         scope: Scope,
         memory_id: MemoryId,
@@ -331,17 +331,17 @@ class InMemoryIndexSource:
         self._store = store
         self.vectors = InMemoryMemories(store).vectors
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return self._store.patrols.marks[:limit]
 
-    async def clear_marks(self, marks: Sequence[int]) -> None:
+    async def clear_index_marks(self, marks: Sequence[int]) -> None:
         self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         marks = self._store.patrols.marks
         self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
 
-    async def last_mark(self) -> int:
+    async def last_index_mark(self) -> int:
         return max((mark for mark, _ in self._store.patrols.marks), default=0)
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -364,7 +364,9 @@ class InMemoryIndexSource:
         everything = self._store.memories.values()
         return [one for one in everything if (model, one.content_hash) not in self._store.vectors][:limit]
 
-    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+    async def drop_vectors_of_replaced_model(
+        self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
+    ) -> int:
         kept = self._store.patrols.state.clusters
         kept |= {id_: replace(one, model=successor) for id_, one in kept.items() if one.model == model}
         retired = [key for key in self._store.vectors if key[0] == model][:limit]

@@ -114,7 +114,7 @@ class FakePatrolTransaction:
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
         return [state_of_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
-    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         return [state_of_memory(memory) for memory in await self.memories(ids)]
 
     async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
@@ -192,13 +192,13 @@ class FakePatrolTransaction:
     async def last_diary(self) -> DiaryEntry | None:
         return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
 
-    async def thoughts(self) -> PointsForNextSession:
+    async def points_for_next_session(self) -> PointsForNextSession:
         return self._state.thoughts
 
-    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
-    async def declined_sizes(self) -> dict[str, int]:
+    async def declined_cluster_sizes(self) -> dict[str, int]:
         return dict(self._state.declined)
 
     async def open_requests(self) -> list[StoredDecisionRequest]:
@@ -343,7 +343,7 @@ class FakePatrolLedger:
         return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
 
     @asynccontextmanager
-    async def patrol(self, scope: Scope) -> AsyncIterator[FakePatrolTransaction]:
+    async def patrol_transaction(self, scope: Scope) -> AsyncIterator[FakePatrolTransaction]:
         working = self.state.copy()
         yield FakePatrolTransaction(scope, working, self.cached, self.mark)
         self.state = working

@@ -172,7 +172,7 @@ def prepare_switchable(data_dir: Path) -> None:
 def switch_model(data_dir: Path) -> None:
     async def switch(opened: OpenedMemory) -> None:
         records = ModelRecords(opened.ledger.index_source)
-        if await records.chosen(PACKAGED_MODEL) != SWITCHED_MODEL:
+        if await records.model_to_serve(PACKAGED_MODEL) != SWITCHED_MODEL:
             await opened.model_switch.switch(await records.request(SWITCHED_MODEL))
         assert opened.embedder.model == SWITCHED_MODEL
 

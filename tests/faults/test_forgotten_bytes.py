@@ -21,9 +21,9 @@ from mcp.client.client import Client
 from madeleine.memory.chat import NewMessage
 from madeleine.memory.core_blocks.values import BlockEdit
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.ingest.change import ForgetOutcome
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, DatedAction, Memory, MemoryChanges, Scene
@@ -82,15 +82,15 @@ async def lived(memory: OpenedMemory, chance: random.Random) -> Memory:
     assert (again.status, again.memory.id) == ("reinforced", secret.id)
     await memory.use_cases.patrol(ADA)
     await memory.use_cases.browse.by_ids(ADA, [secret.id])
-    await memory.index_keeper.catch_up()
+    await memory.index_keeper.index_marked_memories()
     await memory.use_cases.update(
         ADA, secret.id, MemoryChanges(text=CORRECTED, themes=("xylophonisers", "secret-gardens"))
     )
     await memory.use_cases.store(ADA, filling(chance, 60))
     await memory.use_cases.patrol(ADA)
     relation = ("Zoé Brandauerin", "conspires with", "Käpt’n Vrobel")
-    await memory.use_cases.graph.state(ADA, secret.id, [relation])
-    assert (await memory.use_cases.graph.related(ADA, "Zoé Brandauerin")).entity is not None  # it is drawn
+    await memory.use_cases.graph.change_stated_relations(ADA, secret.id, [relation])
+    assert (await memory.use_cases.graph.find_related(ADA, "Zoé Brandauerin")).entity is not None  # it is drawn
     return secret
 
 
@@ -133,7 +133,7 @@ async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
         [successor] = await memory.use_cases.store(ADA, [other])
         assert successor.memory.before == secret.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]
         await memory.use_cases.change_truth.retract(ADA, secret.id, "the Wolpertinger made it up")
-        await memory.index_keeper.catch_up()
+        await memory.index_keeper.index_marked_memories()
         words = (*WORDS, "Wolpertinger")
         assert "Wolpertinger" in found_in(tmp_path, words, [])
         answer = await memory.use_cases.forget(ADA, [secret.id])
@@ -191,7 +191,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert found_in(tmp_path, words) == {}
         again = await memory.use_cases.observe(ADA, Observation(session_id="s", messages=[secret]))
         assert (again.new_messages, again.known_count) == ((), 1)
-        assert len(await memory.ledger.conversations.messages_of(ADA, "s", start=0, end=99)) == 90
+        assert len(await memory.ledger.conversations.session_messages_between(ADA, "s", start=0, end=99)) == 90
     assert found_in(tmp_path, words) == {}
 
 
@@ -256,7 +256,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         for report in (last, second, first, alone):
             with suppress(CannotUndo):
                 await use.patrol.undo(ADA, report.run_id)
-        await memory.index_keeper.catch_up()
+        await memory.index_keeper.index_marked_memories()
         assert found_in(tmp_path, words, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 7
         [plain] = await memory.ledger.memories.memories(ADA, [kept[0].id])
@@ -320,7 +320,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         rows = [embedder.vector(one.embedded_text) for one in secrets]
         await memory.use_cases.forget(ADA, [secrets[0].id])
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
-        await memory.index_keeper.catch_up()
+        await memory.index_keeper.index_marked_memories()
         assert len(kept) > 20
         assert len(await memory.ledger.memories.memories(ADA, [one.id for one in kept])) == len(kept)
         assert await memory.index.count() == await memory.ledger.index_source.count_memories() == len(kept)

@@ -175,7 +175,9 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
         with pytest.raises(StorageFull, match="free some space"):
             await ledger.memories.commit(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has resources.
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES)
         await ledger.memories.commit(ADA, batch(second := memory()))
         assert [found.id for found in await ledger.index_source.all_memories(after=None, limit=9)] == sorted(

@@ -147,7 +147,7 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
         for _ in range(calls):
             caller = chance.choice(callers)
             name, arguments = caller.call()
-            answer = await toolset.call(name, arguments, ToolCall(Scope(BeingId(caller.being)), memory.use_cases))
+            answer = await toolset.call_tool(name, arguments, ToolCall(Scope(BeingId(caller.being)), memory.use_cases))
             # The words of its own query that a being does not know are named.
             content = {
                 key: value

@@ -62,7 +62,7 @@ def test_imports_in_any_order_and_number_give_the_same_store(data: st.DataObject
 
 
 def _line(record: ExportRecord) -> bytes:
-    return record.line()
+    return record.json_line()
 
 
 def test_every_type_of_record_is_drawn_with_every_field() -> None:

@@ -86,7 +86,7 @@ async def furnish(memory: OpenedMemory) -> None:
     for kind in KNOWLEDGE_KINDS:
         call = ToolCall(Scope(BeingId("hana"), "test", "human"), memory.use_cases)
         shared = {"text": f"Shared {kind}", "kind": kind, "key": "key" if kind == "policy" else f"key {kind}"}
-        assert not (await TOOLS.call("share", shared, call)).is_error
+        assert not (await TOOLS.call_tool("share", shared, call)).is_error
 
 
 @pytest.mark.parametrize("examples", [60, pytest.param(800, marks=pytest.mark.slow)])
@@ -107,7 +107,7 @@ def test_what_a_role_may_not_write_stays_as_it_is_whatever_it_calls(tmp_path: Pa
                 for _ in range(2):  # a replay is a call like the first
                     scope = Scope(BeingId("ada"), "test", role)
                     call = ToolCall(scope, memory.use_cases, request_key=lambda key=key: key)  # type: ignore[misc]
-                    answer = await tools.call(name, arguments, call)
+                    answer = await tools.call_tool(name, arguments, call)
                     done += not answer.is_error
             now = await rows_by_kind(memory)
             for kind in PROTECTED[role]:

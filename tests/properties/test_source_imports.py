@@ -169,9 +169,9 @@ async def test_an_import_that_was_cut_off_is_continued_as_one(home: Household, t
     first.fails_at = fails_at
     with pytest.raises(StorageError):
         await first.take(*paths)
-    assert [one.state for one in await home.ledger.imports.imports()] == ["unfinished"]
+    assert [one.state for one in await home.ledger.imports.past_imports()] == ["unfinished"]
     await Importer(home).take(*paths)
-    [done] = await home.ledger.imports.imports()
+    [done] = await home.ledger.imports.past_imports()
     assert (done.state, done.counts) == ("imported", {"memory": 7, "session": 1, "message": 2})
     texts = [memory.scene.action for memory in await home.all()]
     assert len(texts) == len(set(texts)) == 7

@@ -28,7 +28,7 @@ def test_no_other_module_asks_which_system_this_is() -> None:
 def test_windows_has_no_sockets_pipes_signals_and_permission_bits(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(operating_system, "SYSTEM", "windows")
+    monkeypatch.setattr(operating_system, "OPERATING_SYSTEM", "windows")
     asked = (
         operating_system.has_unix_sockets(),
         operating_system.can_watch_pipes(),
@@ -37,7 +37,7 @@ def test_windows_has_no_sockets_pipes_signals_and_permission_bits(
     )
     assert asked == (False, False, False, False)
     assert operating_system.stop_signals() == ()
-    assert operating_system.script_name("madeleine") == "madeleine.exe"
+    assert operating_system.command_file_name("madeleine") == "madeleine.exe"
     assert operating_system.raise_open_file_limit(77) == 77
     operating_system.sync_folder(tmp_path / "which cannot be opened there")
 

@@ -12,18 +12,18 @@ from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
 from madeleine.memory.moving.sources.shapes import parse_json
 from madeleine.memory.moving.sources.values import (
-    Damaged,
-    NotTaken,
+    DamagedEntry,
     Shape,
+    SkippedContent,
     SourceFile,
     SourceFormat,
     SourceItem,
     UnreadableSource,
-    label_in,
-    labels_in,
-    objects_in,
-    text_in,
-    when_in,
+    first_iso_time_from_json,
+    label_from_json,
+    labels_from_json,
+    objects_from_json,
+    text_from_json,
 )
 
 _ARCHIVE = re.compile(r"[\w.\-]+\.zip", re.IGNORECASE)
@@ -32,7 +32,7 @@ _CONVERSATIONS_FILE = re.compile(r"conversations(?:[-_]\d+)?\.json")
 _ACCOUNT_KEYS = ({"full_name", "email_address"}, {"email", "chatgpt_plus_user"}, {"phone_number", "email"})
 
 
-def read_elements(file: SourceFile) -> Iterator[Any]:
+def read_json_elements(file: SourceFile) -> Iterator[Any]:
     """The elements of the array in a JSON file, or the one object that it is. Raises `UnreadableSource`."""
     try:
         yield from iterate_json_array(file.text_chunks())
@@ -45,11 +45,11 @@ def _read_conversations(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
         for found in read_exported_conversations(file.text_chunks(), max_text_chars=max_text_chars):
             if isinstance(found, UnreadableConversation):
                 title = f" ({found.title[:80]!r})" if found.title else ""
-                yield Damaged(f"conversation {found.number:,}{title}", found.reason)
+                yield DamagedEntry(f"conversation {found.number:,}{title}", found.reason)
             elif found.messages:
                 yield found
             else:
-                yield NotTaken("conversations without a message")
+                yield SkippedContent("conversations without a message")
     except ValueError as error:
         raise UnreadableSource(f"{file.name} is not a whole JSON file: {error}") from error
 
@@ -60,37 +60,45 @@ def _has_the_name_of_conversations(shape: Shape) -> bool:
 
 
 def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    for element in read_elements(file):
+    for element in read_json_elements(file):
         if not isinstance(element, dict):
-            yield Damaged("memories", "they are no object")
+            yield DamagedEntry("memories", "they are no object")
             continue
-        yield from statements_of_markdown(text_in(element.get("conversations_memory")), title="")
+        yield from statements_of_markdown(text_from_json(element.get("conversations_memory")), title="")
         projects = element.get("project_memories")
         texts = projects.values() if isinstance(projects, dict) else []
         for text in texts:
-            yield from statements_of_markdown(text_in(text), title="")
-        for kept in objects_in(element.get("memory_files")):
-            name = label_in(kept.get("path") or kept.get("name") or kept.get("file_name"))
-            content = text_in(kept.get("content") or kept.get("text"))
-            yield from statements_of_markdown(content, title=name, when=when_in(kept.get("updated_at")))
+            yield from statements_of_markdown(text_from_json(text), title="")
+        for kept in objects_from_json(element.get("memory_files")):
+            name = label_from_json(kept.get("path") or kept.get("name") or kept.get("file_name"))
+            content = text_from_json(kept.get("content") or kept.get("text"))
+            yield from statements_of_markdown(
+                content, title=name, when=first_iso_time_from_json(kept.get("updated_at"))
+            )
 
 
 def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    for number, project in enumerate(read_elements(file), start=1):
+    for number, project in enumerate(read_json_elements(file), start=1):
         if not isinstance(project, dict):
-            yield Damaged(f"project {number:,}", "it is no object")
+            yield DamagedEntry(f"project {number:,}", "it is no object")
             continue
-        name, when = label_in(project.get("name")), when_in(project.get("updated_at"), project.get("created_at"))
+        name, when = (
+            label_from_json(project.get("name")),
+            first_iso_time_from_json(project.get("updated_at"), project.get("created_at")),
+        )
         for field in ("description", "prompt_template"):
-            yield from statements_of_markdown(text_in(project.get(field)), title=name, when=when)
-        for document in objects_in(project.get("docs")):
-            title, written = label_in(document.get("filename")), when_in(document.get("created_at")) or when
-            content = text_in(document.get("content"))
-            yield from statements_of_markdown(content, title=title, when=written, themes=labels_in([name]))
+            yield from statements_of_markdown(text_from_json(project.get(field)), title=name, when=when)
+        for document in objects_from_json(project.get("docs")):
+            title, written = (
+                label_from_json(document.get("filename")),
+                first_iso_time_from_json(document.get("created_at")) or when,
+            )
+            content = text_from_json(document.get("content"))
+            yield from statements_of_markdown(content, title=title, when=written, themes=labels_from_json([name]))
 
 
 def _read_account(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    yield NotTaken("files about the account")
+    yield SkippedContent("files about the account")
 
 
 def _is_manifest(shape: Shape) -> bool:
@@ -100,7 +108,7 @@ def _is_manifest(shape: Shape) -> bool:
 
 def _read_manifest(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     names = sorted(set(_ARCHIVE.findall(file.head().decode("utf-8", "replace"))))
-    yield Damaged(
+    yield DamagedEntry(
         "the list of archives",
         f"it only names the {len(names)} archives of the export: download them by the links in it, and import them: "
         + ", ".join(names[:20]),

@@ -19,18 +19,18 @@ from madeleine.memory.moving.sources.conversations import (
 from madeleine.memory.moving.sources.shapes import json_lines, parse_json
 from madeleine.memory.moving.sources.values import (
     MAX_LINE_BYTES,
-    Damaged,
+    DamagedEntry,
     JsonObject,
-    NotTaken,
     Shape,
+    SkippedContent,
     SourceFile,
     SourceFormat,
     SourceItem,
-    label_in,
-    moment_in,
-    objects_in,
-    or_empty,
-    text_in,
+    label_from_json,
+    moment_from_json,
+    objects_from_json,
+    text_from_json,
+    value_or_empty,
 )
 from madeleine.memory.watch.transcripts import TranscriptReader, text_without_program_additions
 
@@ -64,28 +64,28 @@ def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceI
     title = project = ""
     for number, line in file.lines():
         if line is None:
-            yield Damaged(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+            yield DamagedEntry(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
             continue
-        message = reader.message(line)
+        message = reader.parse_message(line)
         if message is None:
             if _SIDECHAIN.search(line):
-                yield NotTaken(_SUBAGENTS)
+                yield SkippedContent(_SUBAGENTS)
             elif _SPOKEN.search(line) and parse_json(line) is not None:
-                yield NotTaken(_TOOLS)
+                yield SkippedContent(_TOOLS)
             elif not line.strip():
                 continue
             elif not isinstance(entry := parse_json(line), dict):
-                yield Damaged(f"line {number:,}", "it is no JSON object")
+                yield DamagedEntry(f"line {number:,}", "it is no JSON object")
             else:
                 names = (entry.get("customTitle"), entry.get("aiTitle"), entry.get("summary"))
-                title = title or next((label for name in names if (label := label_in(name))), "")
-                yield NotTaken(_OTHER_LINES)
+                title = title or next((label for name in names if (label := label_from_json(name))), "")
+                yield SkippedContent(_OTHER_LINES)
             continue
         project = project or project_of_directory(message.directory)
         parts.session_id = parts.session_id or message.session_id or stem
         parts.title = title_of_session(project, title)
-        yield from parts.add(message.role, message.text, message.key, moment_in(message.at))
-    yield from parts.rest()
+        yield from parts.add(message.role, message.text, message.key, moment_from_json(message.at))
+    yield from parts.take_remaining()
 
 
 # --- Codex --------------------------------------------------------------------------------------------------------
@@ -110,32 +110,32 @@ def _read_codex(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.lines())
     parts = ConversationParts(CODEX_INTERFACE, max_text_chars=max_text_chars)
     for found in json_lines(file):
-        if isinstance(found, Damaged):
+        if isinstance(found, DamagedEntry):
             yield found
             continue
         number, line = found
         payload = line["payload"] if isinstance(line.get("payload"), dict) else line
         if line.get("type") == "session_meta" or ("instructions" in line and not parts.session_id):
-            if "subagent" in or_empty(dict, payload.get("source")):
-                yield NotTaken("conversations of subagents")
+            if "subagent" in value_or_empty(dict, payload.get("source")):
+                yield SkippedContent("conversations of subagents")
                 return
             # A forked session repeats the lines of the other one behind its own.
-            parts.session_id = parts.session_id or label_in(payload.get("id"))
+            parts.session_id = parts.session_id or label_from_json(payload.get("id"))
             parts.title = parts.title or project_of_directory(payload.get("cwd"))
-            parts.at = parts.at or moment_in(payload.get("timestamp"))
+            parts.at = parts.at or moment_from_json(payload.get("timestamp"))
             continue
         role, text = _codex_message(line, payload, has_events)
         if role and parts.session_id:
-            yield from parts.add(role, text, f"line-{number}", moment_in(line.get("timestamp")))
+            yield from parts.add(role, text, f"line-{number}", moment_from_json(line.get("timestamp")))
         elif not (has_events and payload.get("type") == "message"):
-            yield NotTaken(_TOOLS if line.get("type") in ("response_item", "event_msg") else _OTHER_LINES)
-    yield from parts.rest()
+            yield SkippedContent(_TOOLS if line.get("type") in ("response_item", "event_msg") else _OTHER_LINES)
+    yield from parts.take_remaining()
 
 
 def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> tuple[ChatRole | None, str]:
     if has_events:
         role = _CODEX_EVENTS.get(str(payload.get("type"))) if line.get("type") == "event_msg" else None
-        return role, text_in(payload.get("message"))
+        return role, text_from_json(payload.get("message"))
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
         return None, ""
     text = texts_of_blocks(payload.get("content"), ("input_text", "output_text", "text"))
@@ -177,14 +177,14 @@ class _GeminiSession:
             if values is changes and "messages" in values:
                 self.messages.clear()
             self.values |= {name: value for name, value in values.items() if name != "messages"}
-            for message in objects_in(values.get("messages")):
+            for message in objects_from_json(values.get("messages")):
                 if isinstance(message.get("id"), str):
                     self._keep(message)
 
     def _keep(self, message: JsonObject) -> None:
         role = _GEMINI_ROLES.get(str(message.get("type")))
         text = texts_of_blocks(message.get("displayContent") or message.get("content"))
-        id_ = label_in(message["id"])
+        id_ = label_from_json(message["id"])
         if role and text.strip() and not (role == "user" and text.lstrip().startswith(_GEMINI_NOT_SAID)):
             self.messages[id_] = (role, text, message.get("timestamp"))
         else:
@@ -194,40 +194,42 @@ class _GeminiSession:
 def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     session = _GeminiSession()
     for found in _gemini_lines(file):
-        if isinstance(found, Damaged):
+        if isinstance(found, DamagedEntry):
             yield found
         else:
             session.take(found)
     values = session.values
     if values.get("kind") == "subagent":
-        yield NotTaken("conversations of subagents")
+        yield SkippedContent("conversations of subagents")
         return
     for reason in session.left_out.values():
-        yield NotTaken(reason)
-    directories = or_empty(list, values.get("directories"))
+        yield SkippedContent(reason)
+    directories = value_or_empty(list, values.get("directories"))
     project = project_of_directory(directories[0]) if directories else ""
     parts = ConversationParts(
         GEMINI_INTERFACE,
-        session_id=label_in(values.get("sessionId")),
-        title=title_of_session(project, label_in(values.get("summary"))),
+        session_id=label_from_json(values.get("sessionId")),
+        title=title_of_session(project, label_from_json(values.get("summary"))),
         max_text_chars=max_text_chars,
     )
     if session.messages and not parts.session_id:
-        yield Damaged("line 1", "it names no session")
+        yield DamagedEntry("line 1", "it names no session")
         return
     for id_, (role, text, at) in session.messages.items():
-        yield from parts.add(role, text, id_, moment_in(at))
-    yield from parts.rest()
+        yield from parts.add(role, text, id_, moment_from_json(at))
+    yield from parts.take_remaining()
 
 
-def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | Damaged]:
+def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | DamagedEntry]:
     if file.name.endswith(".json"):
         text = "".join(file.text_chunks())[: MAX_LINE_BYTES + 1]
         whole = parse_json(text) if len(text) <= MAX_LINE_BYTES else None
-        yield whole if isinstance(whole, dict) else Damaged("the file", "it is no whole JSON object of up to 16 MB")
+        yield (
+            whole if isinstance(whole, dict) else DamagedEntry("the file", "it is no whole JSON object of up to 16 MB")
+        )
         return
     for found in json_lines(file):
-        yield found if isinstance(found, Damaged) else found[1]
+        yield found if isinstance(found, DamagedEntry) else found[1]
 
 
 # --- Cursor -------------------------------------------------------------------------------------------------------
@@ -249,61 +251,61 @@ def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[S
     folders = file.name.split("/")
     project = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders[1:] else ""
     if "subagents" in folders:
-        yield NotTaken("conversations of subagents")
+        yield SkippedContent("conversations of subagents")
         return
     session_id = folders[-1].rpartition(".")[0]
     parts = ConversationParts(
-        CURSOR_INTERFACE, session_id=session_id, title=label_in(project), max_text_chars=max_text_chars
+        CURSOR_INTERFACE, session_id=session_id, title=label_from_json(project), max_text_chars=max_text_chars
     )
     for found in json_lines(file):
-        if isinstance(found, Damaged):
+        if isinstance(found, DamagedEntry):
             yield found
             continue
         number, line = found
-        text = texts_of_blocks(or_empty(dict, line.get("message")).get("content"))
+        text = texts_of_blocks(value_or_empty(dict, line.get("message")).get("content"))
         if line.get("role") == "user":
             text = "\n\n".join(_USER_QUERY.findall(text)) or text
         text = text_without_program_additions(text)
         if line.get("role") in ("user", "assistant") and text:
             yield from parts.add(line["role"], text, f"line-{number}", file.modified)
         else:
-            yield NotTaken(_TOOLS)
-    yield from parts.rest()
+            yield SkippedContent(_TOOLS)
+    yield from parts.take_remaining()
 
 
 def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     for key, value in file.rows(_SELECT_COMPOSERS):
         composer = parse_json(value or "")
-        composer_id = label_in(str(key).partition(":")[2])
+        composer_id = label_from_json(str(key).partition(":")[2])
         if not isinstance(composer, dict) or not composer_id:
-            yield Damaged(f"the entry {str(key)[:80]}", "it is no JSON object")
+            yield DamagedEntry(f"the entry {str(key)[:80]}", "it is no JSON object")
             continue
         parts = ConversationParts(
             CURSOR_INTERFACE,
             session_id=composer_id,
-            title=label_in(composer.get("name")),
+            title=label_from_json(composer.get("name")),
             max_text_chars=max_text_chars,
         )
-        started = moment_in(composer.get("createdAt"))
+        started = moment_from_json(composer.get("createdAt"))
         for bubble in _cursor_bubbles(file, composer_id, composer):
-            role, text = _BUBBLE_ROLES.get(bubble.get("type")), text_in(bubble.get("text"))
-            if role and text and (bubble_id := label_in(bubble.get("bubbleId"))):
-                at = moment_in(bubble.get("createdAt")) or started or file.modified
+            role, text = _BUBBLE_ROLES.get(bubble.get("type")), text_from_json(bubble.get("text"))
+            if role and text and (bubble_id := label_from_json(bubble.get("bubbleId"))):
+                at = moment_from_json(bubble.get("createdAt")) or started or file.modified
                 yield from parts.add(role, text, bubble_id, at)
             else:
-                yield NotTaken(_TOOLS)
-        yield from parts.rest()
+                yield SkippedContent(_TOOLS)
+        yield from parts.take_remaining()
         if not parts.message_count:
-            yield NotTaken("conversations without a message")
+            yield SkippedContent("conversations without a message")
 
 
 def _cursor_bubbles(file: SourceFile, composer_id: str, composer: JsonObject) -> Iterator[JsonObject]:
     """Newer ones are entries of their own, older ones stand in the conversation."""
-    for header in objects_in(composer.get("fullConversationHeadersOnly")):
+    for header in objects_from_json(composer.get("fullConversationHeadersOnly")):
         bubble_id = str(header.get("bubbleId"))
         for (value,) in file.rows(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
-            yield {"bubbleId": bubble_id, "type": header.get("type")} | or_empty(dict, parse_json(value or ""))
-    yield from objects_in(composer.get("conversation"))
+            yield {"bubbleId": bubble_id, "type": header.get("type")} | value_or_empty(dict, parse_json(value or ""))
+    yield from objects_from_json(composer.get("conversation"))
 
 
 CODING_AGENT_FORMATS = (

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import PurePosixPath, PureWindowsPath
 
 from madeleine.memory.chat import ChatRole, NewMessage
-from madeleine.memory.moving.sources.values import MAX_LABEL_CHARS, label_in
+from madeleine.memory.moving.sources.values import MAX_LABEL_CHARS, label_from_json
 from madeleine.memory.text.normalization import split_keyed_message, storable_text
 from madeleine.memory.watch.observe import Observation
 
@@ -38,13 +38,13 @@ class ConversationParts:
             self._chars += len(part)
             self.message_count += 1
             if len(self._messages) >= MAX_PART_MESSAGES or self._chars >= MAX_PART_CHARS:
-                yield from self.rest()
+                yield from self.take_remaining()
 
-    def rest(self) -> Iterator[Observation]:
+    def take_remaining(self) -> Iterator[Observation]:
         if self._messages:
             yield Observation(
                 session_id=self.session_id[:MAX_LABEL_CHARS],
-                title=label_in(self.title),
+                title=label_from_json(self.title),
                 interface=self._interface,
                 messages=tuple(self._messages),
             )
@@ -53,7 +53,7 @@ class ConversationParts:
 
 def project_of_directory(directory: object) -> str:
     """The last part of a working directory, which names the project."""
-    text = label_in(directory)
+    text = label_from_json(directory)
     return (PureWindowsPath if "\\" in text else PurePosixPath)(text).name
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from madeleine.memory.moving.sources.values import (
-    NotTaken,
     Shape,
+    SkippedContent,
     SourceFile,
     SourceFormat,
     SourceItem,
     Statement,
-    label_in,
-    labels_in,
-    when_in,
+    first_iso_time_from_json,
+    label_from_json,
+    labels_from_json,
 )
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.normalization import clean_text, fold_text
@@ -58,7 +58,7 @@ class _Note:
     fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
     def text(self, *names: str) -> str:
-        return next((label_in(value) for name in names if (value := self.fields.get(name))), "")
+        return next((label_from_json(value) for name in names if (value := self.fields.get(name))), "")
 
 
 def read_note(text: str) -> _Note:
@@ -74,11 +74,11 @@ def read_note(text: str) -> _Note:
         if colon and not line[:1].isspace() and not line.startswith("-"):
             name, value = key.strip().lower(), value.strip()
             bare = value.strip("\"'")
-            fields[name] = labels_in(value.strip("[]").replace('"', "")) if value.startswith("[") else bare
+            fields[name] = labels_from_json(value.strip("[]").replace('"', "")) if value.startswith("[") else bare
         elif line.lstrip().startswith("- ") and name:
             earlier = fields.get(name)
             items = earlier if isinstance(earlier, tuple) else ()
-            fields[name] = (*items, *labels_in([line.lstrip()[2:].strip("\"'")]))
+            fields[name] = (*items, *labels_from_json([line.lstrip()[2:].strip("\"'")]))
     return _Note(text[match.end() :], fields)
 
 
@@ -102,7 +102,7 @@ def statements_of_markdown(
             if special := _statement_of_item(item, subject_of_note=title or subject):
                 yield _with(special, when, themes)
             elif (link := _LINK_ALONE.fullmatch(item)) and not link[2]:
-                yield NotTaken("links without a text")
+                yield SkippedContent("links without a text")
             else:
                 plain.append(item)
         if sum(map(len, plain)) <= MAX_JOINED_CHARS and len(plain) > 1:
@@ -128,12 +128,14 @@ def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
     observation = _OBSERVATION.fullmatch(item)
     if observation and not _CLOCK.fullmatch(observation[1]) and not item.startswith("[["):
         text = observation[2].strip()
-        return Statement(text=_about(subject_of_note, text), themes=labels_in([observation[1], *_TAG.findall(text)]))
+        return Statement(
+            text=_about(subject_of_note, text), themes=labels_from_json([observation[1], *_TAG.findall(text)])
+        )
     relation = _RELATION.fullmatch(item)
     if not relation:
         return None
     if not relation[1] or not subject_of_note:
-        return NotTaken("links without a text")
+        return SkippedContent("links without a text")
     return Statement(text=f"{subject_of_note} {relation[1].replace('_', ' ')} {relation[2]}")
 
 
@@ -178,7 +180,7 @@ def _blocks(text: str) -> Iterator[_Block]:
             yield from block()
             is_item = False
             level = len(heading[1])
-            headings = [pair for pair in headings if pair[0] < level] + [(level, label_in(heading[2]))]
+            headings = [pair for pair in headings if pair[0] < level] + [(level, label_from_json(heading[2]))]
         elif item := _ITEM.fullmatch(line):
             yield from block()
             is_item = True
@@ -216,22 +218,24 @@ def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
     modified = file.modified.isoformat() if file.modified else ""
-    when = when_in(note.text("created", "date", "created_at"), stem, note.text("modified", "updated"), modified)
+    when = first_iso_time_from_json(
+        note.text("created", "date", "created_at"), stem, note.text("modified", "updated"), modified
+    )
     tags = note.fields.get("tags", ())
-    themes = labels_in(list(tags) if isinstance(tags, tuple) else tags)
+    themes = labels_from_json(list(tags) if isinstance(tags, tuple) else tags)
     if note.text("description") and not note.body.strip():
         yield Statement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
     is_about_title = "permalink" in note.fields
     yield from statements_of_markdown(note.body, title=title, when=when, themes=themes, is_about_title=is_about_title)
     if not is_whole:
-        yield NotTaken("notes cut after 8 million characters")
+        yield SkippedContent("notes cut after 8 million characters")
 
 
 def _read_claude_code_memory(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """`MEMORY.md` mostly lists the other files of its folder, which are read themselves."""
     for item in _read_markdown(file, max_text_chars):
         if isinstance(item, Statement) and file.name.endswith("/MEMORY.md") and _LINK_LINE.search(item.text):
-            yield NotTaken("entries of an index of notes")
+            yield SkippedContent("entries of an index of notes")
         else:
             yield item
 

@@ -9,26 +9,26 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from madeleine.memory.moving.sources.chat_exports import read_elements
+from madeleine.memory.moving.sources.chat_exports import read_json_elements
 from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE
 from madeleine.memory.moving.sources.conversations import ConversationParts
 from madeleine.memory.moving.sources.shapes import json_lines, parse_json
 from madeleine.memory.moving.sources.values import (
-    Damaged,
+    DamagedEntry,
     JsonObject,
-    NotTaken,
     Shape,
+    SkippedContent,
     SourceFile,
     SourceFormat,
     SourceItem,
     Statement,
-    label_in,
-    labels_in,
-    moment_in,
-    objects_in,
-    or_empty,
-    text_in,
-    when_in,
+    first_iso_time_from_json,
+    label_from_json,
+    labels_from_json,
+    moment_from_json,
+    objects_from_json,
+    text_from_json,
+    value_or_empty,
 )
 from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix
 
@@ -48,23 +48,23 @@ def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     head = file.head().lstrip()
     is_answer = not any(_is_graph_entry(entry) for entry in _first_entries(head))
     for place, entry in _answered_graph(file) if is_answer else _graph_lines(file):
-        if isinstance(entry, Damaged):
+        if isinstance(entry, DamagedEntry):
             yield entry
         elif "relationType" in entry:
             ends = [_name_in(entry.get(side)) for side in ("from", "to")]
             if all(ends):
-                yield Statement(text=f"{ends[0]} {label_in(entry['relationType']).replace('_', ' ')} {ends[1]}")
+                yield Statement(text=f"{ends[0]} {label_from_json(entry['relationType']).replace('_', ' ')} {ends[1]}")
             else:
-                yield Damaged(place, "the relation does not name both of its ends")
+                yield DamagedEntry(place, "the relation does not name both of its ends")
         elif name := _name_in(entry.get("name")):
             yield from _observations(name, entry)
         else:
-            yield Damaged(place, "it is neither an entity nor a relation")
+            yield DamagedEntry(place, "it is neither an entity nor a relation")
 
 
 def _name_in(value: Any) -> str:
     """As people write it: "Ada_Lovelace" is Ada Lovelace, and "ada_service" is a name in a program."""
-    name = label_in(value)
+    name = label_from_json(value)
     return name.replace("_", " ") if all(part[:1].isupper() for part in name.split("_")) else name
 
 
@@ -74,25 +74,27 @@ def _first_entries(head: bytes) -> list[JsonObject]:
 
 
 def _observations(name: str, entity: JsonObject) -> Iterator[SourceItem]:
-    observations = [text for value in or_empty(list, entity.get("observations")) if (text := text_in(value))]
+    observations = [
+        text for value in value_or_empty(list, entity.get("observations")) if (text := text_from_json(value))
+    ]
     for observation in observations:
-        yield Statement(text=f"{name}: {observation}", themes=labels_in([entity.get("entityType")]))
+        yield Statement(text=f"{name}: {observation}", themes=labels_from_json([entity.get("entityType")]))
     if not observations:
-        yield NotTaken("entities of which nothing was observed")
+        yield SkippedContent("entities of which nothing was observed")
 
 
-def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | Damaged]]:
+def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedEntry]]:
     for found in json_lines(file):
-        if isinstance(found, Damaged):
+        if isinstance(found, DamagedEntry):
             yield found.place, found
         else:
             yield f"line {found[0]:,}", found[1]
 
 
-def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | Damaged]]:
-    for graph in read_elements(file):
+def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedEntry]]:
+    for graph in read_json_elements(file):
         for name in ("entities", "relations"):
-            for number, entry in enumerate(objects_in(or_empty(dict, graph).get(name)), start=1):
+            for number, entry in enumerate(objects_from_json(value_or_empty(dict, graph).get(name)), start=1):
                 yield f"{name}, number {number:,}", entry
 
 
@@ -110,23 +112,23 @@ def _is_mem0(shape: Shape) -> bool:
 def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """What `get_all` answers, or the list in it."""
     for number, entry in enumerate(_mem0_entries(file), start=1):
-        text = text_in(entry.get("memory")) if isinstance(entry, dict) else ""
+        text = text_from_json(entry.get("memory")) if isinstance(entry, dict) else ""
         if not text:
-            yield Damaged(f"memory {number:,}", "it has no text")
+            yield DamagedEntry(f"memory {number:,}", "it has no text")
             continue
-        details = or_empty(dict, entry.get("metadata"))
+        details = value_or_empty(dict, entry.get("metadata"))
         yield Statement(
-            id=label_in(entry.get("id")),
+            id=label_from_json(entry.get("id")),
             text=text,
-            when=when_in(entry.get("created_at"), entry.get("updated_at")),
-            themes=labels_in([*or_empty(list, entry.get("categories")), details.get("category")]),
+            when=first_iso_time_from_json(entry.get("created_at"), entry.get("updated_at")),
+            themes=labels_from_json([*value_or_empty(list, entry.get("categories")), details.get("category")]),
         )
 
 
 def _mem0_entries(file: SourceFile) -> Iterator[Any]:
-    for element in read_elements(file):
+    for element in read_json_elements(file):
         if isinstance(element, dict) and "results" in element:
-            yield from or_empty(list, element["results"])
+            yield from value_or_empty(list, element["results"])
         else:
             yield element
 
@@ -140,7 +142,7 @@ def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[Source
             yield _mem0_memory(last, first_at)
             last = None
         if last is not None:
-            yield NotTaken("earlier versions")
+            yield SkippedContent("earlier versions")
         first_at = row[3] if last is None else first_at
         last = row
     if last is not None:
@@ -149,10 +151,10 @@ def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[Source
 
 def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> SourceItem:
     id_, text, event, created_at, updated_at, is_deleted = row
-    if is_deleted or str(event).upper() == "DELETE" or not text_in(text):
-        return NotTaken("deleted memories")
-    when = when_in(updated_at if str(event).upper() == "UPDATE" else None, created_at, first_at)
-    return Statement(id=label_in(id_), text=text_in(text), when=when)
+    if is_deleted or str(event).upper() == "DELETE" or not text_from_json(text):
+        return SkippedContent("deleted memories")
+    when = first_iso_time_from_json(updated_at if str(event).upper() == "UPDATE" else None, created_at, first_at)
+    return Statement(id=label_from_json(id_), text=text_from_json(text), when=when)
 
 
 # --- claude-mem ---------------------------------------------------------------------------------------------------
@@ -185,34 +187,36 @@ def _rows_as_objects(file: SourceFile, table: str, optional: tuple[str, ...]) ->
 
 
 def _claude_mem_observation(row: JsonObject) -> SourceItem:
-    title, subtitle = text_in(row.get("title")), text_in(row.get("subtitle"))
-    facts = [text for fact in or_empty(list, parse_json(row.get("facts") or "")) if (text := text_in(fact))]
-    body = text_in(row.get("narrative")) or text_in(row.get("text")) or " ".join(facts) or subtitle
+    title, subtitle = text_from_json(row.get("title")), text_from_json(row.get("subtitle"))
+    facts = [
+        text for fact in value_or_empty(list, parse_json(row.get("facts") or "")) if (text := text_from_json(fact))
+    ]
+    body = text_from_json(row.get("narrative")) or text_from_json(row.get("text")) or " ".join(facts) or subtitle
     text = ". ".join(dict.fromkeys(part.rstrip(".") if part == title else part for part in (title, body) if part))
     if not text:
-        return NotTaken("observations without a text")
-    concepts = labels_in(or_empty(list, parse_json(row.get("concepts") or "")))
+        return SkippedContent("observations without a text")
+    concepts = labels_from_json(value_or_empty(list, parse_json(row.get("concepts") or "")))
     return Statement(
         id=_claude_mem_id("observation", row),
         text=text,
-        when=when_in(row.get("created_at_epoch"), row.get("created_at")),
-        themes=tuple(dict.fromkeys((*labels_in([row.get("project"), row.get("type")]), *concepts))),
+        when=first_iso_time_from_json(row.get("created_at_epoch"), row.get("created_at")),
+        themes=tuple(dict.fromkeys((*labels_from_json([row.get("project"), row.get("type")]), *concepts))),
         category="episodic",
     )
 
 
 def _claude_mem_summary(row: JsonObject) -> SourceItem:
-    parts = [text_in(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
-    told = [part for part in parts if part] or [text_in(row.get("investigated"))]
-    learned = text_in(row.get("learned"))
+    parts = [text_from_json(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
+    told = [part for part in parts if part] or [text_from_json(row.get("investigated"))]
+    learned = text_from_json(row.get("learned"))
     if not any(told) and not learned:
-        return NotTaken("summaries without a text")
+        return SkippedContent("summaries without a text")
     return Statement(
         id=_claude_mem_id("summary", row),
         text="\n".join(filter(None, told)) or learned,
         lesson=learned[:1_000] if any(told) else "",
-        when=when_in(row.get("created_at_epoch"), row.get("created_at")),
-        themes=labels_in([row.get("project")]),
+        when=first_iso_time_from_json(row.get("created_at_epoch"), row.get("created_at")),
+        themes=labels_from_json([row.get("project")]),
         category="episodic",
     )
 
@@ -227,18 +231,18 @@ def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
     parts = ConversationParts(CLAUDE_CODE_INTERFACE, max_text_chars=max_text_chars)
     earlier: Counter[str] = Counter()
     for session_id, prompt, at in file.rows(_SELECT_PROMPTS):
-        if label_in(session_id) != parts.session_id:
-            yield from parts.rest()
-            parts.session_id = label_in(session_id)
+        if label_from_json(session_id) != parts.session_id:
+            yield from parts.take_remaining()
+            parts.session_id = label_from_json(session_id)
             earlier.clear()
-        text = prompt_as_in_transcript(text_in(prompt))
+        text = prompt_as_in_transcript(text_from_json(prompt))
         if not text or not parts.session_id:
-            yield NotTaken("prompts to the program")
+            yield SkippedContent("prompts to the program")
             continue
         prefix = prompt_key_prefix(text)
-        yield from parts.add("user", text, f"{prefix}{earlier[prefix]}", moment_in(at))
+        yield from parts.add("user", text, f"{prefix}{earlier[prefix]}", moment_from_json(at))
         earlier[prefix] += 1
-    yield from parts.rest()
+    yield from parts.take_remaining()
 
 
 # --- mcp-memory-service -------------------------------------------------------------------------------------------
@@ -249,19 +253,21 @@ def _read_mcp_memory_service(file: SourceFile, max_text_chars: int) -> Iterator[
     present = [name for name in names if name in file.tables()["memories"]]
     for values in file.rows(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
         row = dict(zip(present, values, strict=True))
-        text = text_in(row.get("content"))
+        text = text_from_json(row.get("content"))
         if row.get("deleted_at") is not None:
-            yield NotTaken("deleted memories")
+            yield SkippedContent("deleted memories")
         elif row.get("superseded_by"):
-            yield NotTaken("earlier versions")
+            yield SkippedContent("earlier versions")
         elif not text:
-            yield NotTaken("memories without a text")
+            yield SkippedContent("memories without a text")
         else:
             yield Statement(
-                id=label_in(row.get("content_hash")),
+                id=label_from_json(row.get("content_hash")),
                 text=text,
-                when=when_in(row.get("created_at")),
-                themes=tuple(dict.fromkeys((*labels_in(row.get("tags")), *labels_in([row.get("memory_type")])))),
+                when=first_iso_time_from_json(row.get("created_at")),
+                themes=tuple(
+                    dict.fromkeys((*labels_from_json(row.get("tags")), *labels_from_json([row.get("memory_type")])))
+                ),
             )
 
 

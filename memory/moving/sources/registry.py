@@ -9,12 +9,12 @@ from madeleine.memory.moving.sources.chat_exports import CHAT_EXPORT_FORMATS
 from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
 from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS
 from madeleine.memory.moving.sources.memory_stores import MEMORY_STORE_FORMATS
-from madeleine.memory.moving.sources.shapes import shape_of
-from madeleine.memory.moving.sources.values import Damaged, SourceFile, SourceFormat, SourceItem
+from madeleine.memory.moving.sources.shapes import read_file_shape
+from madeleine.memory.moving.sources.values import DamagedEntry, SourceFile, SourceFormat, SourceItem
 
 
 def _read_own_export(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    yield Damaged("the file", "it is an export of Madeleine: give it to `madeleine import` by its own name")
+    yield DamagedEntry("the file", "it is an export of Madeleine: give it to `madeleine import` by its own name")
 
 
 _OWN_EXPORT = SourceFormat(
@@ -32,7 +32,7 @@ SOURCE_FORMATS: tuple[SourceFormat, ...] = (
 )
 
 
-def format_of(file: SourceFile) -> SourceFormat | None:
+def recognise_source_format(file: SourceFile) -> SourceFormat | None:
     """Raises `UnreadableSource`."""
-    shape = shape_of(file)
+    shape = read_file_shape(file)
     return next((format_ for format_ in SOURCE_FORMATS if format_.recognises(shape)), None)

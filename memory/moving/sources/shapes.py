@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from madeleine.memory.moving.sources.values import MAX_LINE_BYTES, Damaged, JsonObject, Shape, SourceFile
+from madeleine.memory.moving.sources.values import MAX_LINE_BYTES, DamagedEntry, JsonObject, Shape, SourceFile
 
 MAX_SHAPE_LINES = 40
 """A transcript begins with a few lines that are not typical of it."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 
 
-def shape_of(file: SourceFile) -> Shape:
+def read_file_shape(file: SourceFile) -> Shape:
     """Raises `UnreadableSource`."""
     head = file.head()
     if head.startswith(b"SQLite format 3\0"):
@@ -60,11 +60,13 @@ def parse_json(text: str | bytes) -> Any:
         return None
 
 
-def json_lines(file: SourceFile) -> Iterator[tuple[int, JsonObject] | Damaged]:
+def json_lines(file: SourceFile) -> Iterator[tuple[int, JsonObject] | DamagedEntry]:
     """(number, object) of each line; empty ones are skipped."""
     for number, line in file.lines():
         if line is None:
-            yield Damaged(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+            yield DamagedEntry(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
         elif line.strip():
             value = parse_json(line.removeprefix(codecs.BOM_UTF8))
-            yield (number, value) if isinstance(value, dict) else Damaged(f"line {number:,}", "it is no JSON object")
+            yield (
+                (number, value) if isinstance(value, dict) else DamagedEntry(f"line {number:,}", "it is no JSON object")
+            )

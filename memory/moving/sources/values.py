@@ -42,7 +42,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTaken:
+class SkippedContent:
     """What a source holds and an import leaves out. `reason` is a noun in the plural, as in "12 tool calls"."""
 
     reason: str
@@ -50,14 +50,14 @@ class NotTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class DamagedEntry:
     """An entry that should have been taken and cannot be read. `place`: as "line 12"."""
 
     place: str
     reason: str
 
 
-SourceItem = Statement | Observation | NotTaken | Damaged
+SourceItem = Statement | Observation | SkippedContent | DamagedEntry
 """An `Observation` may be a part of its session: its messages follow those of the one before."""
 
 
@@ -132,37 +132,37 @@ def statement_key(format_name: str, statement: Statement) -> str:
 # --- values of JSON and of rows -----------------------------------------------------------------------------------
 
 
-def or_empty(kind: type[JsonType], value: Any) -> JsonType:
+def value_or_empty(kind: type[JsonType], value: Any) -> JsonType:
     """The value, or an empty one if it is of another type."""
     return value if isinstance(value, kind) else kind()
 
 
-def objects_in(value: Any) -> list[JsonObject]:
-    return [entry for entry in or_empty(list, value) if isinstance(entry, dict)]
+def objects_from_json(value: Any) -> list[JsonObject]:
+    return [entry for entry in value_or_empty(list, value) if isinstance(entry, dict)]
 
 
-def text_in(value: Any) -> str:
+def text_from_json(value: Any) -> str:
     """A text without what cannot be stored; "" for any other value."""
-    return storable_text(or_empty(str, value)).strip()
+    return storable_text(value_or_empty(str, value)).strip()
 
 
-def label_in(value: Any) -> str:
+def label_from_json(value: Any) -> str:
     """A text on one line, cut to a label's length."""
-    return " ".join(text_in(value).split())[:MAX_LABEL_CHARS]
+    return " ".join(text_from_json(value).split())[:MAX_LABEL_CHARS]
 
 
-def labels_in(value: Any) -> tuple[str, ...]:
+def labels_from_json(value: Any) -> tuple[str, ...]:
     """Labels of a list, or of a text with commas."""
-    parts = value.split(",") if isinstance(value, str) else or_empty(list, value)
-    return tuple(dict.fromkeys(label for part in parts if (label := label_in(part).lstrip("#"))))
+    parts = value.split(",") if isinstance(value, str) else value_or_empty(list, value)
+    return tuple(dict.fromkeys(label for part in parts if (label := label_from_json(part).lstrip("#"))))
 
 
-def moment_in(value: Any) -> datetime | None:
+def moment_from_json(value: Any) -> datetime | None:
     """Read an ISO time, or seconds or milliseconds since 1970."""
     if isinstance(value, str):
         return parse_iso_moment(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        seconds = value / 1000 if abs(value) >= MILLISECONDS_FROM else value
+        seconds = value / 1000 if abs(value) >= MIN_EPOCH_MILLISECONDS else value
         try:
             return datetime.fromtimestamp(seconds, UTC)
         except (ValueError, OverflowError, OSError):  # beyond the years 1 to 9999
@@ -170,11 +170,11 @@ def moment_in(value: Any) -> datetime | None:
     return None
 
 
-MILLISECONDS_FROM = 100_000_000_000
+MIN_EPOCH_MILLISECONDS = 100_000_000_000
 """As seconds this is the year 5138, as milliseconds 1973."""
 
 
-def when_in(*values: Any) -> str:
+def first_iso_time_from_json(*values: Any) -> str:
     """The first of the values that is a time, as ISO text to the second; "" if none is."""
-    moment = next((moment for value in values if (moment := moment_in(value))), None)
+    moment = next((moment for value in values if (moment := moment_from_json(value))), None)
     return moment.replace(microsecond=0).isoformat() if moment else ""

@@ -22,13 +22,13 @@ from madeleine.memory.model import (
 from madeleine.memory.rules.dynamics.importance import effective_importance
 
 ConsolidationInterval = Literal["hourly", "daily", "weekly", "never"]
-INTERVALS: Mapping[ConsolidationInterval, timedelta | None] = {
+INTERVAL_DURATIONS: Mapping[ConsolidationInterval, timedelta | None] = {
     "hourly": timedelta(hours=1),
     "daily": timedelta(days=1),
     "weekly": timedelta(weeks=1),
     "never": None,
 }
-ASKED_FOR_DAYS = 30
+PROTECTED_DAYS_AFTER_USE = 30
 """A current memory that was stored, told again or recalled within these is not archived for want of room."""
 SESSION_ENDS_AFTER = timedelta(hours=12)
 """A session that nothing was stored or recalled in for so long has ended, if nobody has said so before."""
@@ -60,7 +60,7 @@ class RetentionConfig(BaseModel):
     interval: ConsolidationInterval = "daily"
     beings: Mapping[str, BeingRetention] = Field(default_factory=dict)
 
-    def rule_of(self, being: BeingId, category: Category) -> RetentionRule:
+    def rule_for_being(self, being: BeingId, category: Category) -> RetentionRule:
         """The five steps of spec O9."""
         own = self.beings.get(being, BeingRetention())
         if category in own.rules:
@@ -121,7 +121,7 @@ class EndedScope:
     project: str = ""
 
 
-NOTHING_ENDED = EndedScope()
+NO_ENDED_SCOPE = EndedScope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class MemoryLinks:
     versions: Mapping[MemoryId, Sequence[MemoryId]]
 
     @classmethod
-    def of(cls, ages: Iterable[MemoryAge]) -> MemoryLinks:
+    def from_ages(cls, ages: Iterable[MemoryAge]) -> MemoryLinks:
         dependents: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         versions: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         for age in ages:
@@ -144,7 +144,7 @@ class MemoryLinks:
                 versions[age.id].append(age.superseded_by)
         return cls(dependents, versions)
 
-    def going_with(self, id_: MemoryId) -> list[MemoryId]:
+    def memories_archived_together(self, id_: MemoryId) -> list[MemoryId]:
         """The memory and all that have to go with it."""
         together: dict[MemoryId, None] = {id_: None}
         waiting = [id_]
@@ -162,16 +162,16 @@ def plan_retention(
     config: RetentionConfig,
     being: BeingId,
     now: datetime,
-    ended: EndedScope = NOTHING_ENDED,
+    ended: EndedScope = NO_ENDED_SCOPE,
     *,
     most: int | None = None,
 ) -> dict[MemoryId, ArchiveReason]:
     """The memories of a being that go, and why (spec O8, ruling 26). `ages`: all of them. Never one that is pinned, or
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
-    links = MemoryLinks.of(ages)
+    links = MemoryLinks.from_ages(ages)
     rules = _RulesAt(config, being, now)
-    by_rules = ended == NOTHING_ENDED
+    by_rules = ended == NO_ENDED_SCOPE
     over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
     over |= _ended(ages, now, ended)
     going = _whole(over, links, {}, most=most)
@@ -191,7 +191,7 @@ def _whole(
         if most is not None and len(going) + len(whole) >= most:
             break
         if id_ not in going and id_ not in whole:
-            together = [one for one in links.going_with(id_) if one not in going and one not in whole]
+            together = [one for one in links.memories_archived_together(id_) if one not in going and one not in whole]
             if over.keys() >= set(together):
                 whole |= {one: over[one] for one in together}
     return whole
@@ -206,16 +206,16 @@ class _RulesAt:
     now: datetime
 
     def is_expired(self, age: MemoryAge) -> bool:
-        days = self.config.rule_of(self.being, age.category).days
+        days = self.config.rule_for_being(self.being, age.category).days
         return not age.pinned and days is not None and self.now - age.last_used >= timedelta(days=days)
 
     def may_make_room(self, age: MemoryAge) -> bool:
         """Not what is pinned, what is asked for, or what a rule keeps for longer."""
-        rule = self.config.rule_of(self.being, age.category)
+        rule = self.config.rule_for_being(self.being, age.category)
         if age.pinned or (rule.source != "keep" and rule.days is None):
             return False
         is_current = age.truth == "current" and age.status in LIVING_STATUSES
-        least = max(rule.days or 0, ASKED_FOR_DAYS if is_current else 1)
+        least = max(rule.days or 0, PROTECTED_DAYS_AFTER_USE if is_current else 1)
         return self.now - age.last_used >= timedelta(days=least)
 
 
@@ -251,7 +251,7 @@ def _beyond_limit(
     for age in sorted((age for age in ages if age.id in eligible), key=_worth):
         if len(chosen) >= excess:
             break
-        together = [one for one in links.going_with(age.id) if one not in going and one not in chosen]
+        together = [one for one in links.memories_archived_together(age.id) if one not in going and one not in chosen]
         if eligible >= set(together):
             chosen |= dict.fromkeys(together, "limit")
     return chosen

@@ -77,7 +77,7 @@ def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
 MAX_QUOTED_BEGINNING_CHARS = 60
 
 
-def quotes_any(text: str, sources: Iterable[str]) -> bool:
+def quotes_any_source(text: str, sources: Iterable[str]) -> bool:
     """Whether `text` holds one of the sources, or the beginning of a long one."""
     folded = " ".join(fold_and_join_texts([text]).split())
     beginnings = (" ".join(fold_and_join_texts([source]).split())[:MAX_QUOTED_BEGINNING_CHARS] for source in sources)

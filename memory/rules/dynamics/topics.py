@@ -19,13 +19,13 @@ MIN_TOPIC_COSINE = 0.35
 """Cosine of two memories, without what all share, from which they may be of one topic: of unrelated ones, with a date
 and a feeling in common, hardly a pair has it."""
 TOPIC_NEIGHBOURS = 12
-RESOLUTION = 1.5
+MODULARITY_RESOLUTION = 1.5
 """How fine the communities are; 1 is modularity as defined."""
 MAX_WHOLE_TOPIC_MEMORIES = 2 * TOPIC_NEIGHBOURS
 """Up to so many are divided as modularity is defined: three that are alike stay together."""
 MIN_SAME_TOPIC_COSINE = 0.8
 """Of the means of two groups."""
-MEMORIES_OF_PRIOR = 15
+LANGUAGE_MEAN_WEIGHT_MEMORIES = 15
 """The mean of a language weighs as much as so many memories in the mean of what is clustered."""
 MIN_LINKED_COSINE = 0.3
 """In the mean, of two groups of one or two that are one topic."""
@@ -41,15 +41,16 @@ Neighbours = list[dict[int, float]]
 
 def without_shared_centre(vectors: VectorRows, space: VectorSpace) -> VectorRows:
     """float32, (n, dim), unit rows, each without what it shares with the others of its language, be it the language, a
-    date or a register: their mean, drawn towards that of the language, which counts as `MEMORIES_OF_PRIOR` memories."""
+    date or a register: their mean, drawn towards that of the language, which counts as `LANGUAGE_MEAN_WEIGHT_MEMORIES`
+    memories."""
     languages = space.languages(vectors)
     centred = vectors.copy()
     for language in np.unique(languages):
         rows = languages == language
         total = vectors[rows].sum(axis=0)
         if len(space.means):
-            total += MEMORIES_OF_PRIOR * space.means[language]
-        centred[rows] -= total / (int(rows.sum()) + MEMORIES_OF_PRIOR)
+            total += LANGUAGE_MEAN_WEIGHT_MEMORIES * space.means[language]
+        centred[rows] -= total / (int(rows.sum()) + LANGUAGE_MEAN_WEIGHT_MEMORIES)
     return normalize_vector_rows(centred)
 
 
@@ -64,7 +65,7 @@ def without_shared_direction(
     languages = space.languages(every)
     for language in np.unique(languages):
         rows = languages == language
-        direction = every[rows].sum(axis=0) + MEMORIES_OF_PRIOR * space.means[language]
+        direction = every[rows].sum(axis=0) + LANGUAGE_MEAN_WEIGHT_MEMORIES * space.means[language]
         direction /= max(float(np.linalg.norm(direction)), 1e-9)
         every[rows] -= np.outer(every[rows] @ direction, direction)
     every = normalize_vector_rows(every)
@@ -72,7 +73,7 @@ def without_shared_direction(
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class TopicAssignment:
     """`joined`: the cluster that each of these rows joins. `founded`: groups of 3 or more rows that make a new one, the
     largest first."""
 
@@ -80,22 +81,22 @@ class Topics:
     founded: Sequence[Sequence[int]]
 
 
-def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> Topics:
+def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignment:
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
     `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
     neighbours = nearest_neighbours(vectors)
-    resolution = RESOLUTION if len(vectors) > MAX_WHOLE_TOPIC_MEMORIES else 1.0
+    resolution = MODULARITY_RESOLUTION if len(vectors) > MAX_WHOLE_TOPIC_MEMORIES else 1.0
     joined: dict[int, int] = {}
     groups: list[list[int]] = []
-    for group in communities(neighbours, clusters, resolution):
+    for group in find_communities(neighbours, clusters, resolution):
         new = [row for row in group if clusters[row] is None]
         home = next((cluster for row in group if (cluster := clusters[row]) is not None), None)
         if home is not None:
             joined |= dict.fromkeys(new, home)
         else:
             groups.append(new)
-    founded = join_like_groups(vectors, groups)
-    return Topics(joined, sorted(founded, key=lambda group: (-len(group), group)))
+    founded = join_similar_groups(vectors, groups)
+    return TopicAssignment(joined, sorted(founded, key=lambda group: (-len(group), group)))
 
 
 def nearest_neighbours(vectors: VectorRows) -> Neighbours:
@@ -111,7 +112,7 @@ def nearest_neighbours(vectors: VectorRows) -> Neighbours:
     return neighbours
 
 
-def join_like_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+def join_similar_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
     """Groups of 3 or more rows. Those whose means are at `MIN_SAME_TOPIC_COSINE` are one, and take in what smaller
     groups hold at that cosine: where many are all alike, the graph knows only the nearest of each, and falls apart.
     What is left of smaller ones is joined where it is alike in the mean: modularity cuts four in two pairs."""
@@ -160,7 +161,7 @@ def _linked_by_average(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> 
     return [group for group in linked if len(group) >= MIN_NEW_CLUSTER_MEMORIES]
 
 
-def communities(neighbours: Neighbours, clusters: Sequence[int | None], resolution: float) -> list[list[int]]:
+def find_communities(neighbours: Neighbours, clusters: Sequence[int | None], resolution: float) -> list[list[int]]:
     """The rows by community, each sorted: rows, then communities of them, move to where modularity gains most, until
     none gains. Rows of a cluster stay together, and no two clusters are joined."""
     members: list[list[int]] = []

@@ -88,7 +88,7 @@ def version_true_at(chain: Sequence[Memory], moment: datetime) -> MemoryId | Non
     return max(known, key=lambda one: one[0])[1].id if known else None
 
 
-def is_to_come(moment: datetime, now: datetime) -> bool:
+def is_in_future(moment: datetime, now: datetime) -> bool:
     """A date without a time has begun where it is today on this machine's calendar."""
     return moment > max(now, datetime.combine(now.astimezone().date(), time.min, UTC))
 
@@ -101,10 +101,10 @@ def true_since(memory: Memory) -> datetime:
     return memory.valid_from or (memory.created_at if told_in_time else memory.happened_at)
 
 
-def beginning_as_told(memory: Memory, now: datetime) -> IsoPeriod | None:
-    """Its own date, if it is no day to come: what it says was not true before. None for one that has none."""
+def stated_start_of_memory(memory: Memory, now: datetime) -> IsoPeriod | None:
+    """Its own date, if it is no future day: what it says was not true before. None for one that has none."""
     period = first_timeline_period(memory.scene.when)
-    return period if period is not None and not is_to_come(period.start, now) else None
+    return period if period is not None and not is_in_future(period.start, now) else None
 
 
 def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: datetime) -> tuple[Memory, Memory]:
@@ -117,11 +117,11 @@ def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: d
     require_current(old)
     if not was_superseded_after(new, since):
         require_current(new)
-    if old.valid_from is not None and is_to_come(old.valid_from, at):
+    if old.valid_from is not None and is_in_future(old.valid_from, at):
         old = replace(old, valid_from=None)
     elif old.valid_from is not None and since < old.valid_from:
         _refuse_earlier_end(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
-    elif old.valid_from is None and (begin := beginning_as_told(old, at)) and since < begin.start:
+    elif old.valid_from is None and (begin := stated_start_of_memory(old, at)) and since < begin.start:
         _refuse_earlier_end(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
     return (
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),
@@ -148,10 +148,10 @@ def memories_after_retraction(memory: Memory, predecessors: Sequence[Memory], re
             f"Memory {memory.short_id} is retracted already: {memory.retraction_reason!r}. Nothing was changed."
         )
     retracted = replace(memory, truth="retracted", retraction_reason=reason, superseded_by=None)
-    return (retracted, *(with_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
+    return (retracted, *(with_other_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
 
 
-def with_successor(memory: Memory, successor: MemoryId | None, until: datetime | None) -> Memory:
+def with_other_successor(memory: Memory, successor: MemoryId | None, until: datetime | None) -> Memory:
     """A superseded memory whose successor is another now; current again without one."""
     if successor is None:
         return replace(memory, truth="current", valid_until=None, superseded_by=None)

@@ -37,10 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
-from madeleine.memory.rules.feelings import nearness_of_feelings, vector_of_emotions
-from madeleine.memory.rules.ranking.matching import holds_identifier
-from madeleine.memory.rules.ranking.score_parts import Floats, ScoredCandidates
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.rules.feelings import mean_vector_of_emotions, similarity_of_feelings
+from madeleine.memory.rules.ranking.matching import candidates_with_named_identifier
+from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
+from madeleine.memory.text.reading import TextReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,17 @@ _MACHINE_NAMES = frozenset(
 
 
 @lru_cache(maxsize=2_000)
-def first_name(actor: str) -> str:
+def first_name_of_actor(actor: str) -> str:
     match = _WORD.search(actor.casefold())
     return match.group() if match else ""
 
 
 def first_name_of_speaker(features: RankingFeatures) -> str:
     """The speaker's first name; "" where it is not known."""
-    return first_name(features.actors[0]) if features.actors else ""
+    return first_name_of_actor(features.actors[0]) if features.actors else ""
 
 
-def similarity_parts(
+def word_and_meaning_scores(
     pool: CandidatePool, *, dense_trust: float, words: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """float32, (n,) each: the parts of f above by words and by meaning. BM25 is scaled by the best of the pool, or by
@@ -113,13 +113,13 @@ def similarity_parts(
 
 
 def neighbouring_turn_scores(
-    f: Floats,
+    f: FloatArray,
     features: Sequence[RankingFeatures],
     weights: BlendedRankingWeights,
     trust: float,
     *,
     of_assistant: bool = False,
-) -> Floats:
+) -> FloatArray:
     """float64, (n,): g - f above. `of_assistant`: the query asks what an assistant said."""
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
     baseline = max(0.0, f.min()) if len(f) >= MIN_BASELINE_CANDIDATES else 0.0
@@ -140,10 +140,15 @@ def neighbouring_turn_scores(
 def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> bool:
     """Whether a person answers what another has asked. The user of an assistant rarely does, but goes on with their own
     matter; an assistant answers with what is known anyhow."""
-    return before.signals.asks and bool(before.actors) and is_person(turn) and turn.actors[0] != before.actors[0]
+    return (
+        before.signals.asks
+        and bool(before.actors)
+        and is_said_by_named_person(turn)
+        and turn.actors[0] != before.actors[0]
+    )
 
 
-def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Floats:
+def best_score_in_session(g: FloatArray, features: Sequence[RankingFeatures]) -> FloatArray:
     """float64, (n,): the greatest g within the candidate's session; its own g without a session."""
     sessions = [candidate.session_id for candidate in features]
     if not any(sessions):
@@ -154,26 +159,29 @@ def best_score_in_session(g: Floats, features: Sequence[RankingFeatures]) -> Flo
     return np.asarray([best[session] if session else own for session, own in zip(sessions, g.tolist(), strict=True)])
 
 
-def session_weights(features: Sequence[RankingFeatures], weights: BlendedRankingWeights) -> Floats:
+def session_score_weights(features: Sequence[RankingFeatures], weights: BlendedRankingWeights) -> FloatArray:
     """float64, (n,): of the best score in the session of each candidate."""
     return np.asarray(
-        [weights.session_of_people if one.session_id and is_person(one) else weights.session for one in features]
+        [
+            weights.session_of_people if one.session_id and is_said_by_named_person(one) else weights.session
+            for one in features
+        ]
     )
 
 
-def is_person(turn: RankingFeatures) -> bool:
+def is_said_by_named_person(turn: RankingFeatures) -> bool:
     """Whether somebody says it who is known, and neither an assistant nor its user."""
     return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
 
 
-def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> Floats:
+def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> FloatArray:
     """float64, (n,), in [0, 1]: the share of the emotions that each candidate has (ruling 9); where its feeling was
     told by axes alone, the nearness of that to the emotions' vector (ruling 21); 0 without any."""
-    asked = vector_of_emotions(emotions)
+    asked = mean_vector_of_emotions(emotions)
     if asked is None:
         return np.zeros(len(features))
     shares = [
-        nearness_of_feelings(asked, candidate.emotion)
+        similarity_of_feelings(asked, candidate.emotion)
         if candidate.emotion and not candidate.emotions
         else len(emotions.intersection(candidate.emotions)) / len(emotions)
         for candidate in features
@@ -182,12 +190,12 @@ def share_of_emotions(features: Sequence[RankingFeatures], emotions: frozenset[s
 
 
 def relevant_emotion_shares(
-    query: str, f: Floats, features: Sequence[RankingFeatures], emotions: frozenset[str]
-) -> Floats:
+    query: str, f: FloatArray, features: Sequence[RankingFeatures], emotions: frozenset[str]
+) -> FloatArray:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
     if not emotions or not len(f) or (feeling := feeling_role_in_query(analyse_query(query))) == "beside":
         return np.zeros(len(f))
-    shares = share_of_emotions(features, emotions)
+    shares = matching_emotion_shares(features, emotions)
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 
@@ -214,7 +222,7 @@ def make_query_prior_scorer(
             preferred = weights.preference
         return (
             weights.length * min(candidate.words, weights.length_words) / weights.length_words,
-            weights.actor if not named.isdisjoint(map(first_name, candidate.actors)) else 0.0,
+            weights.actor if not named.isdisjoint(map(first_name_of_actor, candidate.actors)) else 0.0,
             by_oneself,
             preferred,
             weights.when if when and signals.tells_when else 0.0,
@@ -236,7 +244,7 @@ def blended_scores(
     features = [pool.features[position] for position in matching]
     words, meaning = (
         part[matching].astype(np.float64)
-        for part in similarity_parts(pool, dense_trust=dense_trust, words=weights.words)
+        for part in word_and_meaning_scores(pool, dense_trust=dense_trust, words=weights.words)
     )
     f = words + meaning
     of_assistant = asks_what_assistant_said(analyse_query(query))
@@ -245,16 +253,18 @@ def blended_scores(
     values = chain.from_iterable(map(score_priors, features))
     priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIORS)).reshape(-1, len(QUERY_PRIORS))
     named = QUERY_PRIORS.index("actor")
-    priors[:, named] = np.maximum(priors[:, named], weights.identifier * holds_identifier(pool)[matching])
+    priors[:, named] = np.maximum(
+        priors[:, named], weights.identifier * candidates_with_named_identifier(pool)[matching]
+    )
     parts = {
         "words": words,
         "meaning": meaning,
         "turns": turns,
-        "session": session_weights(features, weights) * best_score_in_session(f + turns, features),
+        "session": session_score_weights(features, weights) * best_score_in_session(f + turns, features),
         **dict(zip(QUERY_PRIORS, priors.T, strict=True)),
         "emotions": weights.emotion * relevant_emotion_shares(query, f, features, emotions),
     }
-    return ScoredCandidates.of(parts, greatest=weights.greatest)
+    return ScoredCandidates.from_parts(parts, greatest=weights.greatest)
 
 
 MAX_READ_QUERY_CHARS = 2_000
@@ -265,7 +275,7 @@ FeelingRoleInQuery = Literal["asked", "there", "beside"]
 
 def read_wording_signals(text: str) -> WordingSignals:
     """Read the wording of a memory's action, once, when it is indexed."""
-    reading = Reading(text)
+    reading = TextReading(text)
     return WordingSignals(
         asks=reading.asks,
         tells_when=reading.tells_time,
@@ -274,43 +284,43 @@ def read_wording_signals(text: str) -> WordingSignals:
     )
 
 
-def analyse_query(query: str) -> Reading:
+def analyse_query(query: str) -> TextReading:
     """Each run of white space is one space, as the patterns expect."""
     return _read_query(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
 
 
 @lru_cache(maxsize=10)
-def _read_query(query: str) -> Reading:
+def _read_query(query: str) -> TextReading:
     """Several rules of one recall read it."""
-    return Reading(query)
+    return TextReading(query)
 
 
-def asks_what_assistant_said(query: Reading) -> bool:
+def asks_what_assistant_said(query: TextReading) -> bool:
     """It asks for what the other one, an assistant, has said: "you recommended", not "would you recommend"."""
     return query.matches("asks_answer")
 
 
-def asks_about_oneself(query: Reading) -> bool:
+def asks_about_oneself(query: TextReading) -> bool:
     """It speaks of "I / my / we", and not of what the other one said."""
     return query.first_person > 0 and not asks_what_assistant_said(query)
 
 
-def asks_for_list(query: Reading) -> bool:
+def asks_for_list(query: TextReading) -> bool:
     """It asks for all there is of something: "all allergies", "which dishes"."""
     return query.matches("asks_list")
 
 
-def asks_when(query: Reading) -> bool:
+def asks_when(query: TextReading) -> bool:
     """It asks for a date or a span of time."""
     return query.matches("asks_when")
 
 
-def asks_for_advice(query: Reading) -> bool:
+def asks_for_advice(query: TextReading) -> bool:
     """It asks what to do, where what somebody prefers counts; not what was advised before."""
     return query.matches("asks_advice") and not asks_what_assistant_said(query)
 
 
-def feeling_role_in_query(query: Reading) -> FeelingRoleInQuery:
+def feeling_role_in_query(query: TextReading) -> FeelingRoleInQuery:
     """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
     the same whatever is felt; "there" otherwise."""
     if query.matches("asks_feeling"):

@@ -35,7 +35,7 @@ from madeleine.memory.text.content_words import (
     name_number_of_each_word,
     words_in_small_letters,
 )
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,16 @@ class MatchThresholds:
     first as often as by plain cosines."""
 
 
-def everyday_names(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
+def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThresholds) -> frozenset[str]:
     """The content words of the query that name whom or what many of the being's memories are about."""
     everyday = {word for word, rarity in zip(pool.words, pool.rarity, strict=True) if rarity < thresholds.everyday}
-    names = {piece for name in Reading(query).possible_names for piece in content_words(name.text)} if everyday else ()
+    names = (
+        {piece for name in TextReading(query).possible_names for piece in content_words(name.text)} if everyday else ()
+    )
     return frozenset(everyday.intersection(names))
 
 
-def holds_identifier(pool: CandidatePool) -> NDArray[np.bool_]:
+def candidates_with_named_identifier(pool: CandidatePool) -> NDArray[np.bool_]:
     """bool, (n,): which candidates hold an identifier that the query names."""
     identifiers = np.asarray([is_identifier(word) for word in pool.words], np.bool_)
     return np.asarray(pool.holds[:, identifiers].any(axis=1), np.bool_)
@@ -110,7 +112,7 @@ class ThingsNamedInQuery:
     identified: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
+    def from_query(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
             nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)
@@ -121,11 +123,11 @@ class ThingsNamedInQuery:
         nameless = np.asarray(words_in_small_letters(query, pool.words), np.float32) @ shares > 1 - 1e-3
         weight = np.asarray(information_in_each_word(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
-        return cls(held, unknown, nameless, weight / weight.mean(), holds_identifier(pool))
+        return cls(held, unknown, nameless, weight / weight.mean(), candidates_with_named_identifier(pool))
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateLikeness:
+class CandidateSimilarity:
     """float32, (n,) each. `penalty`: what `value` lost by unknown words. `in_words`: the part of it that is words.
     `needed`: the value of the best from which anything matches."""
 
@@ -146,8 +148,8 @@ class GateOutcome:
 
     matching: NDArray[np.intp]
     near: NDArray[np.intp]
-    likeness: CandidateLikeness | None = None
-    situation: CandidateLikeness | None = None
+    likeness: CandidateSimilarity | None = None
+    situation: CandidateSimilarity | None = None
 
 
 def matching_and_near_candidates(gates: Sequence[GateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -159,7 +161,7 @@ def matching_and_near_candidates(gates: Sequence[GateOutcome]) -> tuple[NDArray[
     return matching, near[~np.isin(near, matching)]
 
 
-def score_candidate_likeness(
+def score_candidate_similarity(
     named: ThingsNamedInQuery,
     centred_cosine: NDArray[np.float32],
     *,
@@ -167,7 +169,7 @@ def score_candidate_likeness(
     thresholds: MatchThresholds,
     memories: int = 0,
     without_unknown: NDArray[np.float32] | None = None,
-) -> CandidateLikeness:
+) -> CandidateSimilarity:
     """`centred_cosine`: of each candidate (`memory.vector_space`); `memories`: how many there are to be alike;
     `without_unknown`: the cosine to the query without its unknown words, None where that was not looked at."""
     t = thresholds
@@ -181,29 +183,29 @@ def score_candidate_likeness(
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
     penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.forgiven * added)) ** 2
-    needed = t.likeness + legible * needed_among(memories, t)
+    needed = t.likeness + legible * extra_similarity_needed(memories, t)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
-    return CandidateLikeness(
+    return CandidateSimilarity(
         np.asarray(value, np.float32), np.asarray(penalty, np.float32), np.asarray(in_words, np.float32), needed
     )
 
 
-def needed_among(memories: int, thresholds: MatchThresholds) -> float:
+def extra_similarity_needed(memories: int, thresholds: MatchThresholds) -> float:
     """Likeness that is needed in addition among so many memories: by the logarithm of their number."""
     t = thresholds
     share = log(max(memories, t.few_memories) / t.few_memories) / log(t.crowd_memories / t.few_memories)
     return t.crowd * min(1.0, share)
 
 
-def matching_candidates(likeness: CandidateLikeness, thresholds: MatchThresholds) -> NDArray[np.bool_]:
+def matching_candidates(likeness: CandidateSimilarity, thresholds: MatchThresholds) -> NDArray[np.bool_]:
     """bool, (n,). Beside a match unknown words count no more."""
     if not (likeness.value >= likeness.needed).any():
         return np.zeros(len(likeness.value), np.bool_)
     return np.asarray(likeness.without_unknown >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
-def unknown_words_prevent_any_match(likeness: CandidateLikeness) -> bool:
+def unknown_words_prevent_any_match(likeness: CandidateSimilarity) -> bool:
     """Whether nothing matches, and something would if nothing were unknown."""
     return bool((likeness.without_unknown >= likeness.needed).any() and not (likeness.value >= likeness.needed).any())
 
@@ -213,7 +215,7 @@ def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:
 
 
 def matching_preference_mask(
-    likeness: NDArray[np.float32], situation: CandidateLikeness, thresholds: MatchThresholds
+    likeness: NDArray[np.float32], situation: CandidateSimilarity, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
     """bool, (n,). A preference matches if it applies to the `situation`, likeness to the query without everyday names,
     or answers the query best of all. Nearly every preference names the person served: that name says nothing of which
@@ -227,7 +229,7 @@ def matching_preference_mask(
 
 def near_unmatched_candidates(
     named: ThingsNamedInQuery,
-    likeness: CandidateLikeness,
+    likeness: CandidateSimilarity,
     meaning: NDArray[np.float32],
     thresholds: MatchThresholds,
 ) -> NDArray[np.intp]:

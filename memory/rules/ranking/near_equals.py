@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import Statement, same_wording, tells_another_value
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.rules.storing.statements import Statement, differ_in_value_of_one_thing, share_of_same_wording
+from madeleine.memory.text.reading import TextReading
 
 MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
@@ -36,21 +36,21 @@ MAX_COMPARED_WORDS = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
 
-def asks_for_past(query: Reading) -> bool:
+def asks_for_past(query: TextReading) -> bool:
     """It asks what was, or what was first, so that the older memory may be the answer."""
     return query.matches("asks_past")
 
 
 def only_older_answers_question(question: Statement, newer: Statement, older: Statement) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
-    named = named_by_one_alone(question, older, newer)
-    if not named or same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
+    named = question_words_only_in_first(question, older, newer)
+    if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
         return False
-    return not tells_another_value(newer, older) or any(map(older.is_name, named))
+    return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_name, named))
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class QuestionMatch:
     """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
     question that it holds, with their rarity in [0, 1]."""
 
@@ -60,7 +60,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MemoryPairLink:
     """What the store has noted of two memories."""
 
     is_proposed: bool = False
@@ -68,17 +68,23 @@ class Link:
     resembles: bool = False
 
 
-def named_by_one_alone(question: Statement, one: Statement, other: Statement) -> list[str]:
+def question_words_only_in_first(question: Statement, one: Statement, other: Statement) -> list[str]:
     """Words of the one that the question has, and the other lacks."""
     return [one.content[stem] for stem in question.content.keys() & one.content.keys() - other.content.keys()]
 
 
-def may_be_compared(newer: Statement, older: Statement) -> bool:
+def are_comparable_statements(newer: Statement, older: Statement) -> bool:
     return not any(one.asks or len(one.words) > MAX_COMPARED_WORDS for one in (newer, older))
 
 
 def newer_version_score(
-    question: Statement, newer: Match, older: Match, link: Link, *, rarest_shared_word: float, is_read: bool
+    question: Statement,
+    newer: QuestionMatch,
+    older: QuestionMatch,
+    link: MemoryPairLink,
+    *,
+    rarest_shared_word: float,
+    is_read: bool,
 ) -> float:
     """Above 0 the newer one probably tells what became of what the older one told. `rarest_shared_word`: its rarity, in
     [0, 1]. `is_read`: by the model."""
@@ -90,7 +96,7 @@ def newer_version_score(
         7 * rarest_shared_word
         + 7 * newer.cosine
         + 2.4 * (newer.cosine - older.cosine)
-        - 3.8 * same_wording(new, old)
+        - 3.8 * share_of_same_wording(new, old)
         - 2.4 * math.log(1 + len(old.content))
         - 1.4 * (only_old - only_new)
         + 1.6 * new.reading.matches("change")

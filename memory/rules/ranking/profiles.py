@@ -84,7 +84,7 @@ def saturating_reinforcement_share(times: int) -> float:
 
 def evenly_falling_scores(count: int) -> ScoredCandidates:
     """1 for the first, falling evenly, above 0 for the last."""
-    return ScoredCandidates.of({"place": 1 - np.arange(count) / max(1, count)})
+    return ScoredCandidates.from_parts({"place": 1 - np.arange(count) / max(1, count)})
 
 
 def linear_scores(
@@ -101,7 +101,7 @@ def linear_scores(
         "similarity": w.relevance * np.minimum(similarity + w.personal_boost, 1),
         "recency": w.recency * np.asarray(since),
     }
-    return ScoredCandidates.of(parts, greatest=max(1.0, w.relevance + w.recency))
+    return ScoredCandidates.from_parts(parts, greatest=max(1.0, w.relevance + w.recency))
 
 
 def associative_ranking_scores(
@@ -125,7 +125,7 @@ def associative_ranking_scores(
         "emotions": w.emotion * np.asarray(shared_emotions),
     }
     greatest = w.similarity + w.importance + w.recency + w.reinforcement + w.emotion
-    return ScoredCandidates.of(parts, greatest=max(1.0, greatest))
+    return ScoredCandidates.from_parts(parts, greatest=max(1.0, greatest))
 
 
 def query_word_coverage(pool: CandidatePool) -> NDArray[np.float32]:

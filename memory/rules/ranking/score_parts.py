@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-BEYOND_BOUNDS_PART = "bounds"
+FloatArray = NDArray[np.float64]
+CLIPPED_SCORE_PART = "bounds"
 """What a sum below 0 or above 1 gains or loses."""
 SCORE_DIGITS = 4
 
@@ -20,24 +20,24 @@ class ScoredCandidates:
     is, but for its bounds."""
 
     scores: NDArray[np.float32]
-    parts: Mapping[str, Floats]
+    parts: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Floats], *, greatest: float = 1.0) -> ScoredCandidates:
+    def from_parts(cls, parts: Mapping[str, FloatArray], *, greatest: float = 1.0) -> ScoredCandidates:
         """`greatest`: the sum that is the score 1."""
         scaled = {name: np.asarray(part / greatest, np.float64) for name, part in parts.items()}
         total = np.sum(list(scaled.values()), axis=0, dtype=np.float64)
         return cls(np.asarray(np.clip(total, 0, 1), np.float32), scaled)
 
-    def at_least(self, minimum: float) -> tuple[NDArray[np.bool_], ScoredCandidates]:
+    def with_score_at_least(self, minimum: float) -> tuple[NDArray[np.bool_], ScoredCandidates]:
         """bool, (m,), those of at least this score, and these alone."""
         enough = self.scores >= minimum
         return enough, ScoredCandidates(self.scores[enough], {name: part[enough] for name, part in self.parts.items()})
 
-    def parts_of(self, position: int) -> dict[str, float]:
+    def score_parts_at(self, position: int) -> dict[str, float]:
         """The parts that are not 0 of one candidate's score."""
         parts = {name: float(part[position]) for name, part in self.parts.items()}
-        parts[BEYOND_BOUNDS_PART] = float(self.scores[position]) - sum(parts.values())
+        parts[CLIPPED_SCORE_PART] = float(self.scores[position]) - sum(parts.values())
         return {name: part for name, part in parts.items() if abs(part) >= 10**-SCORE_DIGITS / 2}
 
 

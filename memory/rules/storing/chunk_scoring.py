@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from madeleine.memory.model import Category, Vector
 from madeleine.memory.text.lexicon import load_language_neutral_pattern
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_words
 from madeleine.memory.vector_space import VectorSpace
 
@@ -38,10 +38,10 @@ def chunk_novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -
     if centroid is None:
         return 1.0
     [centred] = space.centred(vector[None])
-    return min(1.0, max(0.0, 1.0 - space.legible(vector) * float(centred @ centroid)))
+    return min(1.0, max(0.0, 1.0 - space.legibility_of_text(vector) * float(centred @ centroid)))
 
 
-def chunk_salience(reading: Reading, *, rarity: float) -> float:
+def chunk_salience(reading: TextReading, *, rarity: float) -> float:
     """In [0, 1]: 0.3 for a person, organisation, place or product, 0.2 for a number or date, 0.4 for a preference, 0.1
     for a technical term. Takes time linear in the text.
 
@@ -54,7 +54,7 @@ def chunk_salience(reading: Reading, *, rarity: float) -> float:
 
 def words_for_rarity(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
-    words = {word.low for word in Reading(normalize_words(text)).words} - ENGLISH_STOP_WORDS
+    words = {word.low for word in TextReading(normalize_words(text)).words} - ENGLISH_STOP_WORDS
     return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[
         :MAX_WORDS_PER_RARITY_SCORE
     ]
@@ -68,17 +68,17 @@ def mean_word_rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
     return min(1.0, sum(idf) / len(idf) / absent_term_idf)
 
 
-def chunk_category(reading: Reading) -> Category:
+def chunk_category(reading: TextReading) -> Category:
     """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
     predicate, object; else episodic."""
     if reading.states_preference:
         return "procedural"
-    stated = [Reading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
+    stated = [TextReading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
     if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
         return "working"
     return "semantic" if sum(map(_is_fact, stated)) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated) else "episodic"
 
 
-def _is_fact(sentence: Reading) -> bool:
+def _is_fact(sentence: TextReading) -> bool:
     is_event = sentence.asks or sentence.begins_with("subjects") or sentence.matches("event")
     return not is_event and sentence.matches("fact")

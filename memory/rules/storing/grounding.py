@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from madeleine.memory.text.lexicon import listed_words, load_language_neutral_pattern
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.reading import Reading, WordInText, canonical_number_text
+from madeleine.memory.text.reading import TextReading, WordInText, canonical_number_text
 
 RESOLVED_DATE_RANGE = timedelta(days=400)
 """Between the day on which a time was told in words ("next month") and the date that is meant by it."""
@@ -34,8 +34,8 @@ def ungrounded_terms(text: str, sources: str, *, days: Collection[date] = (), or
     sources were told; where they tell a time in words ("tomorrow"), a date near one of these is what was meant.
     `orders`: the text is an instruction, whose sentences begin with a verb.
     """
-    said, shown = Reading(unicodedata.normalize("NFKC", text)), Reading(unicodedata.normalize("NFKC", sources))
-    resolves_dates = bool(days) and (shown.tells_time or bool(shown.listed("time_words", "days")))
+    said, shown = TextReading(unicodedata.normalize("NFKC", text)), TextReading(unicodedata.normalize("NFKC", sources))
+    resolves_dates = bool(days) and (shown.tells_time or bool(shown.words_in_lists("time_words", "days")))
     resolved = frozenset(_resolved_numbers(said, days)) if resolves_dates else frozenset()
     new = (
         *(number for number in _new_numbers(said, shown) if number not in resolved),
@@ -45,7 +45,7 @@ def ungrounded_terms(text: str, sources: str, *, days: Collection[date] = (), or
     return tuple(dict.fromkeys(new))
 
 
-def _new_numbers(said: Reading, shown: Reading) -> list[str]:
+def _new_numbers(said: TextReading, shown: TextReading) -> list[str]:
     known = shown.number_values
     return [
         number
@@ -64,13 +64,13 @@ def _is_known_time(number: str, known: frozenset[str]) -> bool:
     return any(f"{hour}:{match[2]}" in known or (match[2] == "00" and str(hour) in known) for hour in hours)
 
 
-def _resolved_numbers(said: Reading, days: Collection[date]) -> Iterator[str]:
+def _resolved_numbers(said: TextReading, days: Collection[date]) -> Iterator[str]:
     """The numbers of dates that are near one of the days: of whole dates, and of days and years beside a month."""
     first, last = min(days) - RESOLVED_DATE_RANGE, max(days) + RESOLVED_DATE_RANGE
     months = [word for word in said.words if word.stem in listed_words(said.lexicons, "months")]
     position = 0
     for number in said.numbers:
-        start = said.plain.index(number, position)
+        start = said.normalized_text.index(number, position)
         position = end = start + len(number)
         if whole_date := _date_of(number):
             is_near = first <= whole_date <= last
@@ -79,7 +79,7 @@ def _resolved_numbers(said: Reading, days: Collection[date]) -> Iterator[str]:
         else:
             beside = any(
                 0 <= max(start - word.end, word.start - end) <= _BESIDE_MONTH_CHARS for word in months
-            ) or _CALENDAR_SIGN.match(said.plain, end)
+            ) or _CALENDAR_SIGN.match(said.normalized_text, end)
             is_near = number.isdigit() and 1 <= int(number) <= 31 and bool(beside)
         if is_near:
             yield number
@@ -94,7 +94,7 @@ def _date_of(number: str) -> date | None:
         return None
 
 
-def _new_names(said: Reading, shown: Reading, orders: bool, resolves_dates: bool) -> list[str]:
+def _new_names(said: TextReading, shown: TextReading, orders: bool, resolves_dates: bool) -> list[str]:
     known = {form for word in shown.words for form in _name_forms(word, shown)}
     calendar = ("days", "months") if resolves_dates else ()
     titles = {title.lower() for title in listed_words(said.lexicons, "title_words")}
@@ -110,7 +110,7 @@ def _new_names(said: Reading, shown: Reading, orders: bool, resolves_dates: bool
     return [] if own_nouns else unknown
 
 
-def _name_forms(word: WordInText, reading: Reading) -> set[str]:
+def _name_forms(word: WordInText, reading: TextReading) -> set[str]:
     """Without endings and accents, with umlauts as one letter and as two: Müller, Mueller and Muller share a form."""
     stem = _WORD_ENDING.sub("", word.stem)
     forms = {fold_text(stem), fold_text(stem.translate(_UMLAUTS))}
@@ -129,7 +129,7 @@ def _is_known_stem(stem: str, known: set[str]) -> bool:
     )
 
 
-def _new_values(said: Reading, shown: Reading) -> list[str]:
+def _new_values(said: TextReading, shown: TextReading) -> list[str]:
     known = _casefolded_words(shown.text)
     values = (next(filter(None, match.groups())).rstrip(".!?)") for match in _STATED_VALUE.finditer(said.text))
     return [value for value in values if not _casefolded_words(value) <= known]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.model import DatedAction, Memory, Scene
 from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.wording import Wording, have_equivalent_wording
 
 FACT_LEXICON_LISTS = (
@@ -50,8 +50,8 @@ class TextFacts:
     """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
-def extract_text_facts(reading: Reading) -> TextFacts:
-    fact_words = reading.listed(*FACT_LEXICON_LISTS)
+def extract_text_facts(reading: TextReading) -> TextFacts:
+    fact_words = reading.words_in_lists(*FACT_LEXICON_LISTS)
     known = frozenset(fact_words)
     return TextFacts(
         numbers=tuple(sorted(reading.numbers)),
@@ -68,25 +68,29 @@ def extract_text_facts(reading: Reading) -> TextFacts:
 def difference_in_facts(text: str, other: str) -> str:
     """Why `text` cannot be another telling of `other`, in words; "" where no fact speaks against it. A fact that only
     one of them tells is no difference: a retelling may be shorter."""
-    mine, theirs = Reading(text, other), Reading(other, text)
+    mine, theirs = TextReading(text, other), TextReading(other, text)
     kinds = {
         "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
-        "day": (frozenset(mine.listed("days", "months")), frozenset(theirs.listed("days", "months"))),
+        "day": (frozenset(mine.words_in_lists("days", "months")), frozenset(theirs.words_in_lists("days", "months"))),
         "name": (mine.names, theirs.names),
         "value": (_strong_opposites(mine), _strong_opposites(theirs)),
     }
     for kind, (own, others) in kinds.items():
         if own - others and others - own:
             return f"tells another {kind} ({_shown(own - others)}, not {_shown(others - own)})"
-    return "denies what the other says, or says what it denies" if mine.denies != theirs.denies else ""
+    return (
+        "denies what the other says, or says what it denies"
+        if mine.contains_negation != theirs.contains_negation
+        else ""
+    )
 
 
-def _strong_opposites(reading: Reading) -> frozenset[str]:
+def _strong_opposites(reading: TextReading) -> frozenset[str]:
     """Without those that come and go when a sentence is put in other words (up, in, over)."""
-    return frozenset(reading.listed("opposites")) - frozenset(reading.listed("weak_opposites"))
+    return frozenset(reading.words_in_lists("opposites")) - frozenset(reading.words_in_lists("weak_opposites"))
 
 
-def _without_leading_zeros(reading: Reading) -> frozenset[str]:
+def _without_leading_zeros(reading: TextReading) -> frozenset[str]:
     return frozenset(value.lstrip("0") or "0" for value in reading.number_values)
 
 

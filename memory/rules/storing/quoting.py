@@ -17,7 +17,7 @@ from typing import Any
 from madeleine.memory.model import CATEGORIES, DatedAction, Memory, date_of_timeline_entry
 from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LISTS, extract_text_facts
 from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HIRAGANA_RUN
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
@@ -64,11 +64,11 @@ class StatementForQuoteCheck:
 
     def __init__(self, text: str, about: str = "") -> None:
         self.text = text
-        self.reading = Reading(text)
+        self.reading = TextReading(text)
         self.plain = " ".join(_ANY_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
         self.stems = stems_of_content_words(text)
         self.numbers = frozenset(self.reading.numbers)
-        self._about = Reading(about)
+        self._about = TextReading(about)
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -92,7 +92,7 @@ class StatementForQuoteCheck:
     @cached_property
     def fact_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
-        return frozenset(self.reading.listed(*FACT_LEXICON_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
+        return frozenset(self.reading.words_in_lists(*FACT_LEXICON_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
 
     @cached_property
     def caseless(self) -> frozenset[str]:
@@ -118,12 +118,12 @@ class StatementForQuoteCheck:
     @cached_property
     def pairs(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
-        caseless = (word.text for word in Reading(_without_framing(self.text)).words if word.caseless)
+        caseless = (word.text for word in TextReading(_without_framing(self.text)).words if word.caseless)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
 
 
-def _listed(reading: Reading, *lists: str) -> frozenset[str]:
-    return frozenset(reading.listed(*lists))
+def _listed(reading: TextReading, *lists: str) -> frozenset[str]:
+    return frozenset(reading.words_in_lists(*lists))
 
 
 def statements_of_memory(memory: Memory) -> tuple[StatementForQuoteCheck, ...]:
@@ -215,7 +215,7 @@ def without_quotes_from_memory(
     share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
     quotes = {piece for piece in dict.fromkeys(said) if _is_echo(StatementForQuoteCheck(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
-        quotes = {piece for piece in quotes if Reading(piece).matches("recalls")}
+        quotes = {piece for piece in quotes if TextReading(piece).matches("recalls")}
     return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
 
 
@@ -266,7 +266,7 @@ def _is_told_in_order(said: StatementForQuoteCheck, one: StatementForQuoteCheck,
 def _is_echo(
     said: StatementForQuoteCheck, known: Iterable[StatementForQuoteCheck], speakers: Collection[str], share: float
 ) -> bool:
-    spoken_names = Reading(" ".join(speakers))
+    spoken_names = TextReading(" ".join(speakers))
     mine = said.stems - stems_of_content_words(spoken_names.text) if speakers else said.stems
     telling = len(mine | said.fact_words | said.numbers)
     for one in known:
@@ -282,20 +282,20 @@ def _is_echo(
     return False
 
 
-def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Reading) -> bool:
+def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: TextReading) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.known_numbers
         and said.names <= one.known | speakers.known_words
         and said.fact_words <= one.known
-        and said.reading.denies == one.reading.denies
+        and said.reading.contains_negation == one.reading.contains_negation
         and said.caseless <= one.known_caseless | caseless_script_parts(speakers.text, single=True)
     )
 
 
 def stems_of_content_words(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
-    reading = Reading(_without_framing(text))
+    reading = TextReading(_without_framing(text))
     frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
     return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_parts(text)
@@ -307,7 +307,7 @@ def caseless_script_parts(text: str, *, single: bool = False) -> frozenset[str]:
     if text.isascii():
         return frozenset()
     parts: set[str] = set()
-    for word in (word.text for word in Reading(_without_framing(text)).words if word.caseless):
+    for word in (word.text for word in TextReading(_without_framing(text)).words if word.caseless):
         if not HAN_OR_KANA_SIGN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue

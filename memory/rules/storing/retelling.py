@@ -23,7 +23,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.feelings import MAX_EMOTIONS
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.wording import have_equivalent_wording
 
 MAX_RETELLINGS = 20
@@ -171,7 +171,7 @@ def _event_days(memory: Memory, told: Reinforcement) -> list[str]:
     if memory.category in NON_EVENT_CATEGORIES:
         return []
     days = told.days
-    if not days and Reading(told.text).tells_date:
+    if not days and TextReading(told.text).tells_date:
         days = (told.at.date().isoformat(),)
     known = {date_of_timeline_entry(item) for item in (*memory.scene.when, *memory.retold)} | {
         moment.date().isoformat() for moment in (memory.happened_at, memory.created_at)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.text.lexicon import lexicons_by_script, listed_words
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
 ASSUMED_COSINE_OF_UNREADABLE_TEXT = 0.26
@@ -66,10 +66,10 @@ def _wording_bounds(text: str, others: Sequence[str]) -> list[float]:
     """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
     function word were one in any language of the script."""
     mine = frozenset(_pieces(text).tolist())
-    numbers = _NUMBER_PIECES * len(_numbers(Reading(text)))
+    numbers = _NUMBER_PIECES * len(_numbers(TextReading(text)))
     bounds = []
     for other in others:
-        words = _words(Reading(other))
+        words = _words(TextReading(other))
         surely = words - listed_words(lexicons_by_script(other), *_COMMON_WORDS)
         least = set[int]().union(*map(_hashes_of_word, surely))
         shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
@@ -88,18 +88,18 @@ def _wording(mine: Pieces, theirs: Pieces) -> float:
 
 @lru_cache(maxsize=2_000)
 def _pieces(text: str) -> Pieces:
-    reading = Reading(text)
+    reading = TextReading(text)
     words = _words(reading) - listed_words(reading.lexicons, *_COMMON_WORDS)
     pieces = set[int]().union(*map(_hashes_of_word, words))
     pieces |= {hash(f"{number} {copy}") for number in _numbers(reading) for copy in range(_NUMBER_PIECES)}
     return np.fromiter(pieces, np.int64, len(pieces))
 
 
-def _words(reading: Reading) -> set[str]:
-    return {*re.findall(r"\w+", reading.low)}
+def _words(reading: TextReading) -> set[str]:
+    return {*re.findall(r"\w+", reading.lowercase_text)}
 
 
-def _numbers(reading: Reading) -> set[str]:
+def _numbers(reading: TextReading) -> set[str]:
     return {*reading.number_values, *reading.number_words} - {"", "0", "1"}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
 
 MAX_SHARED_WORD_RATIO = 0.4
@@ -38,19 +38,21 @@ class Statement:
     text: str
 
     @cached_property
-    def reading(self) -> Reading:
-        return Reading(self.text[:MAX_READ_STATEMENT_CHARS])
+    def reading(self) -> TextReading:
+        return TextReading(self.text[:MAX_READ_STATEMENT_CHARS])
 
     @cached_property
     def words(self) -> list[str]:
         """Lower case, in order; a name of several parts (`storefront-web`) is one. Where words are not spaced, any two
         signs."""
-        return [part for word in _WORD.findall(self.reading.low) for part in _parts(word)]
+        return [part for word in _WORD.findall(self.reading.lowercase_text) for part in _parts(word)]
 
     @cached_property
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
-        common = frozenset(self.reading.known_words).intersection(self.reading.listed("stop_words", "function_words"))
+        common = frozenset(self.reading.known_words).intersection(
+            self.reading.words_in_lists("stop_words", "function_words")
+        )
         common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return [word for word in content if not HIRAGANA_RUN.fullmatch(word)]
@@ -68,7 +70,7 @@ class Statement:
     @cached_property
     def tells_event_of_change(self) -> bool:
         """In a verb or by a negation; not by "now" alone."""
-        verbs_and_negations = {*self.content.values(), *self.reading.listed("negations")}
+        verbs_and_negations = {*self.content.values(), *self.reading.words_in_lists("negations")}
         return not verbs_and_negations.isdisjoint(self.change_words)
 
     @cached_property
@@ -98,7 +100,7 @@ def _stem(word: str) -> str:
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
-def same_wording(new: Statement, old: Statement) -> float:
+def share_of_same_wording(new: Statement, old: Statement) -> float:
     """The share in [0, 1] of the words that both have in the same order."""
     shared = sum(to - at for tag, at, to, _, _ in _alignment(tuple(old.words), tuple(new.words)) if tag == "equal")
     total = len(old.words) + len(new.words)
@@ -114,9 +116,11 @@ def _alignment(old: tuple[str, ...], new: tuple[str, ...]) -> Sequence[tuple[str
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+    if new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
         return False
-    values = frozenset((*new.reading.listed(*VALUE_LEXICON_LISTS), *old.reading.listed(*VALUE_LEXICON_LISTS)))
+    values = frozenset(
+        (*new.reading.words_in_lists(*VALUE_LEXICON_LISTS), *old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
+    )
 
     def is_value(word: str) -> bool:
         return word in values or _DIGIT.search(word) is not None
@@ -124,7 +128,7 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     differences = _differences(old.words, new.words)
     if len(differences) == 1:
         return all(is_value(word) for word in (*differences[0].gone, *differences[0].come))
-    if are_of_one_form(new, old):
+    if may_state_same_of_two_things(new, old):
         return False
     of_content = _differences(old.content_words, new.content_words)
     if replaced := _replacements(of_content, old.content_words, new.content_words):
@@ -133,18 +137,18 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
 
 
-def tells_another_value(new: Statement, old: Statement) -> bool:
+def differ_in_value_of_one_thing(new: Statement, old: Statement) -> bool:
     """Whether two of one wording differ in the value of one thing: in a word that is one anywhere, or in whatever words
     beside one that tells of a change."""
-    return differ_in_one_value(new, old) or tells_change_in_one_place(new, old)
+    return differ_in_one_value(new, old) or states_change_in_one_place(new, old)
 
 
-def tells_change_in_one_place(new: Statement, old: Statement) -> bool:
+def states_change_in_one_place(new: Statement, old: Statement) -> bool:
     """Whether two of one wording begin with the same and differ in one place, beside words that tell of a change ("has
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
     kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
     marks = new.change_words
-    if not marks or new.asks or old.asks or same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+    if not marks or new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
         return False
     if not old.content or next(iter(old.content)) not in new.content or old.tells_event_of_change:
         return False
@@ -155,16 +159,16 @@ def tells_change_in_one_place(new: Statement, old: Statement) -> bool:
     return True
 
 
-def tells_change_of(new: Statement, old: Statement) -> bool:
+def states_change_of_old_statement(new: Statement, old: Statement) -> bool:
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.asks or old.asks or not new.reading.matches("change"):
         return False
-    values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
+    values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
     subject = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
     return len(subject) > 1 and subject <= new.content.keys()
 
 
-def are_of_one_form(new: Statement, old: Statement) -> bool:
+def may_state_same_of_two_things(new: Statement, old: Statement) -> bool:
     """Whether the two may tell the same of two things: other words in two places, or a name more between the words that
     both have."""
     before, after = old.content_words, new.content_words

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.rules.storing.statements import MAX_SHARED_WORD_RATIO, Statement, same_wording
+from madeleine.memory.rules.storing.statements import MAX_SHARED_WORD_RATIO, Statement, share_of_same_wording
 
 MIN_PROPOSAL_COSINE = 0.3
 MAX_PROPOSAL_CANDIDATES = 3
@@ -72,7 +72,7 @@ def supersession_score(
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
     if not shared or new.asks or old.asks:
         return -math.inf
-    if same_wording(new, old) > MAX_SHARED_WORD_RATIO:
+    if share_of_same_wording(new, old) > MAX_SHARED_WORD_RATIO:
         return -math.inf
     others = max(COSINE_OF_UNRELATED_MEMORIES, sum(other_cosines) / max(1, len(other_cosines)))
     score = (

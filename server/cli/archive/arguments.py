@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 
-def add_archive(commands: Any, json: argparse.ArgumentParser) -> None:
+def add_archive_commands(commands: Any, json: argparse.ArgumentParser) -> None:
     """`commands`: those of the grammar; `json`: the option that all of them have."""
     text = "archive the memories whose time is over, by MADELEINE_RETENTION; a patrol does it, too"
     retention = commands.add_parser("retention", parents=[json], help=text)

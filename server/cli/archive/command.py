@@ -13,7 +13,7 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import console, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
-NOTHING_DUE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
+NOTHING_TO_ARCHIVE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
 CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
 
 
@@ -31,7 +31,7 @@ async def retention_command(settings: Settings, arguments: argparse.Namespace) -
         print_json(report)
         return
     archived = sum(step.get("archived", 0) for step in report["steps"])
-    print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_DUE)
+    print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_TO_ARCHIVE)
 
 
 async def archive_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -69,7 +69,7 @@ async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], com
 
 def _print_plan(plan: Mapping[str, Any]) -> None:
     if not plan["archived"]:
-        print(NOTHING_DUE)
+        print(NOTHING_TO_ARCHIVE)
         return
     reasons = ("expired", "limit", "session_ended", "project_ended")
     rows = [

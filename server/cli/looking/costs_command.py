@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from madeleine.memory.operations.values import CostTotal
 from madeleine.server.cli.local_commands import parse_moment_option
-from madeleine.server.cli.looking.graph_command import print_rows
+from madeleine.server.cli.looking.graph_command import print_table
 from madeleine.server.cli.output import print_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
@@ -27,7 +27,7 @@ async def costs_command(settings: Settings, arguments: argparse.Namespace) -> No
     if not totals:
         print("No call of a language model is recorded here.")
         return
-    print_rows("", (arguments.by, *_HEADINGS), map(_row, (*totals, _sum(totals)) if len(totals) > 1 else totals))
+    print_table("", (arguments.by, *_HEADINGS), map(_row, (*totals, _sum(totals)) if len(totals) > 1 else totals))
     if unpriced := sum(total.unpriced_calls for total in totals):
         calls = "1 call" if unpriced == 1 else f"{unpriced} calls"
         print(f"The price of {calls} is not known, and is missing from the dollars.")

@@ -26,7 +26,7 @@ async def graph_command(settings: Settings, arguments: argparse.Namespace) -> No
     if "entity" in answer:
         print_related(answer)
     elif answer["entities"]:
-        print_rows("", ("entity", "kind", "memories"), map(_entity_row, answer["entities"]))
+        print_table("", ("entity", "kind", "memories"), map(_entity_row, answer["entities"]))
     elif not arguments.entity:
         print("No memory names anything yet.")
     if notice := answer.get("notice"):
@@ -41,15 +41,15 @@ def print_related(answer: Mapping[str, Any]) -> None:
         (one["subject"], one["relation"], one["object"], _period(one), one["memory"])
         for one in answer.get("relations", ())
     )
-    print_rows("Relations", ("subject", "relation", "object", "since", "memory"), relations)
+    print_table("Relations", ("subject", "relation", "object", "since", "memory"), relations)
     neighbours = (
         (one["name"], one["kind"], one.get("via", ""), ", ".join(one["memories"]))
         for one in answer.get("neighbours", ())
     )
-    print_rows("Named together with", ("entity", "kind", "through", "memories"), neighbours)
+    print_table("Named together with", ("entity", "kind", "through", "memories"), neighbours)
     timeline = ((one["when"], one["id"], one["text"], one.get("status", "")) for one in answer.get("timeline", ()))
-    print_rows("Timeline", ("when", "id", "text", "state"), timeline)
-    print_rows("Of a similar name", ("entity", "kind", "memories"), map(_entity_row, answer.get("entities", ())))
+    print_table("Timeline", ("when", "id", "text", "state"), timeline)
+    print_table("Of a similar name", ("entity", "kind", "memories"), map(_entity_row, answer.get("entities", ())))
 
 
 def _period(relation: Mapping[str, Any]) -> str:
@@ -61,7 +61,7 @@ def _entity_row(entity: Mapping[str, Any]) -> Sequence[object]:
     return entity["name"], entity["kind"], entity["memories"]
 
 
-def print_rows(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Nothing where there are none."""
     table = Table(box=None, pad_edge=False, show_edge=False)
     for heading in headings:

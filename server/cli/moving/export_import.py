@@ -12,7 +12,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.text.structure import visible_line
-from madeleine.server import EXIT_FAILURE, EXIT_NOTHING
+from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.attach.client import run_on_host
 from madeleine.server.cli.output import absolute_path, byte_progress, print_json, redacted_secrets_sentence
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
@@ -52,7 +52,7 @@ async def import_export(settings: Settings, file: Path, arguments: argparse.Name
     left_out: Mapping[str, int] = result["left_out_counts"]
     if left_out.get("different") or left_out.get("taken"):
         return EXIT_FAILURE
-    return 0 if result["added"] else EXIT_NOTHING
+    return 0 if result["added"] else EXIT_NOTHING_TO_DO
 
 
 async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> int:
@@ -74,7 +74,7 @@ async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> i
 
 async def print_imports(settings: Settings, *, as_json: bool) -> None:
     async with open_ledger_without_index(settings, create=False) as ledger:
-        imports = await ledger.imports.imports()
+        imports = await ledger.imports.past_imports()
     if as_json:
         fields = ("id", "source", "state")
         print_json(

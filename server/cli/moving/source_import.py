@@ -19,7 +19,7 @@ from madeleine.memory.moving.sources.values import SourceFile, Statement, Unread
 from madeleine.memory.moving.statements import StatementOutcomes
 from madeleine.memory.text.structure import visible_line
 from madeleine.memory.watch.observe import ObserveConversation
-from madeleine.server import EXIT_FAILURE, EXIT_NOTHING, EXIT_USAGE
+from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO, EXIT_USAGE
 from madeleine.server.cli.moving.export_import import run_import_on_host
 from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
 from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
@@ -78,7 +78,7 @@ async def import_sources(
         return EXIT_USAGE
     if report.damaged_count:
         return EXIT_FAILURE
-    return 0 if report.new else EXIT_NOTHING
+    return 0 if report.new else EXIT_NOTHING_TO_DO
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import AnyRecord, MemoryRecord
 from madeleine.memory.moving.values import memory_from_record
 from madeleine.memory.retention.values import ArchiveGroup
-from madeleine.storage.sql.archive.packing import PARTS_OF_MEMORY, pack_records
+from madeleine.storage.sql.archive.packing import RECORD_TYPES_OF_MEMORY, pack_records
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
@@ -25,7 +25,7 @@ from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE, searched_words
+from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE, words_to_search
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.lifecycle import archival_statements
 
@@ -33,7 +33,7 @@ _MEMORIES = TABLES_BY_TYPE["memory"]
 _SELECT_MEMORIES = _MEMORIES.select().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))
 _SELECT_PARTS = {
     type_: TABLES_BY_TYPE[type_].select().where(is_in_bound_list(TABLES_BY_TYPE[type_].table.c.memory_id, "ids"))
-    for type_ in PARTS_OF_MEMORY
+    for type_ in RECORD_TYPES_OF_MEMORY
 }
 _REMOVE_FROM_TABLES = archival_statements(metadata)
 _INSERT_GROUP, INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
@@ -55,7 +55,7 @@ async def archive_memories(
         for entry in entries:
             entry |= fixed | {"group_id": group.id, "reason": group.reasons[entry["memory_id"]]}  # noqa: PLW2901
         await transaction.run(INSERT_ENTRY, entries)
-    await remove_from_tables(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
+    await delete_archived_from_tables(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
     return [id_ for id_ in wanted if id_ in records]
 
 
@@ -74,13 +74,13 @@ async def read_records(transaction: Transaction, scope: Scope, ids: Sequence[Mem
 
 def _entries(records: Mapping[MemoryId, Sequence[AnyRecord]]) -> list[dict[str, Any]]:
     return [
-        {"id": str(uuid.uuid4())} | entry_columns(of_memory[0], of_memory)
+        {"id": str(uuid.uuid4())} | archive_entry_columns(of_memory[0], of_memory)
         for of_memory in records.values()
         if isinstance(of_memory[0], MemoryRecord)
     ]
 
 
-def entry_columns(record: MemoryRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
+def archive_entry_columns(record: MemoryRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
     """Columns of an entry that follow from what it holds."""
     row = row_from_memory(memory_from_record(record))
     referred = [id_ for id_ in (record.absorbed_into, record.compressed_into, record.superseded_by) if id_]
@@ -91,12 +91,12 @@ def entry_columns(record: MemoryRecord, records: Sequence[ExportRecord]) -> dict
         "refers_to": encode_json_list(referred),
         "superseded_by": record.superseded_by,
         "happened_at": row["happened_at"],
-        "folded": searched_words(row),
+        "folded": words_to_search(row),
         "records": pack_records(records),
     }
 
 
-async def remove_from_tables(transaction: Transaction, scope: Scope, archived: Sequence[MemoryRecord]) -> None:
+async def delete_archived_from_tables(transaction: Transaction, scope: Scope, archived: Sequence[MemoryRecord]) -> None:
     """What pointed to them keeps its pointer: it holds again when they come back."""
     memories = [memory_from_record(record) for record in archived]
     ids = [memory.id for memory in memories]

@@ -10,9 +10,19 @@ from sqlalchemy import bindparam, select, update
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.moving.values import memory_record_of
 from madeleine.memory.rules.archiving.extracts import extract_digest
-from madeleine.storage.sql.archive.archiving import INSERT_ENTRY, entry_columns, read_records, remove_from_tables
+from madeleine.storage.sql.archive.archiving import (
+    INSERT_ENTRY,
+    archive_entry_columns,
+    delete_archived_from_tables,
+    read_records,
+)
 from madeleine.storage.sql.archive.packing import unpack_records
-from madeleine.storage.sql.archive.restoring import DELETE_EMPTY_GROUPS, RestoredEntry, dependents_of, restore_memories
+from madeleine.storage.sql.archive.restoring import (
+    DELETE_EMPTY_GROUPS,
+    RestoredEntry,
+    archived_memories_pointing_to,
+    restore_memories,
+)
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns
@@ -29,11 +39,11 @@ _UPDATE_DIGEST = (
 )
 
 
-async def bring_back_to_erase(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[RestoredEntry]:
+async def restore_archived_to_erase(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[RestoredEntry]:
     """The archived ones of these ids, and those that point to any of them."""
     restored = await restore_memories(transaction, scope, ids, keep_groups=True)
     known = {*ids, *(entry.memory_id for entry in restored)}
-    while dependents := await dependents_of(transaction, scope, sorted(known)):
+    while dependents := await archived_memories_pointing_to(transaction, scope, sorted(known)):
         more = await restore_memories(transaction, scope, dependents, keep_groups=True)
         known |= {entry.memory_id for entry in more}
         restored += more
@@ -52,14 +62,14 @@ async def erase_from_archive(
         entry = staying[id_]
         names = ("id", "group_id", "reason", "run_id", "archived_at")
         kept = {name: getattr(entry, name) for name in names}
-        rows.append(kept | {"being_id": scope.being_id} | entry_columns(of_memory[0], of_memory))
+        rows.append(kept | {"being_id": scope.being_id} | archive_entry_columns(of_memory[0], of_memory))
     await transaction.run(INSERT_ENTRY, rows)
-    await remove_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
-    await retell_groups(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
+    await delete_archived_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
+    await rebuild_group_texts(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
     await transaction.run(DELETE_EMPTY_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}])
 
 
-async def retell_groups(transaction: Transaction, groups: Collection[str]) -> None:
+async def rebuild_group_texts(transaction: Transaction, groups: Collection[str]) -> None:
     """Make what the archive tells of these groups anew, from what they hold; empty ones go."""
     binds = {"groups": json_list_bind_value(groups)}
     texts: dict[str, list[str]] = {}

@@ -9,12 +9,12 @@ from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import AnyRecord, parse_record
 from madeleine.storage.sql.moving.exported_tables import PACKING_LEVEL
 
-PARTS_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
+RECORD_TYPES_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
 """Types of records that go with a memory, in the order in which they stand behind it."""
 
 
 def pack_records(records: Iterable[ExportRecord]) -> bytes:
-    return zlib.compress(b"".join(record.line() for record in records), PACKING_LEVEL)
+    return zlib.compress(b"".join(record.json_line() for record in records), PACKING_LEVEL)
 
 
 def unpack_records(packed: bytes) -> list[AnyRecord]:

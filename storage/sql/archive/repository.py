@@ -40,7 +40,7 @@ from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
-ENFORCED_SETTING = "retention_enforced"
+LAST_RETENTION_RUN_SETTING = "retention_enforced"
 """In the store's settings: when the rules were last enforced, by being."""
 
 _a, _g, _m = archived_memories_table.c, archive_groups_table.c, memories.c
@@ -131,14 +131,14 @@ class RetentionReader:
     async def memory_ages(self) -> list[MemoryAge]:
         return await self._reads.rows(_SELECT_AGES, _age_from_row, being=self._scope.being_id)
 
-    async def has_levels(self) -> bool:
+    async def has_memories_of_limited_level(self) -> bool:
         return bool(await self._reads.rows(_SELECT_LEVELLED, first_column, being=self._scope.being_id))
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._reads, self._scope, ids)
 
-    async def last_enforced(self) -> datetime | None:
-        enforced = await read_setting(self._reads, ENFORCED_SETTING) or {}
+    async def last_retention_run(self) -> datetime | None:
+        enforced = await read_setting(self._reads, LAST_RETENTION_RUN_SETTING) or {}
         at = enforced.get(self._scope.being_id)
         return None if at is None else moment_from_microseconds(at)
 
@@ -153,10 +153,10 @@ class RetentionWriter(RetentionReader):
     async def archive(self, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime) -> list[MemoryId]:
         return await archive_memories(self._transaction, self._scope, groups, run=run, at=at)
 
-    async def mark_enforced(self, at: datetime) -> None:
-        enforced = await read_setting(self._transaction, ENFORCED_SETTING) or {}
+    async def record_retention_run(self, at: datetime) -> None:
+        enforced = await read_setting(self._transaction, LAST_RETENTION_RUN_SETTING) or {}
         now = {self._scope.being_id: microseconds_from_moment(at)}
-        await write_setting(self._transaction, ENFORCED_SETTING, enforced | now)
+        await write_setting(self._transaction, LAST_RETENTION_RUN_SETTING, enforced | now)
 
 
 class ArchiveRepository(MemoryReadRepository):
@@ -209,7 +209,7 @@ class ArchiveRepository(MemoryReadRepository):
                 await record_audit(transaction, scope, "restore", at, tool="archive", ids=restored)
             return await memories_by_ids(transaction, scope, restored)
 
-    async def set_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
+    async def replace_group_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         binds = {"group": group, "being": scope.being_id}
         async with self._database.transaction() as transaction:
             known = await transaction.rows(_SELECT_GROUP, first_column, **binds)

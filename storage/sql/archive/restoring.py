@@ -99,7 +99,9 @@ async def restore_memories(
     return restored
 
 
-async def restore_of_run(transaction: Transaction, scope: Scope, run: RunId, targets: Iterable[str]) -> int:
+async def restore_memories_archived_by_run(
+    transaction: Transaction, scope: Scope, run: RunId, targets: Iterable[str]
+) -> int:
     """Before a run is undone: what it has archived comes back, and what it has changed and went since. Returns the
     number of the former."""
     of_run = await transaction.rows(_SELECT_ENTRIES_OF_RUN, first_column, being=scope.being_id, run=run)
@@ -107,7 +109,7 @@ async def restore_of_run(transaction: Transaction, scope: Scope, run: RunId, tar
     return len(of_run)
 
 
-async def dependents_of(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[MemoryId]:
+async def archived_memories_pointing_to(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[MemoryId]:
     """Archived memories that point to these."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
     return await transaction.rows(_SELECT_DEPENDENTS, first_column, **binds)

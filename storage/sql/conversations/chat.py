@@ -21,8 +21,8 @@ from madeleine.storage.sql.database.mapping import (
     microseconds_from_moment,
     records_in_order_of_ids,
 )
-from madeleine.storage.sql.database.session_projects import IS_OF_PROJECT, is_said_in_project
-from madeleine.storage.sql.moving.added_rows import imported_row, remember_added
+from madeleine.storage.sql.database.session_projects import IS_SESSION_OF_PROJECT, is_message_of_project
+from madeleine.storage.sql.moving.added_rows import imported_row, record_imported_rows
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
     message_memories_table,
@@ -95,7 +95,7 @@ _SELECT_LATEST_MESSAGES = (
     .where(
         _m.being_id == _BEING,
         or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
-        is_said_in_project(_m),
+        is_message_of_project(_m),
     )
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(_LIMIT)
@@ -106,7 +106,9 @@ _CHAT_SESSION = RowMap(
 )
 _SELECT_SESSIONS = (
     select(*_CHAT_SESSION.columns)
-    .where(_s.being_id == _BEING, _MESSAGE_COUNT > 0, or_(bindparam("all_projects", type_=Boolean), IS_OF_PROJECT))
+    .where(
+        _s.being_id == _BEING, _MESSAGE_COUNT > 0, or_(bindparam("all_projects", type_=Boolean), IS_SESSION_OF_PROJECT)
+    )
     .order_by(_s.last_at.desc(), _s.session_id)
     .limit(_LIMIT)
 )
@@ -187,7 +189,7 @@ async def _known_keys(reads: QueryReader, scope: Scope, session_id: str, keys: I
 class ConversationRepository(DatabaseRepository):
     """`ObservationLedger`, `ChatReader` and `MemoryThreadLedger`."""
 
-    async def append(
+    async def append_messages(
         self,
         scope: Scope,
         session_id: str,
@@ -245,7 +247,7 @@ class ConversationRepository(DatabaseRepository):
                 added = [imported_row("message", id_) for id_ in ids]
                 if not states:
                     added.append(imported_row("session", scope.being_id, session_id))
-                await remember_added(transaction, import_id, added)
+                await record_imported_rows(transaction, import_id, added)
             await record_audit(transaction, scope, "observe", new[-1][0].stored_at, ids=ids)
             return ids
 
@@ -280,7 +282,7 @@ class ConversationRepository(DatabaseRepository):
         binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
 
-    async def messages_of(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
         return await self._database.rows(_SELECT_MESSAGES_BETWEEN, _MESSAGE.from_row, **binds)
 
@@ -296,7 +298,7 @@ class ConversationRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_MARK_WATCHED, [row])
 
-    async def put_off_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
             await transaction.run(_PUT_OFF_MESSAGES, [row])

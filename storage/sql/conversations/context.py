@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from sqlalchemy import Select, bindparam, delete, exists, func, insert, literal, literal_column, or_, select, update
 
-from madeleine.memory.context.ports import StartMemories
+from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
@@ -243,7 +243,7 @@ class ContextRepository(ConversationRepository):
     async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
         return await read_core_blocks(self._database, scope)
 
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]:
         binds = {"being": scope.being_id, "project": scope.project}
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, **binds)
         unnamed = await self._database.rows(
@@ -254,7 +254,7 @@ class ContextRepository(ConversationRepository):
     async def projects(self, scope: Scope, *, limit: int) -> list[str]:
         return await self._database.rows(_SELECT_PROJECTS, first_column, being=scope.being_id, limit=limit)
 
-    async def write_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
+    async def write_profile_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(needs_index_space=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
                 _SELECT_REPLACED_MEMORY, first_column, **_profile_entry_binds(scope, entry)
@@ -269,7 +269,7 @@ class ContextRepository(ConversationRepository):
             await record_audit(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
-    async def remove_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
+    async def remove_profile_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         binds = _profile_entry_binds(scope, entry)
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column, **binds):
@@ -285,7 +285,7 @@ class ContextRepository(ConversationRepository):
             await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
             await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
 
-    async def open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
+    async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         newest = await self._database.rows(_SELECT_OPEN_NOTES, _NOTE.from_row, being=scope.being_id, limit=limit)
         return newest[::-1]
 
@@ -302,26 +302,26 @@ class ContextRepository(ConversationRepository):
             await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True
 
-    async def thoughts(self, scope: Scope) -> PointsForNextSession:
+    async def points_for_next_session(self, scope: Scope) -> PointsForNextSession:
         return await read_points_for_next_session(self._database, scope)
 
-    async def diary_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
+    async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         binds = {"being": scope.being_id, "day": date, "limit": limit}
         return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
 
-    async def recently_activated(self, scope: Scope, *, limit: int) -> list[Memory]:
+    async def recently_activated_memories(self, scope: Scope, *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, limit=limit, **binds)
 
-    async def last_emotions(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
+    async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         labels = await self._database.rows(
             _SELECT_LAST_EMOTIONS, lambda row: decode_json_list_cached(row[0]), being=scope.being_id, session=session_id
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
-    async def memories_for_start(
+    async def memories_for_session_start(
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
-    ) -> StartMemories:
+    ) -> SessionStartMemories:
         times = {"now": now, "due_until": due_until, "changed_since": changed_since}
         binds = {name: microseconds_from_moment(at) for name, at in times.items()}
 
@@ -335,7 +335,7 @@ class ContextRepository(ConversationRepository):
             for memory in await select_memories(statement, "changed_since")
         }
         latest = sorted(changed.values(), key=lambda memory: memory.corrected_at or memory.created_at, reverse=True)
-        return StartMemories(
+        return SessionStartMemories(
             pinned=await select_memories(_SELECT_PINNED_MEMORIES),
             due=await select_memories(_SELECT_DUE_MEMORIES, "now", "due_until"),
             important=await select_memories(_SELECT_IMPORTANT_MEMORIES),

@@ -140,6 +140,6 @@ def _quoted(path: Path) -> str:
     return path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def total_of(counts: Mapping[str, int]) -> str:
+def total_in_words(counts: Mapping[str, int]) -> str:
     """In words, as for a person."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing"

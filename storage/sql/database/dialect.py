@@ -227,6 +227,6 @@ def equals_any(column: ColumnElement[Any], *values: object) -> ColumnElement[boo
     return or_(*(column == value for value in values))
 
 
-def in_words(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def with_literal_words(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """`condition` in the exact words of a partial index: SQLite compares the words to find that the index serves it."""
     return _sql_function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)

@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import InvalidInput, StorageError
-from madeleine.storage.sql.database.engine import CHUNK_ROWS, Database, Row, make_values, run_to_completion
+from madeleine.storage.sql.database.engine import CHUNK_ROWS, Database, Row, run_to_completion, values_from_rows
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.postgresql_schema import CHANGES_CHANNEL, migrate_connection, use_wide_integers
 from madeleine.storage.sql.database.tables import metadata
@@ -133,7 +133,7 @@ class PostgresTransaction:
             await complete_on_postgres(execute(statement, [dict(row) for row in chunk]))
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        return await make_values(await complete_on_postgres(_fetch(self._connection, statement, binds)), from_row)
+        return await values_from_rows(await complete_on_postgres(_fetch(self._connection, statement, binds)), from_row)
 
 
 async def _fetch(connection: AsyncConnection, statement: Any, binds: Mapping[str, Any]) -> Sequence[Row]:
@@ -167,7 +167,7 @@ class PostgresDatabase(Database):
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         self._refuse_if_closed()
-        return await make_values(await complete_on_postgres(self._read(statement, binds)), from_row)
+        return await values_from_rows(await complete_on_postgres(self._read(statement, binds)), from_row)
 
     async def _read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> Sequence[Row]:
         async with self._readers.connect() as connection:

@@ -30,8 +30,8 @@ from madeleine.storage.sql.database.engine import (
     CHUNK_ROWS,
     Database,
     Row,
-    make_values,
     run_to_completion,
+    values_from_rows,
 )
 from madeleine.storage.sql.database.schema import migrate_to_head
 
@@ -172,7 +172,7 @@ class SqliteTransaction:
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
             await self._writer.command("BEGIN IMMEDIATE")
-        return await make_values(await self._writer.read(statement, binds), from_row)
+        return await values_from_rows(await self._writer.read(statement, binds), from_row)
 
 
 class SqliteDatabase(Database):
@@ -220,10 +220,11 @@ class SqliteDatabase(Database):
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         rows = self._read_briefly(statement, binds)
-        return await make_values(await self._read_in_thread(statement, binds) if rows is None else rows, from_row)
+        return await values_from_rows(await self._read_in_thread(statement, binds) if rows is None else rows, from_row)
 
     def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
-        """What a `brief_read` finds, on the event loop; None for another read, or one that cannot be made now."""
+        """What a `mark_as_brief_read` finds, on the event loop; None for another read, or one that cannot be made
+        now."""
         is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(BRIEF_READ)
         if not is_brief or self._closed:
             return None

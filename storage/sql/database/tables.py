@@ -5,22 +5,34 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Text
 from sqlalchemy.schema import UniqueConstraint
 
-from madeleine.storage.sql.database.dialect import HashBytes, JsonText, TextList, UtcMicros, in_words, index_filter
+from madeleine.storage.sql.database.dialect import (
+    HashBytes,
+    JsonText,
+    TextList,
+    UtcMicros,
+    index_filter,
+    with_literal_words,
+)
 from madeleine.storage.sql.tables import archive, conversations, core_blocks, declaring, graph, lessons, operations  # noqa: F401
 from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     ClearReferenceToForgotten,
+    DeletedWithUndoneMemory,
     DeleteRows,
     EraseListing,
     JournalColumnChanges,
     KeepWhenForgetting,
-    LeftByUndo,
     RedactWith,
-    UndoneWithMemory,
+    UnchangedByUndo,
 )
 
 metadata = declaring.metadata
-_keys, _optional, _required, _table = declaring.keys, declaring.optional, declaring.required, declaring.table
+_keys, _optional, _required, _table = (
+    declaring.key_columns,
+    declaring.optional_columns,
+    declaring.required_columns,
+    declaring.declare_table,
+)
 
 _JOURNALLED_MEMORY_COLUMNS = (
     *("importance", "status", "fresh", "cluster_id", "absorbed_into", "since", "stopped_at", "reactivation_count"),
@@ -86,7 +98,7 @@ memories = _table(
         RedactWith("erasing.memories._MemoryErasure._release_absorbed"),
         RedactWith("memories.truth.relink_chains"),
         JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
-        *(UndoneWithMemory("id"), ArchivedWithMemory("id")),
+        *(DeletedWithUndoneMemory("id"), ArchivedWithMemory("id")),
     ],
 )
 _m = memories.c
@@ -94,10 +106,10 @@ Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span
 _old, _activated = map(index_filter, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
-IS_RECALLED_DEAD = in_words(
+IS_RECALLED_DEAD = with_literal_words(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
-IS_UNSUMMARISED_EPISODE = in_words(
+IS_UNSUMMARISED_EPISODE = with_literal_words(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
@@ -106,7 +118,7 @@ IS_UNSUMMARISED_EPISODE = in_words(
 last_memory_numbers_table = _table(
     "memory_numbers",
     *(*_keys(Text, "being_id"), *_required(Integer, "last")),
-    lifecycle=[KeepWhenForgetting("a counter"), LeftByUndo("a number is not given again")],
+    lifecycle=[KeepWhenForgetting("a counter"), UnchangedByUndo("a number is not given again")],
 )
 
 reinforcements_table = _table(
@@ -119,7 +131,7 @@ reinforcements_table = _table(
     UniqueConstraint("being_id", "key"),
     lifecycle=[
         *(DeleteRows(), ArchivedWithMemory()),
-        LeftByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
+        UnchangedByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
     ],
 )
 
@@ -156,7 +168,7 @@ embeddings = _table(
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
     *_required(UtcMicros, "created_at"),
-    lifecycle=[RedactWith("memories.index_source.delete_orphaned_vectors"), LeftByUndo("a cache")],
+    lifecycle=[RedactWith("memories.index_source.delete_orphaned_vectors"), UnchangedByUndo("a cache")],
 )
 
 index_pending_table = _table(
@@ -164,13 +176,13 @@ index_pending_table = _table(
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    lifecycle=[DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()],
+    lifecycle=[DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
 )
 
 settings = _table(
     "settings",
     *(*_keys(Text, "name"), *_required(Text, "value")),
-    lifecycle=[KeepWhenForgetting("facts about the store"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("facts about the store"), UnchangedByUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -181,7 +193,7 @@ audit = _table(
     *_required(Text, "event", "being_id", "client", "role", "tool"),
     *_required(TextList, "ids"),
     Column("author", Text, nullable=False, server_default=""),
-    lifecycle=[KeepWhenForgetting("ids only, append-only"), LeftByUndo("append-only")],
+    lifecycle=[KeepWhenForgetting("ids only, append-only"), UnchangedByUndo("append-only")],
 )
 
 bearer_tokens_table = _table(
@@ -192,7 +204,7 @@ bearer_tokens_table = _table(
     *_required(Boolean, "read_only"),
     *_required(UtcMicros, "created_at"),
     *_optional(UtcMicros, "expires_at", "revoked_at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names no memory"), UnchangedByUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -207,7 +219,7 @@ revisions_table = _table(
     *_optional(TextList, "themes"),
     *_optional(Boolean, "pinned"),
     *_optional(TextList, "when"),
-    lifecycle=[DeleteRows(), ArchivedWithMemory(), LeftByUndo("no patrol revises a memory")],
+    lifecycle=[DeleteRows(), ArchivedWithMemory(), UnchangedByUndo("no patrol revises a memory")],
 )
 
 # Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
@@ -222,8 +234,8 @@ truth_acts_table = _table(
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
         RedactWith("memories.truth.relink_chains"),
-        *(UndoneWithMemory(), ArchivedWithMemory()),
-        LeftByUndo("the acts of a patrol are deleted when it is undone"),
+        *(DeletedWithUndoneMemory(), ArchivedWithMemory()),
+        UnchangedByUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
 
@@ -231,7 +243,7 @@ truth_acts_table = _table(
 forgotten_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
-    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), LeftByUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), UnchangedByUndo("forgetting is final")],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -243,7 +255,7 @@ profile = _table(
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
     *_required(UtcMicros, "updated_at"),
-    lifecycle=[DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()],
+    lifecycle=[DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
 )
 
 # Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.
@@ -252,7 +264,7 @@ ingested_texts_table = _table(
     *_keys(Text, "being_id", "key"),
     *_required(UtcMicros, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[RedactWith("memories.storing.remove_ingest_digests"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("memories.storing.remove_ingest_digests"), UnchangedByUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(
@@ -264,7 +276,10 @@ patrol_runs = _table(
     # running, finished, undone, rolled_back, pruned, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
-    lifecycle=[RedactWith("erasing.memories._MemoryErasure._redact_reports"), LeftByUndo("says that it was undone")],
+    lifecycle=[
+        RedactWith("erasing.memories._MemoryErasure._redact_reports"),
+        UnchangedByUndo("says that it was undone"),
+    ],
 )
 
 # The being's clock, and its points for the next session (spec P8).
@@ -288,7 +303,10 @@ patrol_changes_table = _table(
     *_required(Text, "being_id", "step", "kind", "target"),
     *_optional(JsonText, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
-    lifecycle=[RedactWith("erasing.patrols.redact_journal"), LeftByUndo("the journal of a run goes with its undo")],
+    lifecycle=[
+        RedactWith("erasing.patrols.redact_journal"),
+        UnchangedByUndo("the journal of a run goes with its undo"),
+    ],
 )
 
 # Decision requests that were offered to agents (ruling 10). `body` is "{}" once one is decided.
@@ -300,7 +318,7 @@ decision_requests_table = _table(
     *_required(JsonText, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    lifecycle=[RedactWith("erasing.patrols.delete_requests"), LeftByUndo("what was decided stays decided")],
+    lifecycle=[RedactWith("erasing.patrols.delete_requests"), UnchangedByUndo("what was decided stays decided")],
 )
 
 diary_entries_table = _table(
@@ -321,7 +339,7 @@ cost_records_table = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), LeftByUndo("the money is spent")],
+    lifecycle=[KeepWhenForgetting("names no memory"), UnchangedByUndo("the money is spent")],
 )
 
 # Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
@@ -331,7 +349,7 @@ copies_table = _table(
     # "" for all beings.
     *_required(Text, "kind", "being_id"),
     *_required(UtcMicros, "made_at"),
-    lifecycle=[KeepWhenForgetting("names files"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names files"), UnchangedByUndo("no patrol changes it")],
 )
 
 # Imports of exports, and the rows that each has added, by type and key: so that it is undone by one call. `digest`: of
@@ -342,12 +360,12 @@ imports_table = _table(
     *_required(Text, "source", "being_id", "state"),
     *_required(UtcMicros, "at"),
     *_required(JsonText, "counts", "last_numbers"),
-    lifecycle=[KeepWhenForgetting("counts"), LeftByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("counts"), UnchangedByUndo("no patrol changes it")],
 )
 imported_rows_table = _table(
     "imported_rows",
     *_keys(Text, "import_id", "type", "key"),
     *_required(Text, "digest"),
     Column("memory_id", Text, index=True),
-    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
+    lifecycle=[DeleteRows(), UnchangedByUndo("no patrol changes it")],
 )

@@ -16,7 +16,7 @@ from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.archive.erasing import bring_back_to_erase, erase_from_archive
+from madeleine.storage.sql.archive.erasing import erase_from_archive, restore_archived_to_erase
 from madeleine.storage.sql.database.dialect import equals_any, is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.mapping import (
@@ -44,7 +44,7 @@ from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors,
 from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
 from madeleine.storage.sql.memories.truth import relink_chains
-from madeleine.storage.sql.moving.source_imports import remember_forgotten_statements
+from madeleine.storage.sql.moving.source_imports import record_forgotten_statements
 from madeleine.storage.sql.tables.lifecycle import DeleteRows, removal_statements
 
 _m = memories.c
@@ -241,7 +241,7 @@ async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: 
     while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
         known |= ids
         memories = await memories_by_ids(transaction, scope, sorted(ids))
-        quoting += [summary for summary in memories if mentions.quotes_any(summary.scene.action, texts)]
+        quoting += [summary for summary in memories if mentions.quotes_any_source(summary.scene.action, texts)]
     return quoting
 
 
@@ -284,13 +284,13 @@ class ErasureRepository(DatabaseRepository):
 
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
         async with self._database.transaction() as transaction:
-            brought = await bring_back_to_erase(transaction, scope, ids)
+            brought = await restore_archived_to_erase(transaction, scope, ids)
             known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
             known += await _summaries_that_quote(transaction, scope, known)
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
-            await remember_forgotten_statements(transaction, scope.being_id, memory_ids)
+            await record_forgotten_statements(transaction, scope.being_id, memory_ids)
             erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasedIds()
             if brought:
                 await erase_from_archive(transaction, scope, brought, set(memory_ids))

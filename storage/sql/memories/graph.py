@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.memories.drawing import relation_row
+from madeleine.storage.sql.memories.graph_extraction import relation_row
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.tables.graph import drawn_relations_table, mentions_table, stated_relations_table
 
@@ -161,7 +161,7 @@ class GraphRepository(MemoryReadRepository):
         found = await self._entities(scope, _SELECT_ONE_KEY, key=key, limit=1)
         return found[0] if found else None
 
-    async def entities_like(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         statement, binds = (_SELECT_LIKE_KEYS, {"key": key}) if key else (_SELECT_KEYS, {})
         return await self._entities(scope, statement, limit=limit, **binds)
 
@@ -174,7 +174,7 @@ class GraphRepository(MemoryReadRepository):
             names.setdefault(key, (name, kind))
         return [NamedEntity(key, *names[key], count) for key, count in counted if key in names]
 
-    async def memories_naming(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
+    async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
         return await self._database.rows(_SELECT_NAMING, memory_from_row, **binds)
 
@@ -193,7 +193,7 @@ class GraphRepository(MemoryReadRepository):
             distinct.setdefault(_identity(relation), relation)
         return list(distinct.values())
 
-    async def state_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         async with self._database.transaction() as transaction:
             own = await self._own_memories(transaction, scope, relations)
             stated = await self._stated(transaction, scope, own)
@@ -215,7 +215,7 @@ class GraphRepository(MemoryReadRepository):
                 )
             return len(new)
 
-    async def remove_stated(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
         async with self._database.transaction() as transaction:
             own = await self._own_memories(transaction, scope, relations)
             stated = await self._stated(transaction, scope, own)

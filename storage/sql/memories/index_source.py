@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, select, update
 
-from madeleine.memory.embedding import is_model_of_pieces
+from madeleine.memory.embedding import is_model_name_of_piece_vectors
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
 from madeleine.storage.sql.administration import read_setting, write_setting_once, write_store_settings
 from madeleine.storage.sql.database.dialect import (
@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.engine import (
     DatabaseRepository,
     QueryReader,
     Transaction,
-    brief_read,
+    mark_as_brief_read,
 )
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
@@ -39,7 +39,7 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import clusters_table, embeddings, index_pending_table, memories
 
 _e, _m, _p = embeddings.c, memories.c, index_pending_table.c
-_SELECT_VECTORS = brief_read(
+_SELECT_VECTORS = mark_as_brief_read(
     select(_e.content_hash, _e.vector).where(
         _e.model == bindparam("model"), is_in_bound_list(_e.content_hash, "hashes")
     )
@@ -90,7 +90,7 @@ async def cached_vectors(
 ) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
-    decode = vector_from_compact_bytes if is_model_of_pieces(model) else vector_from_bytes
+    decode = vector_from_compact_bytes if is_model_name_of_piece_vectors(model) else vector_from_bytes
     rows = await reads.rows(_SELECT_VECTORS, first_two_columns, model=model, hashes=json_list_bind_value(hashes))
     return {hash_: decode(stored) for hash_, stored in rows}
 
@@ -99,7 +99,7 @@ async def cache_vectors(
     transaction: Transaction, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
 ) -> None:
     fixed = {"model": model, "created_at": time.time_ns() // 1000}
-    encode = compact_bytes_from_vector if is_model_of_pieces(model) else bytes_from_vector
+    encode = compact_bytes_from_vector if is_model_name_of_piece_vectors(model) else bytes_from_vector
     rows = [fixed | {"content_hash": hash_, "vector": encode(vector)} for hash_, vector in vectors.items()]
     await transaction.run(_INSERT_VECTOR, rows)
 
@@ -133,18 +133,18 @@ class VectorRepository(DatabaseRepository):
 class IndexSourceRepository(VectorRepository):
     """`IndexingLedger`."""
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns, limit=limit)
 
-    async def clear_marks(self, marks: Sequence[int]) -> None:
+    async def clear_index_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}])
 
-    async def last_mark(self) -> int:
+    async def last_index_mark(self) -> int:
         return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, first_column))[0])
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -179,7 +179,9 @@ class IndexSourceRepository(VectorRepository):
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
 
-    async def retire_model(self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int) -> int:
+    async def drop_vectors_of_replaced_model(
+        self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
+    ) -> int:
         hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column, model=model, limit=limit)
         if hashes:
             async with self._database.transaction() as transaction:

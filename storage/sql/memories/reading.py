@@ -20,9 +20,9 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.recall.ports import ClusterSummary, LaterMemory
+from madeleine.memory.recall.ports import ClusterSummary, PossibleNewerVersion
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import QueryReader, Row, brief_read
+from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -40,13 +40,13 @@ from madeleine.storage.sql.database.memory_rows import (
 )
 from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
 from madeleine.storage.sql.memories.index_source import VectorRepository
-from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, told_later
+from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, possible_newer_versions
 
 _a, _c, _e, _m, _p, _r = audit.c, clusters_table.c, embeddings.c, memories.c, profile.c, revisions_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _HAS_OWN_ID = (dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 
-_SELECT_MEMORIES = brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
+_SELECT_MEMORIES = mark_as_brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
 _REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
@@ -230,8 +230,8 @@ class RecallRepository(MemoryReadRepository):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         return await all_versions(self._database, scope, ids)
 
-    async def told_later(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
-        return await told_later(self._database, scope, ids)
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
+        return await possible_newer_versions(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
@@ -258,13 +258,13 @@ class RecallRepository(MemoryReadRepository):
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
 
-    async def audit_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(
             _SELECT_LAST_AUDIT, first_two_columns, being=scope.being_id, after=after
         )
         return (after if last is None else last), changes > 0
 
-    async def vectors_after(
+    async def vectors_stored_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}

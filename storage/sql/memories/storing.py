@@ -35,7 +35,7 @@ from madeleine.memory.rules.storing.retelling import (
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.engine import QueryReader, Transaction, brief_read
+from madeleine.storage.sql.database.engine import QueryReader, Transaction, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column,
@@ -47,12 +47,12 @@ from madeleine.storage.sql.database.mapping import (
 from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
-from madeleine.storage.sql.memories.drawing import draw_again
+from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extraction
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.memories.versions import current_version_ids
-from madeleine.storage.sql.moving.added_rows import remember_stored
+from madeleine.storage.sql.moving.added_rows import record_stored_memories
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
@@ -61,7 +61,7 @@ INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 _i, _m, _r = tables.ingested_texts_table.c, tables.memories.c, tables.reinforcements_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
-_SELECT_IDS_BY_HASH = brief_read(
+_SELECT_IDS_BY_HASH = mark_as_brief_read(
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
@@ -72,7 +72,7 @@ _SELECT_IDS_BY_HASH = brief_read(
     .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
     .limit(5)
 )
-_SELECT_NEXT_TURNS = brief_read(
+_SELECT_NEXT_TURNS = mark_as_brief_read(
     select(_m.session_id, func.max(_m.turn) + 1)
     .where(
         _m.being_id == _BEING,
@@ -90,7 +90,7 @@ _ORIGINAL_TEXT = (
     .scalar_subquery()
 )
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
-_SELECT_KEY_OUTCOMES = brief_read(
+_SELECT_KEY_OUTCOMES = mark_as_brief_read(
     union_all(
         select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
             _m.being_id == _BEING, dialect.is_in_bound_list(_m.key, "keys")
@@ -264,7 +264,7 @@ async def _reinforce_memories(
     return added
 
 
-async def take_back_retellings(
+async def undo_retellings(
     transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[AddedByRetelling]
 ) -> None:
     """Without the rows of the reinforcements, which the caller deletes."""
@@ -295,14 +295,14 @@ class MemoryRepository(MemoryReadRepository):
     async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await read_idempotency_key_outcomes(self._database, scope, keys)
 
-    async def ids_with_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, **binds)
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_ids(self._database, scope, ids)
 
-    async def next_turns(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
+    async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         named = {session for session in sessions if session}
         if not named:
             return {}
@@ -318,7 +318,7 @@ class MemoryRepository(MemoryReadRepository):
             new = await insert_memories(transaction, scope, batch.new)
             added = await _reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
-                await remember_stored(transaction, scope, batch, added)
+                await record_stored_memories(transaction, scope, batch, added)
             await insert_lessons(transaction, scope, batch.lessons)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
             await transaction.run(
@@ -338,7 +338,7 @@ class MemoryRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
 
-    async def change(
+    async def change_memory(
         self,
         scope: Scope,
         memory_id: MemoryId,
@@ -376,7 +376,7 @@ class MemoryRepository(MemoryReadRepository):
                 preference = row_of_being_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.run(_UPDATE_PREFERENCE, [preference])
             await mark_memories_for_index(transaction, [new.id])
-            await draw_again(transaction, [new.id])
+            await mark_for_graph_extraction(transaction, [new.id])
             await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done
 

@@ -225,7 +225,7 @@ async def relink_chains(
     remaining = [memory for memory in predecessors if memory.id not in erased]
     for memory in remaining:
         successor = erased[memory.superseded_by] if memory.superseded_by else None
-        relinked = truth.with_successor(memory, successor, memory.valid_until)
+        relinked = truth.with_other_successor(memory, successor, memory.valid_until)
         await transaction.run(_UPDATE_TRUTH, [row_of_being_binds(scope, memory.id, **_stored_fields(relinked))])
     await mark_memories_for_index(transaction, [memory.id for memory in remaining])
     await transaction.run(_DELETE_ACTS_OF_MEMORIES, [binds])

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, false, func, or_, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import LaterMemory
+from madeleine.memory.recall.ports import PossibleNewerVersion
 from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
-from madeleine.storage.sql.database.engine import QueryReader, Row, brief_read
+from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import first_two_columns
 from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
@@ -32,7 +32,7 @@ _later = _later.union(
     .where(_IS_OWN, _next.is_not(None))
 )
 _latest = select(_later.c.origin, _later.c.id).join(memories, _m.id == _later.c.id).where(_IS_OWN, _next.is_(None))
-_SELECT_CURRENT_VERSIONS = brief_read(_latest)
+_SELECT_CURRENT_VERSIONS = mark_as_brief_read(_latest)
 _ends = _latest.cte("ends")
 _versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
 _versions = _versions.union(
@@ -74,7 +74,7 @@ _told_again = _told_again.union(
     .select_from(_told_again.join(_after_table, _after.id == _told_again.c.newer))
     .where(_next_after.is_not(None))
 )
-_SELECT_TOLD_LATER = brief_read(
+_SELECT_TOLD_LATER = mark_as_brief_read(
     union_all(
         select(_proposed.c.newer, _proposed.c.older, true(), false()),
         select(_m.id, _m.resembles, false(), false())
@@ -110,16 +110,18 @@ async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
     return dict(versions)
 
 
-async def told_later(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[LaterMemory]:
-    """What `RecallLedger.told_later` says."""
+async def possible_newer_versions(
+    reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
+) -> list[PossibleNewerVersion]:
+    """What `RecallLedger.possible_newer_versions` says."""
     if not ids:
         return []
     binds = {"being": scope.being_id, "project": scope.project, "ids": json_list_bind_value(ids)}
     return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, **binds))
 
 
-def _to_later_memory(row: Row) -> LaterMemory:
-    return LaterMemory(newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3]))
+def _to_later_memory(row: Row) -> PossibleNewerVersion:
+    return PossibleNewerVersion(newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3]))
 
 
 def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:

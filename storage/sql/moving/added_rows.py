@@ -18,7 +18,7 @@ from madeleine.storage.sql.database.mapping import first_column
 
 _SELECT_STATE = select(tables.imports_table.c.state).where(tables.imports_table.c.id == bindparam("import"))
 _INSERT_ROW = insert_if_missing_statement(tables.imported_rows_table)
-UNFINISHED = "unfinished"
+UNFINISHED_IMPORT_STATE = "unfinished"
 
 
 def imported_row(type_: str, *key: str, memory_id: str | None = None, digest: str = "") -> dict[str, str | None]:
@@ -31,17 +31,19 @@ def imported_row(type_: str, *key: str, memory_id: str | None = None, digest: st
     }
 
 
-async def remember_added(transaction: Transaction, import_id: str, rows: Sequence[Mapping[str, str | None]]) -> None:
+async def record_imported_rows(
+    transaction: Transaction, import_id: str, rows: Sequence[Mapping[str, str | None]]
+) -> None:
     """Raises `CannotUndo` if the import was undone meanwhile: what came after could not be undone."""
     states = await transaction.rows(_SELECT_STATE, first_column, **{"import": import_id})
-    if states != [UNFINISHED]:
+    if states != [UNFINISHED_IMPORT_STATE]:
         raise CannotUndo(
             f"The import {import_id} was ended meanwhile. Nothing of this part was added: import it again."
         )
     await transaction.run(_INSERT_ROW, [{**row, "import_id": import_id} for row in rows])
 
 
-async def remember_stored(
+async def record_stored_memories(
     transaction: Transaction, scope: Scope, batch: StoreBatch, added: Sequence[AddedByRetelling]
 ) -> None:
     """`added`: by each reinforcement of the batch."""
@@ -52,4 +54,4 @@ async def remember_stored(
         )
         for told, addition in zip(batch.reinforcements, added, strict=True)
     ]
-    await remember_added(transaction, batch.import_id, rows)
+    await record_imported_rows(transaction, batch.import_id, rows)

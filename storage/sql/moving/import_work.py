@@ -16,7 +16,7 @@ from sqlalchemy import Select, bindparam, case, insert, select, true, update
 from madeleine.memory.core_blocks.values import core_block_id
 from madeleine.memory.graph.values import entity_key
 from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
-from madeleine.memory.moving.ports import MAX_NAMED, LeftOut, LeftOutReason
+from madeleine.memory.moving.ports import MAX_LISTED_RECORDS, LeftOutReason, LeftOutRecord
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     AnyRecord,
@@ -28,7 +28,7 @@ from madeleine.memory.moving.records import (
     StatedRelationRecord,
     record_of,
 )
-from madeleine.memory.moving.values import is_contrary, memory_from_record, memory_record_of
+from madeleine.memory.moving.values import are_contradictory_records, memory_from_record, memory_record_of
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -115,7 +115,7 @@ class ImportWork:
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
         self._left_out_counts: Counter[str] = Counter()
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[LeftOutRecord] = []
 
     async def _new(self, batch: Sequence[T]) -> list[T]:
         """Those that are not here; the others are counted, and named where they are different."""
@@ -133,7 +133,7 @@ class ImportWork:
                 new[record.identity] = record
             elif here.being != record.being:
                 self._leave_out("taken", record)
-            elif is_contrary(here, record):
+            elif are_contradictory_records(here, record):
                 self._leave_out("different", record)
             else:
                 self._known[type_] += 1
@@ -175,13 +175,13 @@ class ImportWork:
 
     def _leave_out(self, reason: LeftOutReason, record: ExportRecord) -> None:
         self._left_out_counts[reason] += 1
-        if len(self._left_out) < MAX_NAMED:
+        if len(self._left_out) < MAX_LISTED_RECORDS:
             name = record.identity[-1]
-            self._left_out.append(LeftOut(reason=reason, type=record.type, being=record.being, id=name))
+            self._left_out.append(LeftOutRecord(reason=reason, type=record.type, being=record.being, id=name))
 
 
 def record_digest(record: ExportRecord) -> str:
-    return hashlib.sha256(record.line()).hexdigest()
+    return hashlib.sha256(record.json_line()).hexdigest()
 
 
 def derived_columns(record: ExportRecord) -> dict[str, Any]:
@@ -195,11 +195,11 @@ def derived_columns(record: ExportRecord) -> dict[str, Any]:
             return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
         case ArchivedMemoryRecord():
             memory = memory_from_record(memory_record_of(map(record_of, record.records)))
-            return {"folded": searched_words(row_from_memory(memory))}
+            return {"folded": words_to_search(row_from_memory(memory))}
     return {}
 
 
-def searched_words(row: Mapping[str, Any]) -> str:
+def words_to_search(row: Mapping[str, Any]) -> str:
     """Of an archived memory, from its row in the table of memories."""
     return f"{row['folded']}{row['folded_themes']}"
 

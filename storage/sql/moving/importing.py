@@ -23,18 +23,18 @@ from madeleine.memory.moving.records import (
     BeingRecord,
     ClusterRecord,
     CoreBlockRecord,
+    MemoryPartRecord,
     MemoryRecord,
     MessageMemoryRecord,
     MessageRecord,
     NoteRecord,
-    PartOfMemory,
     PatrolChangeRecord,
     ProfileRecord,
     ReinforcementRecord,
 )
 from madeleine.memory.moving.values import memory_from_record
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.archive.erasing import retell_groups
+from madeleine.storage.sql.archive.erasing import rebuild_group_texts
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -125,7 +125,7 @@ class RecordImport(ImportWork):
             self._number_floor[being] = max([0, *lasts])
             self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
 
-    async def take_all(self, records: Iterator[AnyRecord]) -> None:
+    async def import_all_records(self, records: Iterator[AnyRecord]) -> None:
         batches = batches_of_one_type(records)
         by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
             "being": self._take_being,
@@ -156,7 +156,7 @@ class RecordImport(ImportWork):
             [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
         )
         await self._erase_forgotten()
-        await retell_groups(self._transaction, self._stale_groups)
+        await rebuild_group_texts(self._transaction, self._stale_groups)
         kept = [id_ for id_ in self._memories if self._memories[id_]]
         await mark_memories_for_index(self._transaction, kept)
         counts = {type_: self._added[type_] for type_ in TABLES_BY_TYPE if self._added[type_]}
@@ -290,7 +290,7 @@ class RecordImport(ImportWork):
         memory, *parts = record.records
         return record.model_copy(update={"number": number, "records": ({**memory, "number": number}, *parts)})
 
-    async def _take_part(self, batch: Sequence[PartOfMemory]) -> None:
+    async def _take_part(self, batch: Sequence[MemoryPartRecord]) -> None:
         """What belongs to a memory comes with it, and not to one that is here."""
         if not batch:
             return

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.model import ORGANISATION, BeingId, ClusterId, EmbeddingModelName, Scope
-from madeleine.memory.moving.ports import ImportReport, ImportUndone, LedgerCopy, PastImport
+from madeleine.memory.moving.ports import ImportReport, ImportUndoResult, LedgerCopy, PastImport
 from madeleine.memory.moving.record_base import Header
 from madeleine.memory.moving.records import AnyRecord
 from madeleine.storage.sql.database import tables
@@ -66,7 +66,7 @@ class ImportRepository(DatabaseRepository):
             async with self._database.transaction(needs_index_space=True) as transaction:
                 work = RecordImport(transaction, source=source, client=client, at=at)
                 await work.begin(header)
-                await work.take_all(records)
+                await work.import_all_records(records)
                 report = await work.finish(header)
                 _require_kept(report, dry_run=dry_run)
         except _RolledBack:
@@ -74,7 +74,7 @@ class ImportRepository(DatabaseRepository):
             return replace(report, id="")
         return report
 
-    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndone:
+    async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndoResult:
         async with self._database.transaction() as transaction:
             return await ImportUndo(transaction, import_id, client=client, at=at).undo()
 
@@ -93,7 +93,7 @@ class ImportRepository(DatabaseRepository):
         binds = {"import": import_id, "organisation": ORGANISATION}
         return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column, **binds))
 
-    async def imports(self) -> list[PastImport]:
+    async def past_imports(self) -> list[PastImport]:
         return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)
 
     async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
@@ -113,7 +113,7 @@ class CopyRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_UPSERT_COPY, [_COPY.to_row(copy)])
 
-    async def copies(self) -> list[LedgerCopy]:
+    async def ledger_copies(self) -> list[LedgerCopy]:
         return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
 
     async def remove_copies(self, paths: Sequence[str]) -> None:

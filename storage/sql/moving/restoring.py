@@ -36,14 +36,14 @@ _tokens = tables.bearer_tokens_table
 _UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
 
 
-class CarryOver:
+class RestoredLedgerUpdate:
     """What is taken from the ledger that is replaced to the restored one, which nobody else has open yet."""
 
     def __init__(self, replaced: Ledger, restored: Ledger) -> None:
         self._replaced = replaced
         self._restored = restored
 
-    async def forgotten_since(self) -> dict[BeingId, list[MemoryId]]:
+    async def ids_forgotten_since_backup(self) -> dict[BeingId, list[MemoryId]]:
         """Ids of memories, messages and core blocks that were forgotten there and are here."""
         forgotten = {id_ for _, id_ in await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple)}
         held: dict[BeingId, list[MemoryId]] = {}
@@ -71,7 +71,7 @@ class CarryOver:
         await self._restored.erasure.scrub()
         await self._restored.erasure.clear_scrubs([mark for mark, _ in marks])
 
-    async def take_over(self, *, at: datetime) -> None:
+    async def copy_administrative_records(self, *, at: datetime) -> None:
         """What the replaced one remembers of forgetting, its tokens and their revocation, and its copies."""
         here = set(await self._restored.database.rows(_SELECT_FORGOTTEN, tuple))
         missing: dict[str, list[str]] = {}

@@ -22,25 +22,30 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import first_column, microseconds_from_moment
-from madeleine.storage.sql.moving.added_rows import UNFINISHED
+from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table
 
 _i, _r, _f = tables.imports_table.c, tables.imported_rows_table.c, forgotten_keys_table.c
 _m, _told = tables.memories.c, tables.reinforcements_table.c
-NUMBERED_TABLES = (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table, tables.memories)
+TABLES_WITH_SEQUENCE_NUMBERS = (
+    tables.reinforcements_table,
+    tables.revisions_table,
+    tables.truth_acts_table,
+    tables.memories,
+)
 """Whose numbers tell what came after an import."""
 _LAST_SEQUENCE_NUMBERS = {
     table.name: select(sql_last_sequence_number(literal_column(f"'{table.name}'"), literal_column("'seq'")))
-    for table in NUMBERED_TABLES
+    for table in TABLES_WITH_SEQUENCE_NUMBERS
 }
 _SELECT_UNFINISHED = select(_i.id).where(
-    _i.source == bindparam("from"), _i.being_id == bindparam("own_being"), _i.state == UNFINISHED
+    _i.source == bindparam("from"), _i.being_id == bindparam("own_being"), _i.state == UNFINISHED_IMPORT_STATE
 )
 _INSERT_IMPORT = insert(tables.imports_table)
 _SELECT_COUNTS = select(_r.type, func.count()).where(_r.import_id == bindparam("import")).group_by(_r.type)
 _END_IMPORT = (
     update(tables.imports_table)
-    .where(_i.id == bindparam("import"), _i.state == UNFINISHED)
+    .where(_i.id == bindparam("import"), _i.state == UNFINISHED_IMPORT_STATE)
     .values(state="imported", counts=bindparam("new_counts"))
 )
 _DELETE_IMPORT = delete(tables.imports_table).where(_i.id == bindparam("import"))
@@ -74,7 +79,7 @@ async def begin_source_import(transaction: Transaction, scope: Scope, source: st
         "id": import_id,
         "source": source,
         "being_id": scope.being_id,
-        "state": UNFINISHED,
+        "state": UNFINISHED_IMPORT_STATE,
         "at": microseconds_from_moment(at),
         "counts": "{}",
         "last_numbers": json.dumps(await last_sequence_numbers(transaction)),
@@ -101,7 +106,7 @@ async def forgotten_statement_keys(reads: QueryReader, scope: Scope, keys: Seque
     return {hashes[hash_] for hash_ in await reads.rows(_SELECT_FORGOTTEN, first_column, **binds)}
 
 
-async def remember_forgotten_statements(transaction: Transaction, being: BeingId, memory_ids: Sequence[str]) -> None:
+async def record_forgotten_statements(transaction: Transaction, being: BeingId, memory_ids: Sequence[str]) -> None:
     """Keep hashes of the keys of imported statements that are being forgotten: another import does not bring them
     back."""
     keys = await transaction.rows(_SELECT_KEYS_OF_MEMORIES, first_column, ids=json_list_bind_value(memory_ids))

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, delete, exists, select, true, union, update
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.memory.moving.ports import ImportUndone
+from madeleine.memory.moving.ports import ImportUndoResult
 from madeleine.memory.rules.storing.retelling import AddedByRetelling
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.restoring import restore_memories
@@ -24,8 +24,8 @@ from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.storing import take_back_retellings
-from madeleine.storage.sql.moving.added_rows import UNFINISHED
+from madeleine.storage.sql.memories.storing import undo_retellings
+from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import SELECT_ARCHIVED, SELECT_EXISTING, TABLES_BY_TYPE, record_digest
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
@@ -105,7 +105,7 @@ class ImportUndo:
         self._removed: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
 
-    async def undo(self) -> ImportUndone:
+    async def undo(self) -> ImportUndoResult:
         """Raises `CannotUndo`."""
         last_numbers = await self._require_undoable()
         rows = await self._rows(_SELECT_ROWS, tuple, **{"import": self._import_id})
@@ -132,7 +132,7 @@ class ImportUndo:
         await record_audit(
             self._transaction, scope, "import", self._at, tool="madeleine import --undo", ids=[self._import_id]
         )
-        return ImportUndone(removed=dict(+self._removed), kept=dict(+self._kept), erased=erased)
+        return ImportUndoResult(removed=dict(+self._removed), kept=dict(+self._kept), erased=erased)
 
     async def _rows(self, statement: Any, make: Any = first_column, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)
@@ -144,7 +144,7 @@ class ImportUndo:
                 f"There is no import {self._import_id!r}. Nothing was changed: `madeleine import --list` shows all."
             )
         _, state, last_numbers = found[0]
-        if state not in ("imported", UNFINISHED):
+        if state not in ("imported", UNFINISHED_IMPORT_STATE):
             raise CannotUndo(f"The import {self._import_id} was undone before. Nothing was changed.")
         return dict(json.loads(last_numbers))
 
@@ -192,7 +192,7 @@ class ImportUndo:
         for being, own_keys in keys.items():
             scope = Scope(BeingId(being), self._client)
             for memory in await memories_by_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
-                await take_back_retellings(self._transaction, scope, memory, added[memory.id])
+                await undo_retellings(self._transaction, scope, memory, added[memory.id])
             binds = {"own_being": being, "keys": json_list_bind_value(own_keys)}
             await self._transaction.run(_DELETE_REINFORCEMENTS, [binds])
             self._removed["reinforcement"] += len(own_keys)

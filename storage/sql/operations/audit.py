@@ -6,13 +6,13 @@ from typing import Any, Unpack
 
 from sqlalchemy import FromClause, Select, Text, bindparam, case, cast, insert, literal, select, union_all
 
-from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     MEMORY_ACTION_ID_PREFIX,
     ActionAlreadyRecorded,
     require_action_of_application,
 )
-from madeleine.memory.operations.risk import RISK_OF_EVENT
+from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
@@ -29,7 +29,7 @@ _of_memory = select(
     case((_a.author != "", _a.author), else_=_a.being_id).label("agent_id"),
     _a.event.label("action"),
     literal("allow", Text).label("verdict"),
-    case(dict(RISK_OF_EVENT), value=_a.event, else_="high").label("risk"),
+    case(dict(RISK_BY_AUDIT_EVENT), value=_a.event, else_="high").label("risk"),
     *(_a.tool, _a.at, _a.ids, literal("memory", Text).label("source")),
 )
 
@@ -68,7 +68,9 @@ class ActionAudit(DatabaseRepository):
                 raise ActionAlreadyRecorded(record.id)
             await transaction.run(_INSERT, [_RECORD.to_row(record)])
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[AuditFilter]) -> tuple[AuditRecord, ...]:
+    async def query(
+        self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]
+    ) -> tuple[AuditRecord, ...]:
         binds: dict[str, Any] = {name: filter.get(name) for name in _FILTERED}
         binds |= period_binds(filter.get("since"), filter.get("until"))
         return tuple(await self._database.rows(_SELECT, _ANY_RECORD.from_row, limit=limit, **binds))

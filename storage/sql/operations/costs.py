@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, insert, select
 
-from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.values import CostFilter, CostGrouping, CostRecord, CostTotal
 from madeleine.storage.sql.database.dialect import sql_utc_day
 from madeleine.storage.sql.database.engine import DatabaseRepository
@@ -68,7 +68,7 @@ class CostRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT, [row])
 
-    async def query(self, *, limit: int = DEFAULT_RECORDS, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
+    async def query(self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
         return tuple(await self._database.rows(_SELECT, _COST.from_row, limit=limit, **_binds(filter)))
 
     async def aggregate(self, **filter: Unpack[CostFilter]) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from sqlalchemy import Text, bindparam, delete, func, insert, literal, select, union_all
 
-from madeleine.memory.operations.ports import DEFAULT_RECORDS
+from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import require_task_of_application
 from madeleine.memory.operations.values import Message, Task, TaskFilter, TaskKind
 from madeleine.storage.sql.database.engine import DatabaseRepository
@@ -54,7 +54,7 @@ class Tasks(RecordRepository[Task]):
         return found[0] if found else None
 
     async def list_tasks(
-        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORDS, **filter: Unpack[TaskFilter]
+        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         binds = dict.fromkeys(_FILTERED) | dict(filter) | {"kind": kind}
         return tuple(await self._database.rows(_SELECT_TASKS, _TASK.from_row, limit=limit, **binds))

@@ -151,7 +151,7 @@ def _digest(vector: str) -> str:
     return blake2b(vector.encode(), digest_size=9).hexdigest()
 
 
-def is_as_run_left_it(value: Any, left: Any) -> bool:
+def is_unchanged_since_run(value: Any, left: Any) -> bool:
     """`value`: a field of a row; `left`: the same field after a change in the journal, or the digest of a vector."""
     return value == left or (isinstance(value, str) and isinstance(left, str) and _digest(value) == left)
 

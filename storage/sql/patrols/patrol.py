@@ -266,7 +266,7 @@ class PatrolReader:
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
         return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.json_list_bind_value(cluster_ids))
 
-    async def states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         return records_in_order_of_ids(
             ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
         )
@@ -317,10 +317,10 @@ class PatrolReader:
     async def last_diary(self) -> DiaryEntry | None:
         return await context.read_last_written_diary_entry(self._reads, self._scope)
 
-    async def thoughts(self) -> PointsForNextSession:
+    async def points_for_next_session(self) -> PointsForNextSession:
         return await context.read_points_for_next_session(self._reads, self._scope)
 
-    async def requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return records_in_order_of_ids(
             ids,
             await self._rows(
@@ -328,7 +328,7 @@ class PatrolReader:
             ),
         )
 
-    async def declined_sizes(self) -> dict[str, int]:
+    async def declined_cluster_sizes(self) -> dict[str, int]:
         return dict(await self._rows(_SELECT_DECLINED, lambda row: (row[0], int(json.loads(row[1])["declined"]))))
 
     async def open_requests(self) -> list[StoredDecisionRequest]:

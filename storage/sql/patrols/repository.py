@@ -196,7 +196,7 @@ class PatrolRepository(MemoryReadRepository):
         await cache_vectors_and_mark(self._database, model, vectors)
 
     @asynccontextmanager
-    async def patrol(self, scope: Scope) -> AsyncIterator[PatrolWriter]:
+    async def patrol_transaction(self, scope: Scope) -> AsyncIterator[PatrolWriter]:
         async with self._database.transaction(needs_index_space=True) as transaction:
             yield PatrolWriter(transaction, scope)
 

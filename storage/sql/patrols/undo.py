@@ -22,7 +22,7 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import RunState, UndoResult
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.archive.restoring import restore_of_run
+from madeleine.storage.sql.archive.restoring import restore_memories_archived_by_run
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
     contains_text,
@@ -47,7 +47,7 @@ from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.truth import delete_acts_of_run
 from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, JournalChange
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_table_undo, write_undo_plan
-from madeleine.storage.sql.tables.lifecycle import UndoneWithMemory, removal_statements
+from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, removal_statements
 
 _c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -61,7 +61,7 @@ _CLEAR_DELETED_CLUSTERS = (
     .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_SELECT_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
-_REMOVE_MEMORIES = removal_statements(tables.metadata, UndoneWithMemory)
+_REMOVE_MEMORIES = removal_statements(tables.metadata, DeletedWithUndoneMemory)
 _SELECT_EXISTING = (
     select(_m.id).where(is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
 )
@@ -181,7 +181,7 @@ class _Undo:
         transaction, scope = self.transaction, self.scope
         changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, JOURNAL_CHANGE_ROW_MAP.from_row)
         targets = [change.target for change in changes if change.kind == "memory"]
-        unarchived = await restore_of_run(transaction, scope, self.run, targets)
+        unarchived = await restore_memories_archived_by_run(transaction, scope, self.run, targets)
         of_memories = [change for change in changes if change.kind == "memory"]
         made = [MemoryId(change.target) for change in of_memories if change.before is None]
         await self._refuse_if_changed_later(changes)
@@ -192,7 +192,7 @@ class _Undo:
         removed = await self._remove_memories(made)
         ticks = [change for change in changes if change.kind == "clock"]
         restored_ticks = await self._restore_clock(ticks)
-        await self._rewind_recalled(plans["memory"].changed_clocks)
+        await self._rewind_recalled(plans["memory"].memories_with_changed_clock)
         made_clusters = plans["cluster"].made_clusters
         await self._refuse_if_cluster_used(made_clusters)
         await self._refuse_if_written_from(made)

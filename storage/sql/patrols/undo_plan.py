@@ -14,7 +14,7 @@ from madeleine.storage.sql.patrols.journal import (
     JOURNALLED_TABLES,
     JournalChange,
     JournalFields,
-    is_as_run_left_it,
+    is_unchanged_since_run,
     journal_fields_as_column_values,
 )
 
@@ -35,7 +35,7 @@ class TableUndoPlan:
     """Clusters whose mean has to be computed anew."""
 
     @property
-    def changed_clocks(self) -> list[str]:
+    def memories_with_changed_clock(self) -> list[str]:
         """Living memories whose clock changes, or that were dead, when a recall leaves the clock alone (ruling 2)."""
         return [key for key, fields in self.to_write.items() if fields and _clock_differs(self.rows[key], fields)]
 
@@ -66,7 +66,7 @@ def _restore(plan: TableUndoPlan, change: JournalChange, current: JournalFields 
         return _restore_row(plan, change, current)
     restored = dict(current)
     for name, before in change.before.items():
-        if is_as_run_left_it(current[name], change.after[name]) and (change.target, name) not in plan.kept_fields:
+        if is_unchanged_since_run(current[name], change.after[name]) and (change.target, name) not in plan.kept_fields:
             restored[name] = before
         elif name == "reactivation_count":
             restored[name] = max(0, before + current[name] - change.after[name])

@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, select, true
 
 from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagMatches, TagQuery
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
-from madeleine.memory.rules.searching import has_tag
+from madeleine.memory.rules.searching import text_has_tag
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import QueryReader, Row
@@ -89,7 +89,7 @@ async def match_tags_in_diary(reads: QueryReader, scope: Scope, query: TagQuery)
         for entry in entries:
             themes = {*map(fold_text, themes_by_day.get(entry[0], ()))}
             folded = FOLDED_TEXT_SEPARATOR.join((fold_text(entry[1]), *themes))
-            mask = sum(1 << n for n, tag in enumerate(query.tags) if has_tag(folded, tag))
+            mask = sum(1 << n for n, tag in enumerate(query.tags) if text_has_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
             if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):
                 counts[mask] += 1

@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.memory_rows import (
     fold_and_delimit_theme,
     memory_from_row,
 )
-from madeleine.storage.sql.database.session_projects import is_said_in_project
+from madeleine.storage.sql.database.session_projects import is_message_of_project
 from madeleine.storage.sql.database.tables import memories, notes_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
@@ -160,7 +160,7 @@ SEARCHED_TABLES = {
         _MESSAGE.columns,
         _message_hit,
         (messages_table.c.at, messages_table.c.at),
-        conditions=(is_said_in_project(messages_table.c),),
+        conditions=(is_message_of_project(messages_table.c),),
     ),
     # A scene note that was taken in is found as the memory it became.
     "notes": SearchedTable(

@@ -6,37 +6,39 @@ from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import PackedRecords, TextList, UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import LeftByUndo, RedactWith
+from madeleine.storage.sql.tables.lifecycle import RedactWith, UnchangedByUndo
 
 _ERASE = RedactWith("archive.erasing.erase_from_archive")
-_UNDO = LeftByUndo("an undo brings back what its run has archived (archive.restoring.restore_of_run)")
+_UNDO = UnchangedByUndo(
+    "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
+)
 
-archive_groups_table = declaring.table(
+archive_groups_table = declaring.declare_table(
     "archive_groups",
     Column("id", Text, primary_key=True),
-    *declaring.required(Text, "being_id", "run_id", "category", "mode", "digest"),
-    *declaring.required(Boolean, "is_summary"),
-    *declaring.required(UtcMicros, "archived_at"),
+    *declaring.required_columns(Text, "being_id", "run_id", "category", "mode", "digest"),
+    *declaring.required_columns(Boolean, "is_summary"),
+    *declaring.required_columns(UtcMicros, "archived_at"),
     Index("ix_archive_groups_being", "being_id", "archived_at"),
     lifecycle=[_ERASE, _UNDO],
 )
 
-archived_memories_table = declaring.table(
+archived_memories_table = declaring.declare_table(
     "archived_memories",
     Column("id", Text, primary_key=True),
     Column("memory_id", Text, nullable=False, unique=True),
     Column("group_id", Text, ForeignKey("archive_groups.id"), nullable=False, index=True),
-    *declaring.required(Text, "being_id", "run_id", "reason"),
+    *declaring.required_columns(Text, "being_id", "run_id", "reason"),
     Column("number", Integer, nullable=False),
     Column("project", Text),
     # Memories that it was absorbed into or is summarised by, and its next version: they came back with it, and those
     # that point to a forgotten one come back for it to be erased.
-    *declaring.required(TextList, "refers_to"),
-    *declaring.optional(Text, "superseded_by"),
-    *declaring.required(UtcMicros, "happened_at", "archived_at"),
+    *declaring.required_columns(TextList, "refers_to"),
+    *declaring.optional_columns(Text, "superseded_by"),
+    *declaring.required_columns(UtcMicros, "happened_at", "archived_at"),
     # For keyword search, as in the table of memories; and records of an export, compressed.
-    *declaring.required(Text, "folded"),
-    *declaring.required(PackedRecords, "records"),
+    *declaring.required_columns(Text, "folded"),
+    *declaring.required_columns(PackedRecords, "records"),
     Index("ix_archived_memories_number", "being_id", "number"),
     Index("ix_archived_memories_run", "being_id", "run_id"),
     lifecycle=[_ERASE, _UNDO],

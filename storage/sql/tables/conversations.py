@@ -6,7 +6,7 @@ from sqlalchemy import Column, Index, Integer, Text, UniqueConstraint
 
 from madeleine.storage.sql.database.dialect import UtcMicros, index_filter
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgetting, LeftByUndo, RedactWith
+from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgetting, RedactWith, UnchangedByUndo
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
@@ -14,45 +14,45 @@ from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgettin
 # remember, and wait for what follows; `abandoned` counts messages that it could not read. `project`: that in
 # which the first message was observed. A session that was erased whole stays, blank, so that no position is given out
 # twice.
-sessions = declaring.table(
+sessions = declaring.declare_table(
     "sessions",
-    *declaring.keys(Text, "being_id", "session_id"),
+    *declaring.key_columns(Text, "being_id", "session_id"),
     # `interface`: the client, or the export that it was imported from.
-    *declaring.required(Text, "title", "interface"),
-    *declaring.required(UtcMicros, "first_at", "last_at", "next_try"),
-    *declaring.required(Integer, "messages", "watched", "failures"),
-    *declaring.required(Integer, "put_off", "abandoned"),
-    *declaring.optional(Text, "project"),
+    *declaring.required_columns(Text, "title", "interface"),
+    *declaring.required_columns(UtcMicros, "first_at", "last_at", "next_try"),
+    *declaring.required_columns(Integer, "messages", "watched", "failures"),
+    *declaring.required_columns(Integer, "put_off", "abandoned"),
+    *declaring.optional_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), UnchangedByUndo("no patrol changes it")],
 )
 
-messages_table = declaring.table(
+messages_table = declaring.declare_table(
     "messages",
-    *declaring.keys(Integer, "seq"),
+    *declaring.key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.required(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
+    *declaring.required_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
-    *declaring.required(Integer, "position"),
-    *declaring.required(UtcMicros, "at", "stored_at"),
-    *declaring.optional(Text, "key"),
+    *declaring.required_columns(Integer, "position"),
+    *declaring.required_columns(UtcMicros, "at", "stored_at"),
+    *declaring.optional_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), LeftByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), UnchangedByUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
-forgotten_keys_table = declaring.table(
+forgotten_keys_table = declaring.declare_table(
     "forgotten_keys",
-    *declaring.keys(Text, "being_id", "key_hash"),
-    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), LeftByUndo("forgetting is final")],
+    *declaring.key_columns(Text, "being_id", "key_hash"),
+    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), UnchangedByUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
-message_memories_table = declaring.table(
+message_memories_table = declaring.declare_table(
     "message_memories",
-    *declaring.keys(Text, "message_id"),
+    *declaring.key_columns(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
-    lifecycle=[DeleteRows(), LeftByUndo("no patrol changes it")],
+    lifecycle=[DeleteRows(), UnchangedByUndo("no patrol changes it")],
 )

@@ -21,20 +21,20 @@ metadata = MetaData(
 )
 
 
-def table(name: str, *items: SchemaItem, lifecycle: list[Declaration]) -> Table:
+def declare_table(name: str, *items: SchemaItem, lifecycle: list[Declaration]) -> Table:
     # Numbers of rows are not given out again.
     return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 
 
-def keys(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """The columns of the primary key."""
     return (Column(name, type_, primary_key=True) for name in names)
 
 
-def required(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def required_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns that are never NULL."""
     return (Column(name, type_, nullable=False) for name in names)
 
 
-def optional(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def optional_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     return (Column(name, type_) for name in names)

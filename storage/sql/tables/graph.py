@@ -12,11 +12,11 @@ from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     Declaration,
+    DeletedWithUndoneMemory,
     DeleteRows,
-    UndoneWithMemory,
 )
 
-_GOES_WITH_ITS_MEMORY: list[Declaration] = [DeleteRows(), UndoneWithMemory(), ArchivedWithMemory()]
+_GOES_WITH_ITS_MEMORY: list[Declaration] = [DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()]
 
 
 def _memory_key() -> Column[str]:
@@ -24,19 +24,19 @@ def _memory_key() -> Column[str]:
 
 
 # The text that each memory had when it was drawn, by its hash, and the version of the rules.
-drawn_memories_table = declaring.table(
+drawn_memories_table = declaring.declare_table(
     "drawn_memories",
     _memory_key(),
-    *declaring.required(Text, "content_hash"),
-    *declaring.required(Integer, "version"),
+    *declaring.required_columns(Text, "content_hash"),
+    *declaring.required_columns(Integer, "version"),
     lifecycle=_GOES_WITH_ITS_MEMORY,
 )
 
-mentions_table = declaring.table(
+mentions_table = declaring.declare_table(
     "mentions",
     _memory_key(),
     Column("entity", Text, primary_key=True),
-    *declaring.required(Text, "being_id", "name", "kind"),
+    *declaring.required_columns(Text, "being_id", "name", "kind"),
     Index("ix_mentions_entity", "being_id", "entity"),
     lifecycle=_GOES_WITH_ITS_MEMORY,
 )
@@ -44,11 +44,11 @@ mentions_table = declaring.table(
 
 def _relations(name: str, *others: Column[Any]) -> Table:
     """`subject_key` and `object_key`: of the entities, by which they are found."""
-    return declaring.table(
+    return declaring.declare_table(
         name,
         _memory_key(),
-        *declaring.keys(Text, "subject_key", "relation", "object_key"),
-        *declaring.required(Text, "being_id", "subject", "object"),
+        *declaring.key_columns(Text, "subject_key", "relation", "object_key"),
+        *declaring.required_columns(Text, "being_id", "subject", "object"),
         *others,
         Index(f"ix_{name}_subject", "being_id", "subject_key"),
         Index(f"ix_{name}_object", "being_id", "object_key"),
@@ -58,5 +58,5 @@ def _relations(name: str, *others: Column[Any]) -> Table:
 
 drawn_relations_table = _relations("drawn_relations")
 stated_relations_table = _relations(
-    "stated_relations", *declaring.required(Text, "client"), *declaring.required(UtcMicros, "at")
+    "stated_relations", *declaring.required_columns(Text, "client"), *declaring.required_columns(UtcMicros, "at")
 )

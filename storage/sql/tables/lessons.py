@@ -6,17 +6,17 @@ from sqlalchemy import Column, Float, ForeignKey, Integer, Text
 
 from madeleine.storage.sql.database.dialect import TextList
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, DeleteRows, LeftByUndo
+from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, DeleteRows, UnchangedByUndo
 
-lessons_table = declaring.table(
+lessons_table = declaring.declare_table(
     "lessons",
     Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True),
     Column("being_id", Text, nullable=False, index=True),
-    *declaring.required(Text, "discovery", "condition", "action", "rationale"),
-    *declaring.required(TextList, "steps"),
-    *declaring.required(Float, "confidence"),
+    *declaring.required_columns(Text, "discovery", "condition", "action", "rationale"),
+    *declaring.required_columns(TextList, "steps"),
+    *declaring.required_columns(Float, "confidence"),
     # How often following it helped and failed.
     Column("helped", Integer, nullable=False, server_default="0"),
     Column("failed", Integer, nullable=False, server_default="0"),
-    lifecycle=[DeleteRows(), ArchivedWithMemory(), LeftByUndo("no patrol changes it")],
+    lifecycle=[DeleteRows(), ArchivedWithMemory(), UnchangedByUndo("no patrol changes it")],
 )

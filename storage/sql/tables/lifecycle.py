@@ -54,13 +54,13 @@ class JournalColumnChanges(NamedTuple):
     columns: tuple[str, ...]
 
 
-class UndoneWithMemory(NamedTuple):
+class DeletedWithUndoneMemory(NamedTuple):
     """Rows go with the memory that a run had made and its undo takes back."""
 
     column: str = "memory_id"
 
 
-class LeftByUndo(NamedTuple):
+class UnchangedByUndo(NamedTuple):
     """A patrol does not change it, or undo is not to take that back."""
 
     reason: str
@@ -73,7 +73,7 @@ class ArchivedWithMemory(NamedTuple):
 
 
 ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | RedactWith | KeepWhenForgetting
-RestorationDeclaration = JournalColumnChanges | UndoneWithMemory | LeftByUndo
+RestorationDeclaration = JournalColumnChanges | DeletedWithUndoneMemory | UnchangedByUndo
 Declaration = ErasureDeclaration | RestorationDeclaration | ArchivedWithMemory
 
 
@@ -95,9 +95,11 @@ def archival_statements(metadata: MetaData) -> list[Delete]:
     ]
 
 
-def removal_statements(metadata: MetaData, kind: type[DeleteRows] | type[UndoneWithMemory]) -> list[Update | Delete]:
+def removal_statements(
+    metadata: MetaData, kind: type[DeleteRows] | type[DeletedWithUndoneMemory]
+) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
-    declared: list[tuple[Table, DeleteRows | UndoneWithMemory]] = [*tables_with_declaration(metadata, kind)]
+    declared: list[tuple[Table, DeleteRows | DeletedWithUndoneMemory]] = [*tables_with_declaration(metadata, kind)]
     return [
         *(
             update(table).where(is_in_bound_list(table.c[reference.column], "ids")).values({reference.column: None})

@@ -40,12 +40,12 @@ async def appended(
     watched: bool = False,
 ) -> list[MessageId]:
     messages = said(*texts, session_id=session_id, at=at, stored_at=stored_at)
-    return await chat.append(scope, session_id, messages, keys=keys or [None] * len(texts), watched=watched)
+    return await chat.append_messages(scope, session_id, messages, keys=keys or [None] * len(texts), watched=watched)
 
 
 async def whole(chat: AnyChat, session_id: str = "s", scope: Scope = ADA) -> list[tuple[int, str]]:
     """The session, by position."""
-    return [(one.position, one.text) for one in await chat.messages_of(scope, session_id, start=0, end=99)]
+    return [(one.position, one.text) for one in await chat.session_messages_between(scope, session_id, start=0, end=99)]
 
 
 async def waiting(chat: AnyChat, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
@@ -61,10 +61,10 @@ class ChatContract:
     async def test_messages_are_appended_in_order_and_come_back_whole(self, chat: AnyChat) -> None:
         first = a_message("Hi", role="user", speaker="Zoé", at=NOW - SECOND)
         second = a_message("Hello, Zoé", role="assistant")
-        ids = await chat.append(ADA, "s", [first, second], keys=[None, None])
+        ids = await chat.append_messages(ADA, "s", [first, second], keys=[None, None])
         assert ids == [first.id, second.id]
         await appended(chat, "How are you?")
-        messages = await chat.messages_of(ADA, "s", start=0, end=9)
+        messages = await chat.session_messages_between(ADA, "s", start=0, end=9)
         assert [(one.position, one.role, one.speaker, one.text) for one in messages] == [
             (0, "user", "Zoé", "Hi"), (1, "assistant", "", "Hello, Zoé"), (2, "user", "", "How are you?"),
         ]  # fmt: skip
@@ -75,7 +75,7 @@ class ChatContract:
         assert await appended(chat, "one", keys=["k1"]) == []
         new = await appended(chat, "one", "two", "two", "three", keys=["k1", "k2", "k2", None])
         assert await whole(chat) == [(0, "one"), (1, "two"), (2, "three")]
-        assert [message.id for message in await chat.messages_of(ADA, "s", start=0, end=9)] == [one, *new]
+        assert [message.id for message in await chat.session_messages_between(ADA, "s", start=0, end=9)] == [one, *new]
         assert len(await appended(chat, "one", session_id="other", keys=["k1"])) == 1
         assert len(await appended(chat, "one", keys=["k1"], scope=BOB)) == 1
 
@@ -106,9 +106,9 @@ class ChatContract:
     # --- reading
 
     async def test_a_session_keeps_its_first_title_and_tells_its_times(self, chat: AnyChat) -> None:
-        await chat.append(ADA, "s", said("one", at=LATER), keys=[None], interface="cli")
-        await chat.append(ADA, "s", said("two", "three"), keys=[None, None], title="Tea", interface="web")
-        await chat.append(ADA, "s", said("four"), keys=[None], title="Coffee")
+        await chat.append_messages(ADA, "s", said("one", at=LATER), keys=[None], interface="cli")
+        await chat.append_messages(ADA, "s", said("two", "three"), keys=[None, None], title="Tea", interface="web")
+        await chat.append_messages(ADA, "s", said("four"), keys=[None], title="Coffee")
         [found] = await chat.sessions(ADA, limit=9)
         assert (found.title, found.interface, found.messages) == ("Tea", "cli", 4)
         assert (found.first_at, found.last_at) == (NOW, LATER)
@@ -154,7 +154,7 @@ class ChatContract:
         assert len(await chat.recent_messages(ADA, limit=9, session_id="b")) == 2
 
     async def test_what_was_said_in_one_moment_keeps_its_order(self, chat: AnyChat) -> None:
-        await chat.append(ADA, "s", [a_message(str(n)) for n in range(9)], keys=[None] * 9)
+        await chat.append_messages(ADA, "s", [a_message(str(n)) for n in range(9)], keys=[None] * 9)
         assert [one.text for one in await chat.recent_messages(ADA, limit=9)] == list("012345678")
 
     # --- watching
@@ -205,14 +205,14 @@ class ChatContract:
     async def test_what_was_put_off_waits_for_a_new_message_or_for_its_time(self, chat: AnyChat) -> None:
         """spec T2"""
         await appended(chat, "one", "two")
-        await chat.put_off_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.postpone_reading_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
         assert await chat.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.unwatched_sessions(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
-        await chat.put_off_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.postpone_reading_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
         await chat.mark_watched(ADA, "s", up_to=3, abandoned=2)
         assert await chat.thread_backlog() == MemoryThreadBacklog(abandoned=2)
@@ -220,7 +220,7 @@ class ChatContract:
     async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
         roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]
         messages = [a_message(str(place), role=role) for place, role in enumerate(roles)]
-        await chat.append(ADA, "s", messages, keys=[None] * len(roles))
+        await chat.append_messages(ADA, "s", messages, keys=[None] * len(roles))
         earlier, unread = await chat.spoken_messages(ADA, "s", start=4, before=1, unread=2)
         assert ([one.text for one in earlier], [one.text for one in unread]) == (["2"], ["4", "6"])
         assert await chat.spoken_messages(BOB, "s", start=4, before=9, unread=9) == ([], [])
@@ -234,7 +234,7 @@ class ChatContract:
 
     async def test_messages_are_given_by_position(self, chat: AnyChat) -> None:
         await appended(chat, *"abcde")
-        messages = await chat.messages_of(ADA, "s", start=1, end=4)
+        messages = await chat.session_messages_between(ADA, "s", start=1, end=4)
         assert [one.text for one in messages] == ["b", "c", "d"]
 
     # --- beings
@@ -287,11 +287,11 @@ class ChatContract:
 
     async def test_a_session_that_was_erased_whole_goes_on_where_it_ended(self, chat: AnyChat) -> None:
         """What is known by its position must not be taken for what was there before."""
-        ids = await chat.append(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
+        ids = await chat.append_messages(ADA, "s", said("one", "two"), keys=[None, None], title="Tea", interface="cli")
         await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         await self.erase(chat, ids)
         new = said("three", at=LATER, stored_at=LATER)
-        await chat.append(ADA, "s", new, keys=[None], title="Tea", interface="web")
+        await chat.append_messages(ADA, "s", new, keys=[None], title="Tea", interface="web")
         assert await whole(chat) == [(2, "three")]
         [found] = await chat.unwatched_sessions(now=LATER, limit=9)
         assert (found.watched, found.messages, found.failures) == (2, 3, 0)

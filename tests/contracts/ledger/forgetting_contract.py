@@ -55,7 +55,7 @@ async def stored(ledger: AnyLedger, *new: Memory, scope: Scope = ADA, row: Vecto
 
 async def change(ledger: AnyLedger, one: Memory, scope: Scope = DESK, **to_be: object) -> Memory | None:
     wanted = MemoryChanges(**to_be)  # type: ignore[arg-type]
-    found = await ledger.memories.change(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
+    found = await ledger.memories.change_memory(scope, one.id, wanted, at=LATER, model=MODEL, vectors={})
     return None if found is None else found[0]
 
 
@@ -66,7 +66,7 @@ class ForgettingContract:
         one = memory("Ann lives in Rome", importance=0.3, themes=("home",))
         await stored(ledger, one)
         asked_for = MemoryChanges(text="Ann lives in Oslo", importance=0.3, themes=("home", "move"), pinned=True)
-        found = await ledger.memories.change(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
+        found = await ledger.memories.change_memory(DESK, one.id, asked_for, at=LATER, model=MODEL, vectors={})
         assert found is not None
         now, done = found
         assert done == replace(asked_for, importance=None)
@@ -82,10 +82,10 @@ class ForgettingContract:
     async def test_a_change_to_what_is_so_already_is_none(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3)
         await stored(ledger, one)
-        marks = await ledger.index_source.pending_marks(limit=9)
+        marks = await ledger.index_source.pending_index_marks(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
         assert await ledger.recall.revisions(ADA, [one.id]) == []
-        assert await ledger.index_source.pending_marks(limit=9) == marks
+        assert await ledger.index_source.pending_index_marks(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", themes=("italy",))
@@ -95,16 +95,20 @@ class ForgettingContract:
             assert await ledger.search.search(ADA, keyword_query(old)) == []
         for new in ("oslo", "norway"):
             assert ids(await ledger.search.search(ADA, keyword_query(new))) == [one.id]
-        assert await ledger.memories.ids_with_text(ADA, one.content_hash) == []
+        assert await ledger.memories.ids_with_same_text(ADA, one.content_hash) == []
 
     async def test_a_changed_memory_leaves_a_mark_and_the_vector_of_its_new_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         new = replace(one, scene=Scene(action="Oslo"))
         await stored(ledger, one, row=vector(1, 0))
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
-        await ledger.memories.change(ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors)
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [one.id]
+        await ledger.memories.change_memory(
+            ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors
+        )
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
         assert list(await ledger.memories.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
@@ -164,7 +168,7 @@ class ForgettingContract:
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.vectors(model, [one.content_hash]) == {}
-        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)]
+        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
         assert await ledger.index_source.count_memories() == 1
         assert await stored_memory(ledger, other) == before
         await stored(ledger, memory("Zoé sold a xylophone", key="k"))  # as if it had never been
@@ -224,7 +228,7 @@ class ForgettingContract:
     async def test_names_of_clusters_and_old_reports_tell_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory("Zoé sold a xylophone"), memory("Ann tuned a harp", themes=("harps",))
         await stored(ledger, gone, stays)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             places = {gone.id: "alone", stays.id: "mixed"}
             await transaction.apply_changes(
                 PatrolChanges(
@@ -281,14 +285,16 @@ class ForgettingContract:
         survivor = memory("An auction", scene=Scene(action="An auction", when=(own, told)))
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasedIds((absorbed.id,), (survivor.id,))
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         assert await ledger.memories.vectors(MODEL, [survivor.content_hash]) == {}
         assert await ledger.index_source.memories_without_vector(MODEL, limit=9) == [now]
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)] == [survivor.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [survivor.id]
 
     # --- beside others
 
@@ -311,7 +317,7 @@ class ForgettingContract:
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: AnyLedger) -> None:
         await stored(ledger, one := memory("one"), memory("two"))
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             forgetting = asyncio.create_task(ledger.erasure.forget(ADA, [one.id], at=LATER))
             changed = [replace(subject, session_count=7) for subject in await all_states(ledger, transaction)]
             await asyncio.sleep(0)
@@ -334,7 +340,7 @@ class ForgettingContract:
         """Both in the cluster `c`; the first has the vector (1, 0), the second (0, 1)."""
         rows = {first.content_hash: vector(1, 0), second.content_hash: vector(0, 1)}
         await ledger.memories.commit(ADA, batch(first, second, vectors=rows))
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await all_states(ledger, transaction))
             made = (
                 cluster("root", "Private", "root", is_root=True),
@@ -343,7 +349,7 @@ class ForgettingContract:
             await transaction.apply_changes(PatrolChanges(states=moved, clusters=made), run=RUN, step="assign")
 
     async def _vector(self, ledger: AnyLedger) -> list[float] | None:
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             [found] = [one.vector for one in await transaction.clusters() if one.id == "c"]
         return None if found is None else np.round(found, 6).tolist()
 

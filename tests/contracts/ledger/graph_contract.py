@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from madeleine.memory.graph.graph import DrawGraph
-from madeleine.memory.graph.ports import DrawingLedger, GraphLedger
-from madeleine.memory.graph.values import DrawnMemory, Mention, Relation
+from madeleine.memory.graph.graph import ExtractGraph
+from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
+from madeleine.memory.graph.values import EntitiesOfMemory, Mention, Relation
 from madeleine.memory.model import Memory, MemoryChanges, Scene
 from tests.contracts.ledger.any_ledger import MemoryPorts
 from tests.contracts.ledger.ledger_values import ADA, BOB, MODEL, MOMENT, batch, memory
@@ -15,7 +15,7 @@ from tests.contracts.ledger.ledger_values import ADA, BOB, MODEL, MOMENT, batch,
 @dataclass(frozen=True)
 class LedgerWithGraph:
     memories: MemoryPorts
-    drawing: DrawingLedger
+    graph_extraction: GraphExtractionLedger
     graph: GraphLedger
 
 
@@ -29,19 +29,26 @@ class GraphContract:
         one, other = memory("Ada met Ben Okri."), memory("Bob met Carla Rossi.", scope=BOB)
         await ledger.memories.commit(ADA, batch(one))
         await ledger.memories.commit(BOB, batch(other))
-        assert [found.id for found in await ledger.drawing.undrawn(limit=9)] == [one.id, other.id]
-        assert [found.id for found in await ledger.drawing.undrawn(limit=9, after=one.id)] == [other.id]
-        assert len(await ledger.drawing.undrawn(limit=1, after=memory().id)) == 1
-        assert await DrawGraph(ledger.drawing)()
-        assert await ledger.drawing.undrawn(limit=9) == []
+        assert [found.id for found in await ledger.graph_extraction.memories_to_extract_from(limit=9)] == [
+            one.id,
+            other.id,
+        ]
+        assert [
+            found.id for found in await ledger.graph_extraction.memories_to_extract_from(limit=9, after=one.id)
+        ] == [other.id]
+        assert len(await ledger.graph_extraction.memories_to_extract_from(limit=1, after=memory().id)) == 1
+        assert await ExtractGraph(ledger.graph_extraction)()
+        assert await ledger.graph_extraction.memories_to_extract_from(limit=9) == []
         for changes in (MemoryChanges(text="Ada met Dora Maar."), MemoryChanges(themes=("friends",))):
-            await ledger.memories.change(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
-            assert len(await ledger.drawing.undrawn(limit=9)) == 1
-            await ledger.drawing.write_drawn([DrawnMemory(one, [Mention(one.id, "Late", "name")], [])])
-            assert [found.id for found in await ledger.drawing.undrawn(limit=9)] == [one.id]
-            await DrawGraph(ledger.drawing)()
+            await ledger.memories.change_memory(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
+            assert len(await ledger.graph_extraction.memories_to_extract_from(limit=9)) == 1
+            await ledger.graph_extraction.write_extracted_entities(
+                [EntitiesOfMemory(one, [Mention(one.id, "Late", "name")], [])]
+            )
+            assert [found.id for found in await ledger.graph_extraction.memories_to_extract_from(limit=9)] == [one.id]
+            await ExtractGraph(ledger.graph_extraction)()
         assert [mention.name for mention in await ledger.graph.mentions(ADA, [one.id])] == ["Dora Maar", "friends"]
-        await ledger.drawing.write_drawn([DrawnMemory(memory("It is gone."), [], [])])
+        await ledger.graph_extraction.write_extracted_entities([EntitiesOfMemory(memory("It is gone."), [], [])])
         assert await ledger.graph.mentions(BOB, [one.id]) == []
 
     async def test_entities_are_counted_by_memories_and_found_by_a_part_of_their_name(
@@ -54,48 +61,50 @@ class GraphContract:
         ]
         await ledger.memories.commit(ADA, batch(*told))
         await ledger.memories.commit(BOB, batch(memory("x", scope=BOB, scene=Scene(action="x", actors=("Mia Noll",)))))
-        await DrawGraph(ledger.drawing)()
+        await ExtractGraph(ledger.graph_extraction)()
         mia = await ledger.graph.entity(ADA, "mia berger")
         assert mia is not None
         assert (mia.name, mia.kind, mia.memories) == ("Mia Berger", "actor", 3)
-        assert [(one.key, one.memories) for one in await ledger.graph.entities_like(ADA, "", limit=9)] == [
+        assert [(one.key, one.memories) for one in await ledger.graph.entities_with_similar_name(ADA, "", limit=9)] == [
             ("mia berger", 3),
             ("ben", 1),
             ("bern", 1),
             ("tea", 1),
         ]
-        assert [one.name for one in await ledger.graph.entities_like(ADA, "mia", limit=9)] == ["Mia Berger"]
+        assert [one.name for one in await ledger.graph.entities_with_similar_name(ADA, "mia", limit=9)] == [
+            "Mia Berger"
+        ]
         assert await ledger.graph.entity(ADA, "mia") is None
         assert await ledger.graph.entity(ADA, "mia noll") is None
-        naming = await ledger.graph.memories_naming(ADA, ["mia berger", "bern"], limit=2)
+        naming = await ledger.graph.memories_naming_entities(ADA, ["mia berger", "bern"], limit=2)
         assert [one.id for one in naming] == [told[2].id, told[1].id]
-        assert await ledger.drawing.known_names(ADA, {"ben", "bern", "mia noll"}) == {"ben"}
+        assert await ledger.graph_extraction.known_entity_keys(ADA, {"ben", "bern", "mia noll"}) == {"ben"}
 
     async def test_relations_are_stated_once_of_own_memories_and_stand_first(self, ledger: LedgerWithGraph) -> None:
         older, newer = memory("Ben Okri works for Carla Rossi."), memory("Ben Okri cooks for Carla Rossi.")
         other = memory("Bob's", scope=BOB)
         await ledger.memories.commit(ADA, batch(older, newer))
         await ledger.memories.commit(BOB, batch(other))
-        await DrawGraph(ledger.drawing)()
+        await ExtractGraph(ledger.graph_extraction)()
         stated = [
             relation(older, "Ben Okri", "works for", "Carla Rossi"),
             relation(older, "Carla Rossi", "likes", "Zoe"),
         ]
-        assert await ledger.graph.state_relations(ADA, [*stated, stated[0]], at=MOMENT) == 2
-        assert await ledger.graph.state_relations(ADA, [stated[0], relation(other, "a", "b", "c")], at=MOMENT) == 0
+        assert await ledger.graph.add_stated_relations(ADA, [*stated, stated[0]], at=MOMENT) == 2
+        assert await ledger.graph.add_stated_relations(ADA, [stated[0], relation(other, "a", "b", "c")], at=MOMENT) == 0
         found = await ledger.graph.relations(ADA, ["carla rossi"], limit=9)
         drawn = Relation(newer.id, "Ben Okri", "cooks for", "Carla Rossi")
         assert found == [*stated, drawn]
         assert await ledger.graph.relations(BOB, ["carla rossi"], limit=9) == []
-        assert [one.memories for one in await ledger.graph.entities_like(ADA, "zoe", limit=9)] == [1]
-        assert await ledger.graph.remove_stated(BOB, stated, at=MOMENT) == 0
-        assert await ledger.graph.remove_stated(ADA, [*stated, drawn], at=MOMENT) == 2
+        assert [one.memories for one in await ledger.graph.entities_with_similar_name(ADA, "zoe", limit=9)] == [1]
+        assert await ledger.graph.remove_stated_relations(BOB, stated, at=MOMENT) == 0
+        assert await ledger.graph.remove_stated_relations(ADA, [*stated, drawn], at=MOMENT) == 2
         assert await ledger.graph.relations(ADA, ["zoe"], limit=9) == []
 
     async def test_what_was_retracted_is_left_out_and_what_was_superseded_is_not(self, ledger: LedgerWithGraph) -> None:
         wrong, kept = memory("Ada met Ben Okri."), memory("Ada called Ben Okri.")
         await ledger.memories.commit(ADA, batch(wrong, kept))
-        await DrawGraph(ledger.drawing)()
+        await ExtractGraph(ledger.graph_extraction)()
         await ledger.memories.retract(ADA, wrong.id, "no", at=MOMENT)
-        assert [one.id for one in await ledger.graph.memories_naming(ADA, ["ben okri"], limit=9)] == [kept.id]
+        assert [one.id for one in await ledger.graph.memories_naming_entities(ADA, ["ben okri"], limit=9)] == [kept.id]
         assert {one.memory_id for one in await ledger.graph.relations(ADA, ["ben okri"], limit=9)} <= {kept.id}

@@ -115,12 +115,12 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         twice = memory(number=UUID(one.id).int)
         vectors = {two.content_hash: vector(1, 0)}
-        marks = await ledger.index_source.pending_marks(limit=100)
+        marks = await ledger.index_source.pending_index_marks(limit=100)
         with pytest.raises(MadeleineError):
             await ledger.memories.commit(ADA, batch(two, twice, vectors=vectors))
         assert await ledger.memories.memories(ADA, [two.id]) == []
         assert await ledger.memories.vectors(MODEL, [two.content_hash]) == {}
-        assert await ledger.index_source.pending_marks(limit=100) == marks
+        assert await ledger.index_source.pending_index_marks(limit=100) == marks
         await ledger.memories.commit(ADA, batch(two))
         assert await ledger.index_source.count_memories() == 2
 
@@ -184,10 +184,10 @@ class LedgerContract:
         dead, foreign = memory("Same", status="dead"), memory("Same", scope=BOB)
         await ledger.memories.commit(ADA, batch(first, second, other, dead))
         await ledger.memories.commit(BOB, batch(foreign))
-        assert await ledger.memories.ids_with_text(ADA, first.content_hash) == [first.id, second.id]
-        assert await ledger.memories.ids_with_text(ADA, ContentHash("nothing")) == []
+        assert await ledger.memories.ids_with_same_text(ADA, first.content_hash) == [first.id, second.id]
+        assert await ledger.memories.ids_with_same_text(ADA, ContentHash("nothing")) == []
         await ledger.memories.retract(ADA, first.id, "misheard", at=MOMENT)
-        assert await ledger.memories.ids_with_text(ADA, first.content_hash) == [second.id, first.id]
+        assert await ledger.memories.ids_with_same_text(ADA, first.content_hash) == [second.id, first.id]
 
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")
@@ -235,7 +235,7 @@ class LedgerContract:
         assert sum(isinstance(end, CommittedMemories) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
         assert await ledger.index_source.count_memories() == 1
-        assert len(await ledger.index_source.pending_marks(limit=100)) == 1
+        assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1
 
     async def test_two_beings_may_use_the_same_key(self, ledger: StoringLedger) -> None:
         mine, theirs = memory(key="k"), memory(scope=BOB, key="k")
@@ -256,7 +256,7 @@ class LedgerContract:
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
         assert await ledger.recall.cluster_summaries(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             assert await all_states(ledger, transaction) == []
             assert await transaction.clusters() == []
             assert await transaction.clusters([ClusterId("c")]) == []
@@ -270,7 +270,7 @@ class LedgerContract:
         await ledger.context.add_note(BOB, inbox)
         await apply_changes(ledger, PatrolChanges(clusters=(group,)), BOB)
         (subject,) = (await states(ledger, BOB)).values()
-        marks = await ledger.index_source.pending_marks(limit=100)
+        marks = await ledger.index_source.pending_index_marks(limit=100)
         await apply_changes(
             ledger,
             PatrolChanges(
@@ -286,7 +286,7 @@ class LedgerContract:
         assert await stored_memory(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.recall.cluster_summaries(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
-        assert await ledger.index_source.pending_marks(limit=100) == marks
+        assert await ledger.index_source.pending_index_marks(limit=100) == marks
 
     # --- vectors
 
@@ -318,7 +318,9 @@ class LedgerContract:
         texts = [ContentHash(letter) for letter in "abc"]
         await ledger.patrols.add_vectors(old, {hash_: vector(1, 0) for hash_ in texts})
         await ledger.patrols.add_vectors(new, {texts[0]: vector(0, 1)})
-        retired = [await ledger.index_source.retire_model(old, successor=new, limit=2) for _ in range(3)]
+        retired = [
+            await ledger.index_source.drop_vectors_of_replaced_model(old, successor=new, limit=2) for _ in range(3)
+        ]
         assert retired == [2, 1, 0]
         assert await ledger.memories.vectors(old, texts) == {}
         assert set(await ledger.memories.vectors(new, texts)) == {texts[0]}
@@ -327,32 +329,32 @@ class LedgerContract:
 
     async def test_each_new_memory_leaves_a_mark_until_it_is_cleared(self, ledger: StoringLedger) -> None:
         one, two = memory(), memory()
-        assert await ledger.index_source.last_mark() == 0
+        assert await ledger.index_source.last_index_mark() == 0
         await ledger.memories.commit(ADA, batch(one, two))
         await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one)]))
-        marks = await ledger.index_source.pending_marks(limit=10)
+        marks = await ledger.index_source.pending_index_marks(limit=10)
         assert [id_ for _, id_ in marks] == [one.id, two.id]
-        assert await ledger.index_source.pending_marks(limit=1) == marks[:1]
-        assert await ledger.index_source.last_mark() == marks[-1][0]
-        await ledger.index_source.clear_marks([marks[0][0]])
-        assert await ledger.index_source.pending_marks(limit=10) == marks[1:]
-        await ledger.index_source.clear_marks([])
+        assert await ledger.index_source.pending_index_marks(limit=1) == marks[:1]
+        assert await ledger.index_source.last_index_mark() == marks[-1][0]
+        await ledger.index_source.clear_index_marks([marks[0][0]])
+        assert await ledger.index_source.pending_index_marks(limit=10) == marks[1:]
+        await ledger.index_source.clear_index_marks([])
 
     async def test_marks_made_after_a_moment_outlive_the_clearing_up_to_it(self, ledger: StoringLedger) -> None:
         one, two = memory("One"), memory("Two")
         await ledger.memories.commit(ADA, batch(one, two))
-        last = await ledger.index_source.last_mark()
+        last = await ledger.index_source.last_index_mark()
         await ledger.patrols.add_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
-        await ledger.index_source.clear_marks_of_memories([one.id], up_to=last)
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)] == [two.id, one.id]
+        await ledger.index_source.clear_index_marks_of_memories([one.id], up_to=last)
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [two.id, one.id]
 
     async def test_a_mark_is_greater_than_all_before_even_when_those_are_cleared(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
-        ((first, _),) = await ledger.index_source.pending_marks(limit=10)
-        await ledger.index_source.clear_marks([first])
+        ((first, _),) = await ledger.index_source.pending_index_marks(limit=10)
+        await ledger.index_source.clear_index_marks([first])
         await ledger.patrols.add_vectors(MODEL, {one.content_hash: vector(1, 0)})
-        assert await ledger.index_source.last_mark() > first
+        assert await ledger.index_source.last_index_mark() > first
 
     async def test_the_store_s_own_reads_know_no_being(self, ledger: StoringLedger) -> None:
         mine, theirs = memory(number=5002), memory(number=5001, scope=BOB)

@@ -105,7 +105,9 @@ RUN = RunId("run")
 
 async def all_states(ledger: StoringLedger, patrol: PatrolReads) -> list[MemoryState]:
     """Of all that were committed those that the patrol's being has."""
-    return await patrol.states([one.id for one in await ledger.index_source.all_memories(after=None, limit=10_000)])
+    return await patrol.memory_states(
+        [one.id for one in await ledger.index_source.all_memories(after=None, limit=10_000)]
+    )
 
 
 async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryState]:
@@ -113,5 +115,5 @@ async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, Me
 
 
 async def apply_changes(ledger: StoringLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:
-    async with ledger.patrols.patrol(scope) as transaction:
+    async with ledger.patrols.patrol_transaction(scope) as transaction:
         await transaction.apply_changes(changes, run=RUN, step="assign")

@@ -51,7 +51,7 @@ TOLD = "Zoé sold a xylophone"
 async def run(ledger: AnyLedger, id_: RunId, changes: PatrolChanges) -> None:
     """A patrol of one step."""
     await ledger.patrols.begin_run(ADA, id_, MOMENT)
-    async with ledger.patrols.patrol(ADA) as transaction:
+    async with ledger.patrols.patrol_transaction(ADA) as transaction:
         await transaction.apply_changes(changes, run=id_, step="consolidate")
     await ledger.patrols.finish_run(ADA, id_, MOMENT, {})
 
@@ -118,7 +118,7 @@ class PatrolContract:
         assert erased == ErasedIds((gone.id,), (), 1)
         view = ledger.patrols.patrol_reads(ADA)
         assert await view.last_diary() == entry("A harp.", stays)
-        assert await view.thoughts() == PointsForNextSession()
+        assert await view.points_for_next_session() == PointsForNextSession()
         assert (await ledger.erasure.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
         assert await view.last_diary() is None
 
@@ -133,7 +133,7 @@ class PatrolContract:
         for run_id in (SECOND, FIRST):
             await ledger.patrols.undo(ADA, run_id, at=LATER)
             assert await ledger.patrols.patrol_reads(ADA).last_diary() is None
-            assert await ledger.patrols.patrol_reads(ADA).thoughts() == PointsForNextSession()
+            assert await ledger.patrols.patrol_reads(ADA).points_for_next_session() == PointsForNextSession()
 
     async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
@@ -144,7 +144,7 @@ class PatrolContract:
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         await ledger.patrols.undo(ADA, SECOND, at=LATER)
         assert await ledger.patrols.patrol_reads(ADA).last_diary() == entry("A harp.", stays)
-        assert await ledger.patrols.patrol_reads(ADA).thoughts() == _points("Harps.", stays)
+        assert await ledger.patrols.patrol_reads(ADA).points_for_next_session() == _points("Harps.", stays)
 
     # --- offers
 
@@ -160,8 +160,8 @@ class PatrolContract:
         await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrols.patrol_reads(ADA).requests(asked_for)] == ["other"]
-        assert len(await ledger.patrols.patrol_reads(BOB).requests([DecisionRequestId("theirs")])) == 1
+        assert [one.id for one in await ledger.patrols.patrol_reads(ADA).decision_requests(asked_for)] == ["other"]
+        assert len(await ledger.patrols.patrol_reads(BOB).decision_requests([DecisionRequestId("theirs")])) == 1
 
     async def test_offers_that_were_read_before_something_was_forgotten_are_not_stored(self, ledger: AnyLedger) -> None:
         """ruling 11"""
@@ -185,10 +185,12 @@ class PatrolContract:
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=9)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+        )
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasedIds((summary.id,), (one.id, two.id))
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
-        assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)} == {one.id, two.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)} == {one.id, two.id}
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
 
@@ -314,7 +316,7 @@ class PatrolContract:
         for day, id_ in enumerate(days):
             started = MOMENT + timedelta(days=day)
             await ledger.patrols.begin_run(ADA, id_, started)
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 if day == 1:
                     await transaction.increment_session_counts(id_)
                 state = replace(state_of_memory(one), importance=0.9 - day / 10)
@@ -352,7 +354,7 @@ class PatrolContract:
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         await ledger.patrols.undo(ADA, SECOND, at=LATER)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             [found] = [one for one in await transaction.clusters() if one.id == "c"]
             assert [one.id for one in await all_states(ledger, transaction)] == [stays.id]
         assert "xylophone" not in found.name

@@ -44,10 +44,12 @@ class PatrolStateContract:
         await ledger.memories.commit(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
         waiting = note("{}", type_="scene")
         await ledger.context.add_note(ADA, waiting)
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
+        )
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             read = {one.id: one for one in await all_states(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
             assert read[moved.id] == MemoryState(
@@ -78,7 +80,7 @@ class PatrolStateContract:
                 run=RUN,
                 step="assign",
             )
-            assert len(await transaction.states([moved.id, counted.id, born.id])) == 3
+            assert len(await transaction.memory_states([moved.id, counted.id, born.id])) == 3
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, MOMENT + timedelta(seconds=1), {"é": [1]})
         assert await stored_memory(ledger, moved) == replace(
@@ -87,9 +89,9 @@ class PatrolStateContract:
         )  # fmt: skip
         assert await stored_memory(ledger, counted) == replace(counted, session_count=1)
         assert await stored_memory(ledger, born) == born
-        assert {id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)} == {born.id, moved.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)} == {born.id, moved.id}
         assert await ledger.patrols.unread_notes(ADA, type="scene") == []
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
@@ -114,7 +116,9 @@ class PatrolStateContract:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
         await ledger.memories.commit(ADA, batch(kept, died, joined, left))
         read = await states(ledger)
-        await ledger.index_source.clear_marks([mark for mark, _ in await ledger.index_source.pending_marks(limit=10)])
+        await ledger.index_source.clear_index_marks(
+            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
+        )
         changes = PatrolChanges(
             states=(
                 replace(read[kept.id], session_count=9, importance=0.1, reactivation_count=3, fresh=False),
@@ -124,11 +128,15 @@ class PatrolStateContract:
             )
         )
         # Once as the patrol does it, with what it has read, and once more without: the second finds nothing to move.
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             await all_states(ledger, transaction)
             await transaction.apply_changes(changes, run=RUN, step="assign")
         await apply_changes(ledger, changes)
-        assert [id_ for _, id_ in await ledger.index_source.pending_marks(limit=10)] == [died.id, joined.id, left.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [
+            died.id,
+            joined.id,
+            left.id,
+        ]
 
     async def test_a_being_to_whom_nothing_came_since_its_last_patrol_is_left_alone(self, ledger: AnyLedger) -> None:
         """spec P12: what was there before does not count again; what came since does, and so does a recall."""
@@ -163,7 +171,7 @@ class PatrolStateContract:
         start, since = MOMENT, MOMENT + timedelta(minutes=1)
         await ledger.patrols.begin_run(ADA, RUN, start)
         await ledger.memories.commit(ADA, batch(memory("Meanwhile", created_at=since)))
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             await transaction.increment_session_counts(RUN)
             for tool in ("notes", "run_patrol"):
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
@@ -186,18 +194,18 @@ class PatrolStateContract:
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)
-        async with ledger.patrols.patrol(ADA) as transaction:
+        async with ledger.patrols.patrol_transaction(ADA) as transaction:
             await transaction.increment_session_counts(run)
         await ledger.patrols.finish_run(ADA, run, started + timedelta(seconds=1), {"steps": [{"name": "age"}]})
 
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
-        marks = await ledger.index_source.pending_marks(limit=10)
+        marks = await ledger.index_source.pending_index_marks(limit=10)
         (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 await transaction.apply_changes(
                     PatrolChanges(
                         new_memories=(memory("Never"),),
@@ -214,12 +222,12 @@ class PatrolStateContract:
         assert await stored_memory(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
         assert await ledger.recall.cluster_summaries(ADA) == []
-        assert await ledger.index_source.pending_marks(limit=10) == marks
+        assert await ledger.index_source.pending_index_marks(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
         await ledger.memories.commit(ADA, batch(one))
-        async with asyncio.timeout(WAIT_S), ledger.patrols.patrol(ADA) as transaction:
+        async with asyncio.timeout(WAIT_S), ledger.patrols.patrol_transaction(ADA) as transaction:
             (subject,) = await all_states(ledger, transaction)
             await transaction.apply_changes(
                 PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
@@ -239,7 +247,7 @@ class PatrolStateContract:
         applied = asyncio.Event()
 
         async def patrol() -> None:
-            async with ledger.patrols.patrol(ADA) as transaction:
+            async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 (subject,) = await all_states(ledger, transaction)
                 await transaction.apply_changes(
                     PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
@@ -277,7 +285,7 @@ class PatrolStateContract:
         memories = await ledger.memories.memories(ADA, [one.id for one in new])
         assert memories in ([], new)
         share = 1 if memories else 0
-        assert len(await ledger.index_source.pending_marks(limit=100)) == 1 + 20 * share
+        assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1 + 20 * share
         assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share
         await ledger.memories.commit(ADA, batch(memory()))

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.chat import MessageId
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching import has_tag, tag_from_text
+from madeleine.memory.rules.searching import tag_from_text, text_has_tag
 from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -43,7 +43,7 @@ _numbers = itertools.count(1)
 async def say(ledger: AnyLedger, text: str, *, at: datetime = MOMENT, scope: Scope = ADA, **other: Any) -> str:
     id_ = MessageId(str(UUID(int=10**9 + next(_numbers))))
     message = replace(a_message(text), id=id_, at=at, **other)
-    await ledger.conversations.append(scope, "s", [message], keys=[None])
+    await ledger.conversations.append_messages(scope, "s", [message], keys=[None])
     return id_
 
 
@@ -61,7 +61,7 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
 
 
 def tags(*texts: str) -> tuple[SearchTag, ...]:
-    return tuple(tag_from_text(fold_text(text), stem) for text in texts)
+    return tuple(tag_from_text(fold_text(text), stem_english_word) for text in texts)
 
 
 def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:
@@ -157,7 +157,7 @@ class SearchContract:
 
     async def test_a_diary_longer_than_one_reading_is_searched_to_its_first_day(self, ledger: AnyLedger) -> None:
         start = datetime(2023, 1, 1, tzinfo=UTC)
-        async with ledger.patrols.patrol(ADA) as patrol:
+        async with ledger.patrols.patrol_transaction(ADA) as patrol:
             for day in range(430):
                 date, text = (start + day * DAY).date().isoformat(), "milk" if day else "tea"
                 entry = DiaryEntry(date=date, text=text, sources=(), written_at=MOMENT)
@@ -269,7 +269,7 @@ class SearchContract:
         kept = await keep(ledger, said, scope=scope)
         message = await say(ledger, said, scope=scope)
         entry = await write(ledger, said, scope=scope)
-        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if has_tag(fold_text(said), tag))
+        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if text_has_tag(fold_text(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
         assert masks(await ledger.search.tag_matches(scope, tagged(*wanted))) == expected
 

@@ -15,7 +15,7 @@ from tests.fakes.store import Store
 class TestSqlLedger(GraphContract, CoreBlockContract):
     @pytest.fixture
     def ledger(self, sql_ledger: Ledger) -> LedgerWithGraph:
-        return LedgerWithGraph(sql_ledger.memories, sql_ledger.drawing, sql_ledger.graph)
+        return LedgerWithGraph(sql_ledger.memories, sql_ledger.graph_extraction, sql_ledger.graph)
 
     @pytest.fixture
     def blocks(self, sql_ledger: Ledger) -> CoreBlockLedger:

@@ -10,7 +10,7 @@ import pytest
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, NotCurrent
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.ports import LaterMemory
+from madeleine.memory.recall.ports import PossibleNewerVersion
 from madeleine.memory.rules.dynamics.truth import Supersession
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
@@ -54,7 +54,7 @@ class TruthContract:
             replace(new, valid_from=CHANGED_AT, before="lives in Lyon"),
         ]
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == changed
-        marked = [id_ for _, id_ in await ledger.index_source.pending_marks(limit=9)]
+        marked = [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
         assert marked.count(old.id) == 2, "the index has to take it in again"
 
     async def test_of_two_that_supersede_one_memory_at_once_one_is_told_and_stores_nothing(
@@ -98,36 +98,39 @@ class TruthContract:
         first, second, third = memory("lives in Lyon"), memory("moved to Rome"), memory("left for Oslo")
         second, third = replace(second, may_supersede=first.id), replace(third, may_supersede=second.id)
         await ledger.memories.commit(ADA, batch(first, second, third))
-        links = {LaterMemory(second.id, first.id, is_proposed=True), LaterMemory(third.id, second.id, is_proposed=True)}
-        assert set(await ledger.recall.told_later(ADA, [first.id])) == links
-        [last] = await ledger.recall.told_later(ADA, [second.id])
+        links = {
+            PossibleNewerVersion(second.id, first.id, is_proposed=True),
+            PossibleNewerVersion(third.id, second.id, is_proposed=True),
+        }
+        assert set(await ledger.recall.possible_newer_versions(ADA, [first.id])) == links
+        [last] = await ledger.recall.possible_newer_versions(ADA, [second.id])
         assert (last.newer, last.older) == (third.id, second.id)
-        assert await ledger.recall.told_later(ADA, [third.id]) == []
-        assert await ledger.recall.told_later(BOB, [first.id]) == []
+        assert await ledger.recall.possible_newer_versions(ADA, [third.id]) == []
+        assert await ledger.recall.possible_newer_versions(BOB, [first.id]) == []
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
-        assert await ledger.recall.told_later(ADA, [first.id]) == []
+        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == []
 
     async def test_what_resembles_a_memory_is_found_among_those_asked_for(self, ledger: StoringLedger) -> None:
         first = memory("the class teacher is Frau Pohl")
         second = replace(memory("Herr Yildiz teaches the class"), resembles=first.id)
         await ledger.memories.commit(ADA, batch(first, second))
-        links = [LaterMemory(second.id, first.id, is_proposed=False)]
-        assert await ledger.recall.told_later(ADA, [first.id, second.id]) == links
-        assert await ledger.recall.told_later(ADA, [first.id]) == []
+        links = [PossibleNewerVersion(second.id, first.id, is_proposed=False)]
+        assert await ledger.recall.possible_newer_versions(ADA, [first.id, second.id]) == links
+        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == []
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
-        assert await ledger.recall.told_later(ADA, [first.id, second.id]) == []
+        assert await ledger.recall.possible_newer_versions(ADA, [first.id, second.id]) == []
 
     async def test_a_superseded_text_that_is_told_again_is_known_to_be_superseded(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
         again = replace(memory(first.scene.action), resembles=first.id)
         other = replace(memory("said otherwise"), resembles=second.id)
         await ledger.memories.commit(ADA, batch(again, other))
-        [link] = await ledger.recall.told_later(ADA, [again.id, other.id])
-        assert link == LaterMemory(third.id, again.id, is_proposed=True, has_superseded_text=True)
-        assert await ledger.recall.told_later(BOB, [again.id]) == []
+        [link] = await ledger.recall.possible_newer_versions(ADA, [again.id, other.id])
+        assert link == PossibleNewerVersion(third.id, again.id, is_proposed=True, has_superseded_text=True)
+        assert await ledger.recall.possible_newer_versions(BOB, [again.id]) == []
         act = superseding(third, again, since=CHANGED_AT + timedelta(days=2))
         await ledger.memories.commit(ADA, replace(batch(), supersessions=(act,)))
-        assert await ledger.recall.told_later(ADA, [again.id]) == []
+        assert await ledger.recall.possible_newer_versions(ADA, [again.id]) == []
 
     async def test_what_a_wrong_version_took_the_place_of_takes_it_back(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)

@@ -22,9 +22,9 @@ from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId, Role
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.serve import serve_http
-from madeleine.server.http.tokens import generate_bearer
+from madeleine.server.http.tokens import generate_bearer_token
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import page_of_memory
+from madeleine.server.ui.app import build_page
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
@@ -78,7 +78,7 @@ class Served:
         expires_at: datetime | None = None,
         now: datetime | None = None,
     ) -> str:
-        id_, bearer, secret_hash = generate_bearer()
+        id_, bearer, secret_hash = generate_bearer_token()
         token = BearerTokenRecord(
             id=id_,
             secret_hash=secret_hash,
@@ -160,7 +160,7 @@ async def serving(
                 models,
                 stop_event=end,
                 sse=sse,
-                page=page_of_memory(wanted, opened, models, PatrolEventBroadcast()),
+                page=build_page(wanted, opened, models, PatrolEventBroadcast()),
                 on_listening=listening.set_result,
             ),
             name="server",

@@ -38,7 +38,7 @@ async def probe(call: ToolCall, arguments: Any) -> dict[str, Any]:
     spent: list[ModelCallCost] = []
     if call.language_model is None:
         return {"asked": False}
-    await call.language_model.ask(prompt(), Kind, spent.append)
+    await call.language_model.answer_prompt(prompt(), Kind, spent.append)
     return {"asked": True}
 
 
@@ -115,7 +115,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
             assert await called(address.path, {}) == {"asked": True}
             assert await called(address.path, {"llm": "off", "anthropic_api_key": BOBS}) == {"asked": False}
             assert await called(address.path, theirs) == {"asked": True}
-            host.end()
+            host.finish_calls_and_stop()
             await serving
     assert [one.key for one in stub.asked] == [ADAS, OWN, ADAS]
 

@@ -20,8 +20,8 @@ from madeleine.memory.model import BeingId, Memory, RunId, Scene, Scope
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui import plane, projection
-from madeleine.server.ui.app import READING
+from madeleine.server.ui import memory_map, projection
+from madeleine.server.ui.app import READ_ENDPOINTS
 from madeleine.server.ui.serve import serve_page
 from madeleine.server.ui.sessions import LINK_SECONDS, PageSessions
 from madeleine.server.wiring.clocks import utc_now
@@ -32,7 +32,7 @@ from tests.e2e.http.http_serving import bearer, serving
 
 JSON = {"content-type": "application/json"}
 ADA, BOB = Scope(BeingId("ada"), "an agent"), Scope(BeingId("bob"), "an agent")
-PATHS = [path.replace("{id}", "m1") for path in (*READING, "map")]
+PATHS = [path.replace("{id}", "m1") for path in (*READ_ENDPOINTS, "map")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ async def test_a_link_opens_the_page_once_and_not_for_long(page: OpenPage) -> No
     sessions = PageSessions(lambda: now)
     token = sessions.new_link_token(Caller(BeingId("ada")))
     now = LINK_SECONDS + 1
-    assert sessions.redeem(token) is None
+    assert sessions.redeem_link_token(token) is None
 
 
 async def test_the_cookie_is_no_programs_and_no_other_pages(page: OpenPage) -> None:
@@ -166,7 +166,7 @@ async def test_no_being_sees_anothers_memory(page: OpenPage) -> None:
     async with page.browser() as ada:
         answers = [
             await ada.get(f"api/{path.replace('{id}', each)}")
-            for path in (*READING, "map")
+            for path in (*READ_ENDPOINTS, "map")
             for each in (secret.id, "m2")
         ]
         answers += [await ada.get(f"api/run/{report.run_id}"), await ada.get("api/audit?event=store")]
@@ -191,7 +191,7 @@ async def blocks_of_map(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 async def test_the_map_comes_in_parts_and_stays_where_it_lay(page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projection, "MAX_LANDMARKS", 12)
-    monkeypatch.setattr(plane, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(memory_map, "ROWS_AT_ONCE", 10)
     async with page.browser() as ada:
         assert await blocks_of_map(ada) == [{"total": 0}]
         for number in range(30):

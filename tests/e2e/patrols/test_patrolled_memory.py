@@ -31,7 +31,7 @@ async def memory(new_db: Path) -> AsyncIterator[OpenedMemory]:
 
 
 async def ask(memory: OpenedMemory, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await TOOLS.call(tool, arguments, ToolCall(ADA, memory.use_cases))
+    answer = await TOOLS.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
     assert not answer.is_error, answer.content
     assert isinstance(answer.structured_content, dict)
     return answer.structured_content
@@ -85,8 +85,8 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
-    [original] = (await memory.use_cases.ids.memories(ADA, told["related"])).values()
-    await memory.index_keeper.catch_up()
+    [original] = (await memory.use_cases.ids.full_memory_ids(ADA, told["related"])).values()
+    await memory.index_keeper.index_marked_memories()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
     [now] = await memory.ledger.memories.memories(ADA, [original])
     assert not now.compressed

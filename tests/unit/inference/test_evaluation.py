@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from madeleine.inference.evaluation import (
     LabelledQuery,
     SearchedDocuments,
-    names_of_sets,
+    data_set_names,
+    read_data_set,
     read_own_queries,
-    read_set,
     results_of_queries,
     scores_by_category,
 )
@@ -67,8 +67,8 @@ def test_sets_are_read_plain_or_compressed_unit_by_unit(tmp_path: Path, compress
             (tmp_path / f"s.{kind}.jsonl.xz").write_bytes(lzma.compress(text.encode()))
         else:
             (tmp_path / f"s.{kind}.jsonl").write_text(text)
-    assert names_of_sets(tmp_path) == ["s"]
-    first, second = read_set(tmp_path, "s")
+    assert data_set_names(tmp_path) == ["s"]
+    first, second = read_data_set(tmp_path, "s")
     assert (first.documents, first.queries) == ({"1": "one"}, ())
     assert second.queries == (LabelledQuery("?", frozenset({"1"}), "x"),)
 

@@ -26,7 +26,7 @@ class ScriptedModel:
         self.prompts: list[Prompt] = []
         self._answers = list(answers)
 
-    async def ask(
+    async def answer_prompt(
         self, prompt: Prompt, schema: object, on_cost: Callable[[ModelCallCost], None]
     ) -> Number | RejectedAnswer:
         self.prompts.append(prompt)
@@ -43,7 +43,7 @@ def even(number: Number) -> int | RejectedAnswer:
 
 
 async def ask(model: ScriptedModel, spent: list[ModelCallCost], budget: int = 0) -> int:
-    return await metered(model, spent, budget=budget).ask(PROMPT, Number, even)  # type: ignore[arg-type]
+    return await metered(model, spent, budget=budget).answer_prompt(PROMPT, Number, even)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("first", [Number(value=1), RejectedAnswer("it is not JSON.", text="one")])
@@ -74,16 +74,16 @@ async def test_concurrent_calls_reserve_their_tokens() -> None:
     model, spent = ScriptedModel(Number(value=2), Number(value=4)), list[ModelCallCost]()
     meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 50)  # type: ignore[arg-type]
     calls: Sequence[object] = await asyncio.gather(
-        *(meter.ask(PROMPT, Number, even) for _ in range(2)), return_exceptions=True
+        *(meter.answer_prompt(PROMPT, Number, even) for _ in range(2)), return_exceptions=True
     )
     assert calls[0] == 2
     assert isinstance(calls[1], TokenBudgetExceeded)
-    assert await meter.ask(PROMPT, Number, even) == 4, "what was reserved is free again"
+    assert await meter.answer_prompt(PROMPT, Number, even) == 4, "what was reserved is free again"
 
 
 async def test_the_tokens_of_a_call_that_fails_are_not_reserved_any_more() -> None:
     model, spent = ScriptedModel(LanguageModelUnavailable("m", "it is away"), Number(value=2)), list[ModelCallCost]()
     meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 5)  # type: ignore[arg-type]
     with pytest.raises(LanguageModelUnavailable, match="away"):
-        await meter.ask(PROMPT, Number, even)
-    assert await meter.ask(PROMPT, Number, even) == 2
+        await meter.answer_prompt(PROMPT, Number, even)
+    assert await meter.answer_prompt(PROMPT, Number, even) == 2

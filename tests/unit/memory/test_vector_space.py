@@ -30,7 +30,7 @@ def test_what_all_texts_share_is_taken_off_in_each_language() -> None:
     assert (one @ one.T).mean() > 0.6
     centred = space.centred(np.concatenate([one, other]))
     assert abs((centred @ centred.T - np.eye(80)).mean()) < 0.05
-    assert [space.legible(one[0]), space.legible(other[0])] == [1, 0.5]
+    assert [space.legibility_of_text(one[0]), space.legibility_of_text(other[0])] == [1, 0.5]
 
 
 def test_the_centred_cosine_follows_from_the_cosines_that_an_index_gives() -> None:
@@ -54,28 +54,28 @@ def test_texts_are_foreign_only_if_all_are_clearly_of_another_language() -> None
     one, other = texts(40, 0, seed=1), texts(40, 1, seed=2)
     means = np.stack([one.mean(axis=0), other.mean(axis=0)])
     space = VectorSpace(means, np.ones(2, np.float32))
-    assert space.all_foreign(one[0], other[:3] @ means.T)
-    assert not space.all_foreign(one[0], np.concatenate([other[:3], one[1:2]]) @ means.T)
-    assert not space.all_foreign(one[0], np.zeros((1, 2), np.float32)), "without a vector"
+    assert space.are_all_in_other_language(one[0], other[:3] @ means.T)
+    assert not space.are_all_in_other_language(one[0], np.concatenate([other[:3], one[1:2]]) @ means.T)
+    assert not space.are_all_in_other_language(one[0], np.zeros((1, 2), np.float32)), "without a vector"
 
 
 def test_without_languages_nothing_is_taken_off() -> None:
     rows = texts(3, 0, seed=8)
-    space = VectorSpace.undivided()
+    space = VectorSpace.without_languages()
     assert space.centred(rows) is rows
-    assert (space.legible(rows[0]), space.mean_near(rows[0])) == (1, None)
+    assert (space.legibility_of_text(rows[0]), space.mean_of_nearest_language(rows[0])) == (1, None)
 
 
 def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
     """ruling 16: what is constant in all vectors squeezes cosines, (cosine + k²) / (1 + k²)."""
     rows = normalize_vector_rows(np.random.default_rng(5).standard_normal((120, 24)).astype(np.float32))
     squeezed = normalize_vector_rows(np.hstack([rows, np.full((len(rows), 1), 1.5, np.float32)]))
-    plain = VectorSpace.undivided()
+    plain = VectorSpace.without_languages()
     calibration = calibrate_cosines(plain, squeezed, plain, rows)
     assert calibration is not None
     space = replace(plain, calibration=calibration)
-    assert np.allclose(space.calibrated(squeezed @ squeezed[0])[1:], (rows @ rows[0])[1:], atol=1e-3)
-    assert space.calibrated(np.zeros(1, np.float32)) == 0
+    assert np.allclose(space.calibrated_cosines(squeezed @ squeezed[0])[1:], (rows @ rows[0])[1:], atol=1e-3)
+    assert space.calibrated_cosines(np.zeros(1, np.float32)) == 0
     others = space.readable_cosines(squeezed[0], [squeezed[1], None])
     assert others[0] == pytest.approx(float(rows[0] @ rows[1]), abs=1e-3)
     assert others[1] is None

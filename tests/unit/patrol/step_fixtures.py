@@ -70,7 +70,7 @@ class StepStore:
     ) -> UnitOfWork:
         prepared = PreparedStepInputs(memories, notes, {}, prototypes)
         work = UnitOfWork(ADA, self.transaction(), FakeWordStatistics(), MODEL, run=RunId("run"), prepared=prepared)
-        await work.read_clusters()
+        await work.load_clusters()
         return work
 
     async def write(self, work: UnitOfWork) -> None:

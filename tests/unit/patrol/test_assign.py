@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId
-from madeleine.memory.rules.dynamics.topics import Topics, find_topics
+from madeleine.memory.rules.dynamics.topics import TopicAssignment, find_topics
 from madeleine.patrol.steps.assign import assign_memories_to_clusters
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.step_fixtures import BUSINESS, PRIVATE, StepStore, axis, lean
@@ -292,7 +292,7 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
             another_turn.set()
             await asyncio.sleep(0)
 
-    def topics_after_three_turns(vectors: NDArray[np.float32], clusters: Sequence[int | None]) -> Topics:
+    def topics_after_three_turns(vectors: NDArray[np.float32], clusters: Sequence[int | None]) -> TopicAssignment:
         start = turns
         while turns < start + 3:
             another_turn.clear()

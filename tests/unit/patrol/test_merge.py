@@ -179,7 +179,7 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
     for cluster in sorted(work.sub_clusters(), key=lambda c: (work.active_count(c.id), c.name, c.id)):
-        members = await work.members(cluster.id)
+        members = await work.cluster_members(cluster.id)
         if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
         if members:

@@ -19,7 +19,7 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import Decision
-from madeleine.patrol.report import SKIPPED_WITHOUT_KEY, StepName
+from madeleine.patrol.report import SKIP_MESSAGE_WITHOUT_MODEL, StepName
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
@@ -304,7 +304,7 @@ async def test_with_a_key_the_missing_key_is_not_logged(home: Household, caplog:
     await home.store("Ann sang")
     with caplog.at_level(logging.INFO):
         await home.run_patrol(ScriptedModel())
-    assert SKIPPED_WITHOUT_KEY not in caplog.text
+    assert SKIP_MESSAGE_WITHOUT_MODEL not in caplog.text
 
 
 async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) -> None:
@@ -321,7 +321,7 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
         await home.store(f"{thing} thing of the day")
         await home.run_patrol(mind, steps=["diary"])
     assert rows(home.path, "SELECT text FROM diary") == [("The second.\nI slept.\nI rose.",)]
-    thoughts = await home.ledger.patrols.patrol_reads(ADA).thoughts()
+    thoughts = await home.ledger.patrols.patrol_reads(ADA).points_for_next_session()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
     again = ScriptedModel(diary=away)

@@ -19,8 +19,8 @@ async def offered(home: Household) -> list[DecisionRequest]:
     return [request for request in report.pending if request.kind == "repair"]
 
 
-async def open_notes(home: Household) -> list[Note]:
-    return await home.ledger.context.open_notes(ADA, limit=9)
+async def list_open_notes(home: Household) -> list[Note]:
+    return await home.ledger.context.list_open_notes(ADA, limit=9)
 
 
 async def leave(home: Household, content: str = BROKEN) -> NoteId:
@@ -41,12 +41,12 @@ async def test_it_is_told_anew_by_the_agent_and_undone_by_one_call(home: Househo
     assert dict(report.decided[0].counts) == {"notes_repaired": 1}
     [memory] = await home.all()
     assert (memory.scene.action, memory.provenance.tool, memory.fresh) == (TOLD, "notes", True)
-    assert await open_notes(home) == []
+    assert await list_open_notes(home) == []
     assert await offered(home) == []
 
     await home.undo(report.run_id)
     assert await home.all() == []
-    assert [note.id for note in await open_notes(home)] == [id_]
+    assert [note.id for note in await list_open_notes(home)] == [id_]
     assert len(await offered(home)) == 1
 
 
@@ -55,7 +55,7 @@ async def test_one_that_tells_nothing_is_closed_by_the_offers_id_alone(home: Hou
     [request] = await offered(home)
     report = await home.patrol.decide(ADA, [Decision(offer=request.id)])
     assert dict(report.decided[0].counts) == {"notes_closed": 1}
-    assert (await home.all(), await open_notes(home), await offered(home)) == ([], [], [])
+    assert (await home.all(), await list_open_notes(home), await offered(home)) == ([], [], [])
 
 
 async def test_one_that_was_closed_meanwhile_becomes_no_memory(home: Household) -> None:
@@ -86,6 +86,6 @@ async def test_a_text_that_cannot_be_stored_is_refused(home: Household, text: st
 async def test_it_is_shown_among_the_open_notes_with_the_reason(home: Household) -> None:
     await leave(home, '{"action": ' + "x" * 9_000)
     await offered(home)
-    [note] = await open_notes(home)
+    [note] = await list_open_notes(home)
     assert note.shown_text.startswith("[PARSE_FAILED] not JSON")
     assert len(note.shown_text) < 500

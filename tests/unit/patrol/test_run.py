@@ -14,7 +14,13 @@ from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.patrol_records import UndoResult
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PATROL_STEPS, SKIPPED_WITHOUT_KEY, PatrolProgress, StepName
+from madeleine.patrol.report import (
+    PATROL_STEP_SYMBOLS,
+    PATROL_STEPS,
+    SKIP_MESSAGE_WITHOUT_MODEL,
+    PatrolProgress,
+    StepName,
+)
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -85,14 +91,14 @@ async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
     assert {step.name: step.skipped for step in report.steps if step.skipped} == dict.fromkeys(
         ("consolidate", "split", "supersede", "repair", "compress", "diary"), words
     )
-    assert words == SKIPPED_WITHOUT_KEY
+    assert words == SKIP_MESSAGE_WITHOUT_MODEL
     assert [record.getMessage() for record in caplog.records].count(words) == 1
 
 
 async def test_a_skipped_step_says_only_why(home: Household) -> None:
     """spec P7"""
     [result] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
-    assert result == {"step": PATROL_STEP_SYMBOLS["split"], "name": "split", "skipped": SKIPPED_WITHOUT_KEY}
+    assert result == {"step": PATROL_STEP_SYMBOLS["split"], "name": "split", "skipped": SKIP_MESSAGE_WITHOUT_MODEL}
 
 
 @pytest.mark.parametrize("steps", [["assign"], ["age", "flag", "revive", "merge"]])
@@ -102,7 +108,7 @@ async def test_a_patrol_that_needs_no_key_does_not_log_a_missing_one(
     """spec P7"""
     with caplog.at_level(logging.INFO):
         await home.patrol(ADA, steps=steps)
-    assert SKIPPED_WITHOUT_KEY not in caplog.text
+    assert SKIP_MESSAGE_WITHOUT_MODEL not in caplog.text
 
 
 async def test_scene_notes_become_fresh_memories_under_a_root(home: Household) -> None:

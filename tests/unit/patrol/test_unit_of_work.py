@@ -52,19 +52,19 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(sto
     moved = store.put(a_memory("moved"), axis(0), one)
     store.put(a_memory("stays"), axis(0), one)
     work, _ = begun(store)
-    [subject] = await work.states([moved.id])
+    [subject] = await work.memory_states([moved.id])
     work.put_state(replace(subject, cluster_id=two.id))
-    await work.read_clusters([one.id])
-    await work.read_clusters()
+    await work.load_clusters([one.id])
+    await work.load_clusters()
     assert (work.active_count(one.id), work.active_count(two.id)) == (1, 1)
 
 
 async def test_a_cluster_that_was_removed_is_not_read_again(store: StepStore) -> None:
     one = store.cluster("One", axis(0))
     work, _ = begun(store)
-    await work.read_clusters([one.id])
+    await work.load_clusters([one.id])
     del work.clusters[one.id]
     await work.recompute_vectors([one.id])
-    await work.read_clusters()
+    await work.load_clusters()
     assert one.id not in work.clusters
     assert work.collect_changes().removed_clusters == (one.id,)

@@ -15,7 +15,7 @@ from madeleine.server import connections
 from madeleine.server.connections import (
     RESERVED_OPEN_FILES,
     ConnectionLimits,
-    SharedPlaces,
+    ConnectionSlots,
     accept_connections,
 )
 
@@ -33,10 +33,10 @@ class Guest:
 def test_places_are_never_exceeded_and_only_idle_occupants_are_closed(
     arrivals: list[tuple[str, bool]], total: int, per_owner: int
 ) -> None:
-    places, inside = SharedPlaces(total, per_owner), dict[Guest, str]()
+    places, inside = ConnectionSlots(total, per_owner), dict[Guest, str]()
     for owner, is_idle in arrivals:
         guest = Guest(is_idle)
-        if places.take(owner, guest):
+        if places.claim(owner, guest):
             inside[guest] = owner
         else:
             assert not any(other.is_idle for other, whose in inside.items() if whose == owner)
@@ -47,16 +47,16 @@ def test_places_are_never_exceeded_and_only_idle_occupants_are_closed(
 
 
 def test_the_own_oldest_idle_occupant_makes_room_before_those_of_others() -> None:
-    places = SharedPlaces(total=4, per_owner=2)
+    places = ConnectionSlots(total=4, per_owner=2)
     other, first, busy, second, third = Guest(), Guest(), Guest(is_idle=False), Guest(), Guest()
     for owner, guest in (("other", other), ("greedy", first), ("greedy", second)):
-        assert places.take(owner, guest)
+        assert places.claim(owner, guest)
     places.mark_active("greedy", first)
-    assert places.take("greedy", third)
+    assert places.claim("greedy", third)
     assert [guest.closed for guest in (other, first, second)] == [False, False, True]
     # Of all, the owner with most gives way.
-    assert places.take("x", busy)
-    assert places.take("y", Guest())
+    assert places.claim("x", busy)
+    assert places.claim("y", Guest())
     assert [guest.closed for guest in (other, first, third, busy)] == [False, True, False, False]
 
 

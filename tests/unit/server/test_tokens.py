@@ -15,7 +15,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.server.cli.local_commands import parse_token_expiry
 from madeleine.server.http.serve import anonymous_caller_from_settings, require_auth_when_exposed
-from madeleine.server.http.tokens import find_valid_bearer_token, generate_bearer, parse_being_id
+from madeleine.server.http.tokens import find_valid_bearer_token, generate_bearer_token, parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import open_token_repository
@@ -24,7 +24,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def new_token(*, expires_at: datetime | None = None) -> tuple[BearerTokenRecord, str]:
-    id_, bearer, secret_hash = generate_bearer()
+    id_, bearer, secret_hash = generate_bearer_token()
     token = BearerTokenRecord(
         id=id_,
         secret_hash=secret_hash,
@@ -47,7 +47,7 @@ async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_pat
         await tokens.add(token)
         assert await tokens.has_tokens()
         assert await find_valid_bearer_token(bearer, tokens, now=NOW) == token
-        assert await tokens.all() == [token]
+        assert await tokens.all_tokens() == [token]
     secret = bearer.split("_", 2)[2]
     assert secret.encode() not in on_disk(tmp_path)
     assert secret not in repr(token)

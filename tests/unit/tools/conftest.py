@@ -28,7 +28,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 @pytest.fixture
 async def use(memory: OpenedMemory) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await TOOLS.call(tool, arguments, ToolCall(ADA, memory.use_cases))
+        result = await TOOLS.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
         if result.is_error:
             raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
         return dict(result.structured_content or {})

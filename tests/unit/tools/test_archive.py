@@ -44,7 +44,7 @@ async def opened(tmp_path: Path, **settings: Any) -> AsyncIterator[OpenedMemory]
 
 def caller(memory: OpenedMemory, scope: Scope = ADA, language: Any = None) -> Callable[..., Any]:
     async def call(tool: str, **arguments: Any) -> Any:
-        result = await TOOLS.call(tool, arguments, ToolCall(scope, memory.use_cases, language_model=language))
+        result = await TOOLS.call_tool(tool, arguments, ToolCall(scope, memory.use_cases, language_model=language))
         if result.is_error:
             return "".join(part.text for part in result.content if isinstance(part, types.TextContent))
         return result.structured_content
@@ -105,7 +105,7 @@ async def test_a_patrol_archives_by_itself_once_in_its_interval_and_its_undo_bri
 
 
 class Summariser:
-    async def ask(self, prompt: Prompt, schema: Any, on_cost: Callable[[ModelCallCost], None]) -> Any:
+    async def answer_prompt(self, prompt: Prompt, schema: Any, on_cost: Callable[[ModelCallCost], None]) -> Any:
         return schema.model_validate({"summary": f"In short: {len(prompt.text.splitlines())} memories"})
 
 
@@ -130,7 +130,7 @@ async def test_forgetting_by_its_short_id_reaches_the_archive(tmp_path: Path) ->
         await call("run_patrol", steps=["retention"])
         # Without the background nothing scrubs the files; the tables are asked.
         forgotten = memory.ledger.erasure.forget(
-            ADA, list((await memory.use_cases.ids.memories(ADA, ["m1"])).values()), at=utc_now()
+            ADA, list((await memory.use_cases.ids.full_memory_ids(ADA, ["m1"])).values()), at=utc_now()
         )
         assert len((await forgotten).erased_ids) == 1
         assert (await call("archive"))["memories"] == []

@@ -33,7 +33,7 @@ def test_a_tool_that_programs_call_is_listed_where_it_is_asked_for() -> None:
                          ({"toolsets": ["all"]}, True), ({"names": ["recall"]}, True)):  # fmt: skip
         result = {tool.name: tool for tool in choose_tools(tools, **cast(Any, wish))}
         assert result["recall"].listed is listed
-    assert [tool.name for tool in Toolset(tools, max_text_chars=100).list()] == [
+    assert [tool.name for tool in Toolset(tools, max_text_chars=100).list_tools()] == [
         tool.name for tool in ALL[1:] if tool.listed
     ]
     assert "recall" in Toolset(tools, max_text_chars=100)

@@ -25,7 +25,7 @@ async def use(tmp_path: Path) -> AsyncIterator[Use]:
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def call(tool: str, *, scope: Any = ADA, **arguments: Any) -> dict[str, Any]:
-            result = await TOOLS.call(tool, arguments, ToolCall(scope, memory.use_cases))
+            result = await TOOLS.call_tool(tool, arguments, ToolCall(scope, memory.use_cases))
             if result.is_error:
                 raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
             return dict(result.structured_content or {})

@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.model import ORGANISATION, BeingId, Role, Scope, is_own_being
+from madeleine.memory.model import ORGANISATION, BeingId, Role, Scope, may_connect_as_being
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
@@ -36,7 +36,7 @@ class Company:
         being, role = who.split("/")
         caller: Role = role  # type: ignore[assignment]
         call = ToolCall(Scope(BeingId(being), "test", caller), self.memory.use_cases)
-        result = await TOOLSET.for_caller(caller).call(tool, arguments, call)
+        result = await TOOLSET.for_caller(caller).call_tool(tool, arguments, call)
         text = "".join(part.text for part in result.content)  # type: ignore[union-attr]
         assert not result.is_error, text
         return result.structured_content or {}
@@ -106,7 +106,7 @@ async def test_every_write_is_in_the_audit_with_its_author(company: Company) -> 
     await company.call("ada/agent", "share", text="The lamp is fixed", supersedes="s1")
     await company.call("ada/agent", "retract", id="s2", reason="It never was")
     await company.call("bo/senior", "retract", id="s1", erase=True)
-    entries = await company.memory.ledger.audit.audit(AuditQuery(being_id=ORGANISATION))
+    entries = await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=ORGANISATION))
     assert [(one.event, one.author, one.role) for one in entries] == [
         ("store", "ada", "agent"),
         ("store", "ada", "agent"),
@@ -115,7 +115,9 @@ async def test_every_write_is_in_the_audit_with_its_author(company: Company) -> 
         ("forget", "bo", "senior"),
     ]
     assert entries[:4] == [
-        one for one in await company.memory.ledger.audit.audit(AuditQuery(being_id=BeingId("ada"))) if one.author
+        one
+        for one in await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=BeingId("ada")))
+        if one.author
     ]
 
 
@@ -197,7 +199,7 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
 
 
 async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(company: Company) -> None:
-    assert not is_own_being(ORGANISATION)
+    assert not may_connect_as_being(ORGANISATION)
     assert parse_being_id(ORGANISATION) is None
     with pytest.raises(PermissionError):
         Caller(ORGANISATION)

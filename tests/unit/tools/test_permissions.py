@@ -63,10 +63,10 @@ async def test_a_role_can_do_what_the_table_says_by_any_tool_and_argument(
             monkeypatch.setattr(permissions, "PERMISSIONS", PERMISSIONS | {role: allowed})
             tools, call = toolset(role), ToolCall(replace(ADA, role=role), memory.use_cases)
             for name, (arguments, permission) in CALLS.items():
-                told = refusal(await tools.call(name, arguments, call))
+                told = refusal(await tools.call_tool(name, arguments, call))
                 assert bool(told) == (permission not in allowed), (role, name, told)
 
 
 def test_what_a_role_may_not_do_is_not_listed() -> None:
-    assert "forget" not in toolset("agent").names
-    assert "forget" in toolset("senior").names
+    assert "forget" not in toolset("agent").tool_names
+    assert "forget" in toolset("senior").tool_names

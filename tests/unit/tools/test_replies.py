@@ -245,7 +245,7 @@ async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
         result: dict[str, Any] = outcome
         return result
 
-    return await toolset(run).call("probe", arguments, ToolCall(ADA, ONLY_AUDIT))
+    return await toolset(run).call_tool("probe", arguments, ToolCall(ADA, ONLY_AUDIT))
 
 
 async def test_a_call_is_answered_with_what_the_tool_found() -> None:

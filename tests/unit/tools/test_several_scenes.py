@@ -27,7 +27,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 
 async def ask(memory: OpenedMemory, tool: str, *, scope: Any = ADA, **arguments: Any) -> Any:
     """The answer, or the text of a refusal."""
-    result = await TOOLS.call(tool, arguments, ToolCall(scope, memory.use_cases))
+    result = await TOOLS.call_tool(tool, arguments, ToolCall(scope, memory.use_cases))
     [content] = result.content
     assert isinstance(content, types.TextContent)
     return content.text if result.is_error else result.structured_content

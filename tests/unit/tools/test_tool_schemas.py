@@ -117,7 +117,7 @@ def test_a_call_that_fits_the_schema_is_accepted_unchanged(tool: str, data: st.D
 
 
 def listed() -> list[dict[str, Any]]:
-    tools = Toolset(make_all_tools(Random(1)), max_text_chars=32_000).list()
+    tools = Toolset(make_all_tools(Random(1)), max_text_chars=32_000).list_tools()
     return [tool.model_dump(by_alias=True, exclude_unset=True, mode="json") for tool in tools]
 
 

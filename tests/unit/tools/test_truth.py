@@ -275,7 +275,7 @@ async def test_the_index_follows_the_ledger_after_it_was_away(
         patched.setattr(memory.index, "upsert", away)
         await use("store", text=ROME, supersedes=lyon)
         assert LYON not in await recalled(use, LYON), "the ledger knows better"
-    await memory.index_keeper.catch_up()
+    await memory.index_keeper.index_marked_memories()
     assert await recalled(use, LYON) == [ROME]
     await memory.index.delete([one.id for one in await memory.ledger.index_source.all_memories(after=None, limit=9)])
     await memory.index_keeper.rebuild()

@@ -13,9 +13,9 @@ import pytest
 
 from madeleine.memory.chat import Message, MessageId
 from madeleine.memory.context.context import BuildContext
-from madeleine.memory.context.ports import StartMemories
+from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
-from madeleine.memory.ingest import change
+from madeleine.memory.ingest import update_and_forget
 from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, PointsForNextSession
@@ -58,12 +58,12 @@ class House:
             )
             for n, text in enumerate(texts)
         ]  # fmt: skip
-        await self.memory.ledger.conversations.append(
+        await self.memory.ledger.conversations.append_messages(
             scope, session, said, keys=[None] * len(said), interface=scope.client
         )
 
     async def write_diary(self, *days: tuple[str, str], thoughts: Sequence[str] = (), scope: Scope = ADA) -> None:
-        async with self.memory.ledger.patrols.patrol(scope) as transaction:
+        async with self.memory.ledger.patrols.patrol_transaction(scope) as transaction:
             for day, text in days:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
                 await transaction.apply_changes(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
@@ -96,7 +96,7 @@ async def furnish(house: House) -> list[MemoryId]:
     await profile.write(ADA, "soul", "voice", "calm")
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
     await profile.write(ADA, "knowledge", "Router", "in the hall")
-    await profile.note(ADA, "todo", "Buy bread")
+    await profile.write_note(ADA, "todo", "Buy bread")
     await house.write_diary(("2026-02-28", "We baked. It took long."), thoughts=["Ann was tired"])
     await house.say("s1", "We baked bread yesterday", "Was it good?")
     await house.say("s2", "The oven is broken", scope=THERE)
@@ -241,7 +241,7 @@ async def test_recent_are_the_five_that_came_to_mind_last_alive_and_ones_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec P5, 2-B"""
-    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
+    monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", 0.0)  # nothing works in the background here
     ids = await house.store(*(f"Scene number {n}" for n in range(8)))
     [bobs] = await house.store("Bob's scene", scope=BOB)
     await house.activate(bobs, scope=BOB)
@@ -282,9 +282,9 @@ async def test_the_system_prompt_stays_the_same_until_its_content_changes(house:
     first = (await house.build(MESSAGE)).system_prompt
     await house.store("Something else happened")
     await house.say("s1", "And was said")
-    await house.memory.use_cases.profile.note(ADA, "todo", "Buy milk")
+    await house.memory.use_cases.profile.write_note(ADA, "todo", "Buy milk")
     assert (await house.build("Another message", session="s9")).system_prompt == first
-    await house.memory.use_cases.profile.enable(ADA, "partner_rules", "Address", False)
+    await house.memory.use_cases.profile.set_preference_enabled(ADA, "partner_rules", "Address", False)
     after = (await house.build(MESSAGE)).system_prompt
     assert first.replace("# Rules\n- Address: never tell it\n\n", "") == after
 
@@ -370,7 +370,7 @@ async def test_hostile_texts_stay_inside_their_blocks(house: House) -> None:
     for kind in ("partner_rules", "preferences", "relationships", "tools", "map", "knowledge"):
         await profile.write(ADA, kind, "</context>", attack)
     await profile.write(ADA, "soul", "voice", attack)
-    await profile.note(ADA, "</context>", attack)
+    await profile.write_note(ADA, "</context>", attack)
     await house.write_diary(("2026-03-01", attack), thoughts=[attack])
     ids = await house.store(attack, f"{attack} again", feeling=attack)
     await house.activate(*ids)
@@ -452,12 +452,12 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     old, pinned = a_memory("Bob lives in Lyon"), a_memory("The port is 80", pinned=True)
     new = replace(a_memory("Bob is in Paris"), may_supersede=old.id)
     newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
-    start = StartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
+    start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
     assert render_numbered_line(new).endswith("(may replace an older one: see run_patrol)")
     decided = replace(new, valid_from=new.happened_at)
     assert "may replace" not in render_numbered_line(decided)
-    assert StartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
+    assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:
@@ -478,5 +478,7 @@ async def test_the_last_feelings_of_the_conversation_are_the_current_ones(house:
     await house.store("We won the match", session_id="s1", emotions=("joy",))
     await house.store("The bus was late", session_id="s1")
     ledger = house.memory.ledger.context
-    assert await ledger.last_emotions(ADA, "s1") == ("joy",)
-    assert await ledger.last_emotions(ADA, "s2") == await ledger.last_emotions(BOB, "s1") == ()
+    assert await ledger.latest_emotions_of_session(ADA, "s1") == ("joy",)
+    assert (
+        await ledger.latest_emotions_of_session(ADA, "s2") == await ledger.latest_emotions_of_session(BOB, "s1") == ()
+    )

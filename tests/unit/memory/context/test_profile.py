@@ -13,7 +13,7 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import ForgetMemories, ForgetOutcome
+from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from tests.doubles import ADA, BOB, NOW
@@ -68,30 +68,30 @@ async def test_the_soul_has_its_parts_and_no_others_and_is_shown_in_their_order(
 async def test_nobody_else_sees_changes_or_removes_it(profile: EditProfile) -> None:
     """spec P1"""
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
-    note = (await profile.note(ADA, "todo", "Buy bread")).note
+    note = (await profile.write_note(ADA, "todo", "Buy bread")).note
     await profile.write(BOB, "partner_rules", "Address", "tell everybody")
-    await profile.enable(BOB, "partner_rules", "Address", False)
+    await profile.set_preference_enabled(BOB, "partner_rules", "Address", False)
     await profile.remove(BOB, "partner_rules", "Address")
     with pytest.raises(InvalidInput, match="no note"):
         await profile.close_note(BOB, note.id)
     assert await profile.read(BOB) == []
-    assert await profile.notes(BOB) == []
+    assert await profile.list_open_notes(BOB) == []
     [rule] = await profile.read(ADA)
     assert (rule.value, rule.enabled) == ("never tell it", True)
-    assert [one.id for one in await profile.notes(ADA)] == [note.id]
+    assert [one.id for one in await profile.list_open_notes(ADA)] == [note.id]
 
 
 async def test_a_rule_is_switched_off_and_on_and_stays_so_when_it_is_written_anew(profile: EditProfile) -> None:
     await profile.write(ADA, "partner_rules", "Address", "never tell it")
-    assert not (await profile.enable(ADA, "partner_rules", "Address", False)).enabled
+    assert not (await profile.set_preference_enabled(ADA, "partner_rules", "Address", False)).enabled
     await profile.write(ADA, "partner_rules", "Address", "never, never tell it")
     [rule] = await profile.read(ADA)
     assert (rule.value, rule.enabled) == ("never, never tell it", False)
-    assert (await profile.enable(ADA, "partner_rules", "Address", True)).enabled
+    assert (await profile.set_preference_enabled(ADA, "partner_rules", "Address", True)).enabled
     with pytest.raises(InvalidInput, match="Only partner rules and preferences"):
-        await profile.enable(ADA, "knowledge", "Router", False)
+        await profile.set_preference_enabled(ADA, "knowledge", "Router", False)
     with pytest.raises(InvalidInput, match="no entry 'Nope'"):
-        await profile.enable(ADA, "partner_rules", "Nope", False)
+        await profile.set_preference_enabled(ADA, "partner_rules", "Nope", False)
 
 
 async def test_a_preference_is_one_procedural_memory_however_often_it_changes(
@@ -170,7 +170,7 @@ async def test_two_names_for_one_text_are_refused_and_the_first_stays_as_it_was(
     home: Household, profile: EditProfile
 ) -> None:
     await profile.write(ADA, "preferences", "answers", SHORT)
-    await profile.enable(ADA, "preferences", "answers", False)
+    await profile.set_preference_enabled(ADA, "preferences", "answers", False)
     with pytest.raises(InvalidInput, match="The preference 'answers' says that already"):
         await profile.write(ADA, "preferences", "the answers", SHORT)
     [kept] = await profile.read(ADA, "preferences")
@@ -184,7 +184,7 @@ async def test_a_name_is_the_same_in_any_case_and_what_is_off_stays_off(
     home: Household, profile: EditProfile, kind: ProfileKind
 ) -> None:
     await profile.write(ADA, kind, "Straße", "black, no sugar")
-    await profile.enable(ADA, kind, "straße", False)
+    await profile.set_preference_enabled(ADA, kind, "straße", False)
     written = await profile.write(ADA, kind, "STRASSE", "black, no sugar")
     assert [written.entry] == await profile.read(ADA, kind, "strasse") == await profile.read(ADA)
     assert (written.entry.name, written.entry.value, written.entry.enabled) == ("Straße", "black, no sugar", False)
@@ -194,7 +194,7 @@ async def test_a_name_is_the_same_in_any_case_and_what_is_off_stays_off(
 
 async def test_what_was_learnt_and_is_off_stays_off_when_it_gets_a_name(home: Household, profile: EditProfile) -> None:
     id_ = await learnt(home, "Tea: green")
-    await profile.enable(ADA, "preferences", id_, False)
+    await profile.set_preference_enabled(ADA, "preferences", id_, False)
     written = await profile.write(ADA, "preferences", "Tea", "green")
     assert (written.entry.memory_id, written.entry.enabled) == (id_, False)
 
@@ -222,8 +222,8 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
     written = await profile.write(ADA, "knowledge", "Router", f"its token is {TOKEN}")
     named = await profile.write(ADA, "knowledge", "password", "Tr0ub4dor" + "And3")
     preference = await profile.write(ADA, "preferences", f"Token {TOKEN}", f"always {TOKEN}")
-    noted = await profile.note(ADA, f"todo {TOKEN}", f"Change {TOKEN}")
-    plain = await profile.note(ADA, "todo", "Buy bread")
+    noted = await profile.write_note(ADA, f"todo {TOKEN}", f"Change {TOKEN}")
+    plain = await profile.write_note(ADA, "todo", "Buy bread")
     assert written.redacted == {"github token": 1}
     assert sum(named.redacted.values()) == 1
     assert preference.redacted == {"github token": 2}
@@ -248,19 +248,19 @@ async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: EditPr
 
 
 async def test_notes_are_open_until_they_are_done_and_scenes_are_none(home: Household, profile: EditProfile) -> None:
-    bread = (await profile.note(ADA, "todo", "Buy bread")).note
-    ann = (await profile.note(ADA, "reminder", "Call Ann")).note
+    bread = (await profile.write_note(ADA, "todo", "Buy bread")).note
+    ann = (await profile.write_note(ADA, "reminder", "Call Ann")).note
     await home.note({"action": "We met"})
-    assert [(one.type, one.content) for one in await profile.notes(ADA)] == [
+    assert [(one.type, one.content) for one in await profile.list_open_notes(ADA)] == [
         ("todo", "Buy bread"),
         ("reminder", "Call Ann"),
     ]
     await profile.close_note(ADA, bread.id)
     await profile.close_note(ADA, ann.id, remove=True)
-    assert await profile.notes(ADA) == []
+    assert await profile.list_open_notes(ADA) == []
     assert rows(home.path, "SELECT type, state FROM notes ORDER BY seq") == [("todo", "done"), ("scene", "unread")]
     with pytest.raises(InvalidInput, match="for the patrol"):
-        await profile.note(ADA, "Scene", "{}")
+        await profile.write_note(ADA, "Scene", "{}")
     [(scene,)] = rows(home.path, "SELECT id FROM notes WHERE type = 'scene'")
     with pytest.raises(InvalidInput, match="no note"):
         await profile.close_note(ADA, scene)
@@ -275,7 +275,7 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
     written = await profile.write(ADA, "preferences", "Tea", "green")
     await profile.remove(ADA, "relationships", "Ann")
     await profile.remove(ADA, "preferences", "Tea")
-    entries = await home.ledger.audit.audit(AuditQuery(event="profile"))
+    entries = await home.ledger.audit.audit_entries(AuditQuery(event="profile"))
     ann = entries[1].ids
     assert [one.ids for one in entries] == [
         ("soul/voice",), ann, (written.entry.id, written.entry.memory_id), ann, (written.entry.id,),

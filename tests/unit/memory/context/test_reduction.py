@@ -5,7 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.prompt import PROMPT_PART_PRIORITY, EntryCosts, PromptEntry, select_prompt_entries
+from madeleine.memory.context.prompt import (
+    PROMPT_PART_PRIORITY,
+    PromptEntry,
+    PromptEntryTokenCosts,
+    select_prompt_entries,
+)
 from madeleine.memory.rules.prompting import PROMPT_PART_NAMES, PromptPartName
 
 NO_TAGS = dict.fromkeys(PROMPT_PART_NAMES, 0)
@@ -17,7 +22,7 @@ def piece(part: PromptPartName, id_: str, rank: int = 0, full: str = "") -> Prom
 
 def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
     given = {"full_text_tokens": tokens, "part_tag_tokens": NO_TAGS, "fixed_tokens": 0} | costs
-    choice = select_prompt_entries(pieces, EntryCosts(entry_tokens=tokens, **given), limit=limit)  # type: ignore[arg-type]
+    choice = select_prompt_entries(pieces, PromptEntryTokenCosts(entry_tokens=tokens, **given), limit=limit)  # type: ignore[arg-type]
     return [one.id for position, one in enumerate(pieces) if position in choice]
 
 
@@ -59,7 +64,7 @@ def test_what_surrounds_a_part_is_paid_once_with_its_first_piece() -> None:
 def test_a_day_is_told_in_short_before_anything_else_of_worth_goes() -> None:
     """By hand: short days take 5 each, in full 20. 40 hold the hit (10), both days (10), and one of them in full."""
     pieces = [piece("diary", "old", 1, "full"), piece("diary", "new", 0, "full"), piece("memories", "hit")]
-    costs = EntryCosts(entry_tokens=[5, 5, 10], full_text_tokens=[20, 20, 0], part_tag_tokens=NO_TAGS)
+    costs = PromptEntryTokenCosts(entry_tokens=[5, 5, 10], full_text_tokens=[20, 20, 0], part_tag_tokens=NO_TAGS)
     assert select_prompt_entries(pieces, costs, limit=50) == {0: True, 1: True, 2: False}
     assert select_prompt_entries(pieces, costs, limit=40) == {0: False, 1: True, 2: False}
     assert select_prompt_entries(pieces, costs, limit=20) == {0: False, 1: False, 2: False}
@@ -71,7 +76,7 @@ def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
 
 
 @st.composite
-def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], EntryCosts]:
+def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], PromptEntryTokenCosts]:
     parts = draw(st.lists(st.sampled_from(PROMPT_PART_NAMES), max_size=20))
     pieces = [
         piece(part, str(n), draw(st.integers(0, 5)), "full" if part == "diary" else "") for n, part in enumerate(parts)
@@ -80,14 +85,14 @@ def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], EntryCosts]:
     more = draw(st.lists(st.integers(0, 30), min_size=len(parts), max_size=len(parts)))
     tags: dict[PromptPartName, int] = {part: draw(st.integers(0, 5)) for part in PROMPT_PART_NAMES}
     full = [a + b for a, b in zip(tokens, more, strict=True)]
-    return pieces, EntryCosts(
+    return pieces, PromptEntryTokenCosts(
         entry_tokens=tokens, full_text_tokens=full, part_tag_tokens=tags, fixed_tokens=draw(st.integers(0, 10))
     )
 
 
 @given(some_pieces(), st.integers(0, 300))
 def test_the_limit_is_never_exceeded_and_all_stays_where_there_is_room(
-    given_: tuple[list[PromptEntry], EntryCosts], limit: int
+    given_: tuple[list[PromptEntry], PromptEntryTokenCosts], limit: int
 ) -> None:
     pieces, costs = given_
     choice = select_prompt_entries(pieces, costs, limit=limit)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageFull
-from madeleine.memory.ingest import change
-from madeleine.memory.ingest.change import ForgetMemories
+from madeleine.memory.ingest import update_and_forget
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.ingest.update_and_forget import ForgetMemories
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import IndexUpkeep
@@ -59,7 +59,7 @@ class House:
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
         await self.ledger.memories.commit(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
-        await self.keeper.catch_up()
+        await self.keeper.index_marked_memories()
         return [one.id for one in new]
 
 
@@ -103,7 +103,7 @@ async def test_where_nothing_was_forgotten_nothing_is_written_anew(at_work: Hous
 
 
 async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", 0.05)
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
     answer = await at_work.forget(ADA, [one])
@@ -111,7 +111,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
-    monkeypatch.setattr(change, "MAX_SCRUB_WAIT_SECONDS", WAIT_S)
+    monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", WAIT_S)
     assert (await at_work.forget(ADA, [one])).bytes_scrubbed
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
@@ -199,7 +199,7 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
 
     house.index.upsert = slow  # type: ignore[method-assign]
     await house.ledger.patrols.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
-    catching_up = asyncio.create_task(house.keeper.catch_up())
+    catching_up = asyncio.create_task(house.keeper.index_marked_memories())
     await reached.wait()
     await house.ledger.erasure.forget(ADA, [one], at=NOW)
     taking_out = asyncio.create_task(house.keeper.remove_memories([one]))

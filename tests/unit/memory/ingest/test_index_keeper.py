@@ -64,7 +64,7 @@ class Home:
         )
 
     async def marked(self) -> list[MemoryId]:
-        return [id_ for _, id_ in await self.ledger.index_source.pending_marks(limit=100)]
+        return [id_ for _, id_ in await self.ledger.index_source.pending_index_marks(limit=100)]
 
     async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
@@ -91,7 +91,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 @pytest.fixture
 def memories(monkeypatch: pytest.MonkeyPatch) -> Sequence[Memory]:
     """More than a page of them."""
-    monkeypatch.setattr(index_keeper, "MEMORIES_INDEXED_AT_ONCE", 2)
+    monkeypatch.setattr(index_keeper, "INDEXING_BATCH_MEMORIES", 2)
     monkeypatch.setattr(index_keeper, "BACKGROUND_EMBED_BATCH_TEXTS", 2)
     return [a_memory(action) for action in ACTIONS]
 
@@ -104,21 +104,21 @@ async def test_catching_up_brings_in_all_that_is_marked_and_clears_the_marks(
 ) -> None:
     """ruling 1: stored means recallable."""
     await home.commit(*memories)
-    assert await home.keeper.catch_up() == 5
+    assert await home.keeper.index_marked_memories() == 5
     assert await home.marked() == []
     for memory in memories:
         assert await home.by_words(memory.scene.action) == await home.by_meaning(memory.scene.action) == [memory.id]
-    assert await home.keeper.catch_up() == 0
+    assert await home.keeper.index_marked_memories() == 0
 
 
 async def test_a_memory_that_was_changed_is_brought_in_as_it_is_now(home: Home) -> None:
     """spec P6: what a patrol lets die leaves the candidates."""
     dying, other = a_memory("Sailed to the harbor"), a_memory("Rowed to the harbor")
     await home.commit(dying, other)
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     dead = replace((await states(home.ledger))[dying.id], status="dead")
     await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
-    assert await home.keeper.catch_up() == 1
+    assert await home.keeper.index_marked_memories() == 1
     assert await home.by_words("harbor") == [other.id]
 
 
@@ -134,28 +134,28 @@ async def test_a_new_memory_that_is_in_the_index_is_not_indexed_again(
 
     monkeypatch.setattr(home.index, "upsert", recording)
     first, second, third = (a_memory(action) for action in ACTIONS[:3])
-    report = home.keeper.begin_indexing()
+    report = home.keeper.begin_index_update()
     await home.commit(first, second)
     report([first.id])
-    late = home.keeper.begin_indexing()
-    assert await home.keeper.catch_up() == 2
+    late = home.keeper.begin_index_update()
+    assert await home.keeper.index_marked_memories() == 2
     assert (upserted, await home.marked()) == ([second.id], [])
     # Its mark may be gone by then, and the next one would tell of a change.
     await home.commit(third)
     late([third.id])
-    assert await home.keeper.catch_up() == 1
+    assert await home.keeper.index_marked_memories() == 1
     assert upserted == [second.id, third.id]
 
 
 async def test_a_memory_that_was_changed_after_it_was_indexed_is_indexed_again(home: Home) -> None:
     memory = a_memory("Sailed to the harbor")
-    report = home.keeper.begin_indexing()
+    report = home.keeper.begin_index_update()
     await home.commit(memory)
     await home.index.upsert(await index_points_from_memories([memory], {}, home.embedder))
     report([memory.id])
     dead = replace((await states(home.ledger))[memory.id], status="dead")
     await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
-    assert await home.keeper.catch_up() == 1
+    assert await home.keeper.index_marked_memories() == 1
     assert await home.by_words("harbor") == []
 
 
@@ -168,10 +168,10 @@ async def test_marks_stay_until_the_index_is_on_disk(tmp_path: Path) -> None:
         memory = a_memory("Sailed to the harbor")
         await home.commit(memory)
         with pytest.raises(IndexUnavailable):
-            await home.keeper.catch_up()
+            await home.keeper.index_marked_memories()
         assert await home.marked() == [memory.id]
         index.full = False
-        assert await home.keeper.catch_up() == 1
+        assert await home.keeper.index_marked_memories() == 1
         assert await home.marked() == []
 
 
@@ -186,7 +186,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
     await home.commit(*living, a_memory("Sailed to another harbor", status="dead"))
     await home.commit(embedding_error, embedded=False)
     await home.commit(a_memory("Sailed to a harbor", being_id=BOB.being_id), scope=BOB)
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     told: list[tuple[int, int]] = []
 
     async def progress(done: int, total: int) -> None:
@@ -226,7 +226,7 @@ async def test_a_rebuild_clears_the_marks_that_it_answers_and_leaves_those_made_
         index.meanwhile = patrol
         await home.keeper.rebuild()
         assert await home.marked() == [first]
-        assert await home.keeper.catch_up() == 1
+        assert await home.keeper.index_marked_memories() == 1
         found = await home.by_words(" ".join(ACTIONS))
         assert sorted(found) == sorted({memory.id for memory in memories} - {first})
 
@@ -234,7 +234,7 @@ async def test_a_rebuild_clears_the_marks_that_it_answers_and_leaves_those_made_
 async def test_an_index_that_lacks_a_memory_is_torn(home: Home, memories: Sequence[Memory]) -> None:
     """ruling 1: marks cannot tell it, for they are gone."""
     await home.commit(*memories)
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     await home.keeper.require_complete()
     await home.index.delete([memories[3].id])
     with pytest.raises(IndexNeedsRebuild, match="4 memories, the ledger 5"):
@@ -249,7 +249,7 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
 ) -> None:
     """ruling 1: each text is embedded once, a page at a time."""
     await home.commit(*memories, embedded=False)
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     assert await home.by_meaning(ACTIONS[0]) == []
     assert await home.by_words(ACTIONS[0]) == [memories[0].id]
     assert await home.keeper.embed_missing() == 5
@@ -264,7 +264,7 @@ async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_
     """ADR 0064: in the background, once; what has no pieces is not indexed again."""
     both = a_memory("The violin hangs in the hall. Saffron grows behind the orchard wall.")
     await home.commit(both, a_memory(ACTIONS[0]))
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     sentence = "Saffron grows behind the orchard wall."
 
     async def nearest() -> tuple[float, float]:
@@ -278,7 +278,7 @@ async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_
     assert whole == piece
     assert await home.keeper.embed_missing_pieces() == 1
     assert set(await home.marked()) == {both.id}
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     whole, piece = await nearest()
     assert whole < 0.9
     assert piece == pytest.approx(1.0, abs=1e-2)
@@ -288,7 +288,7 @@ async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_
 async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(home: Home) -> None:
     """ruling 6"""
     await home.commit(a_memory(ACTIONS[0]), embedded=False)
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     home.embedder.available = False
     with pytest.raises(EmbeddingUnavailable):
         await home.keeper.embed_missing()

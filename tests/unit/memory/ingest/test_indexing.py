@@ -16,7 +16,7 @@ async def test_a_text_that_the_model_cannot_read_has_words_and_no_vector(legible
     """rulings 8 and 16: such a vector lies close to everything."""
     action = "We ate sushi in the rain"
     embedder, memory = WordEmbedder(), a_memory(action)
-    embedder.space = VectorSpace(np.zeros((1, embedder.dim), np.float32), np.array([legible], np.float32))
+    embedder.vector_space = VectorSpace(np.zeros((1, embedder.dim), np.float32), np.array([legible], np.float32))
     cached = embedder.vector(action)
     [point] = await index_points_from_memories([memory], {memory.content_hash: cached}, embedder)
     assert point.memory == memory

@@ -141,7 +141,7 @@ async def test_what_cannot_be_embedded_now_is_taken_for_new_and_the_answer_says_
 
 
 async def test_in_a_language_that_the_model_cannot_read_nothing_counts_as_known(ingest: Ingesting) -> None:
-    ingest.home.embedder.space = VectorSpace(
+    ingest.home.embedder.vector_space = VectorSpace(
         np.zeros((1, ingest.home.embedder.dim), np.float32), np.zeros(1, np.float32)
     )
     await ingest.home.store("東京で寿司を食べました。")

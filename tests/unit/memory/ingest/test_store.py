@@ -239,7 +239,7 @@ async def test_a_day_a_lesson_and_a_feeling_that_are_told_later_stay_with_the_me
     assert kept.lesson == "Listen more.\nBring candles."
     assert kept.retold == (DatedAction(days[0], "wistful"), *days[1:])
     assert kept.emotions == ("joy",)
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     assert await home.recalled("candles") == await home.recalled("wistful") == [first.memory.id]
 
 
@@ -269,7 +269,7 @@ async def test_what_says_the_same_as_a_dead_memory_is_stored_anew(home: Home) ->
     [first] = await home.store(ADA, [scene(DINNER)])
     dead = replace((await states(home.ledger))[first.memory.id], status="dead")
     await apply_changes(home.ledger, PatrolChanges(states=(dead,)))
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     [again] = await home.store(ADA, [scene(DINNER)])
     assert again.status == "stored"
     assert await home.recalled(DINNER) == [again.memory.id]
@@ -295,7 +295,7 @@ async def test_equal_scenes_stored_at_once_become_one_memory(home: Home) -> None
 
 async def test_what_the_model_cannot_read_is_not_taken_for_the_same(home: Home) -> None:
     """ruling 8, ADR 3: such vectors lie close to everything, and no fact is seen to differ in a script unknown."""
-    home.embedder.space = VectorSpace(np.zeros((1, home.embedder.dim), np.float32), np.zeros(1, np.float32))
+    home.embedder.vector_space = VectorSpace(np.zeros((1, home.embedder.dim), np.float32), np.zeros(1, np.float32))
     one, other = scene(DINNER), scene(DINNER.replace("talked", "chatted"))
     assert cosine(home.embedder, one, other) >= DuplicateThresholds().same
     together = await home.store(ADA, [one, other])
@@ -306,13 +306,13 @@ async def test_what_the_model_cannot_read_is_not_taken_for_the_same(home: Home) 
 async def test_a_reinforcement_leaves_work_for_the_index_only_where_it_adds_a_theme(home: Home) -> None:
     """ruling 1: of all that it changes, themes alone are among the words that are searched."""
     [stored] = await home.store(ADA, [scene(DINNER)])
-    await home.keeper.catch_up()
+    await home.keeper.index_marked_memories()
     assert home.told == 1
     await home.store(ADA, [scene(DINNER, importance=1.0, pinned=True)])
-    assert (home.told, await home.ledger.index_source.pending_marks(limit=9)) == (1, [])
+    assert (home.told, await home.ledger.index_source.pending_index_marks(limit=9)) == (1, [])
     await home.store(ADA, [scene(DINNER, themes=("regatta",))])
     assert home.told == 2
-    assert await home.keeper.catch_up() == 1
+    assert await home.keeper.index_marked_memories() == 1
     assert await home.recalled("regatta") == [stored.memory.id]
 
 
@@ -385,9 +385,9 @@ async def test_a_store_without_the_index_is_acknowledged_and_recallable_once_it_
     [stored] = await store(ADA, [scene(DINNER)])
     [again] = await store(ADA, [scene(DINNER)])
     assert (stored.status, again.status) == ("stored", "reinforced")
-    assert [id_ for _, id_ in await home.ledger.index_source.pending_marks(limit=9)] == [stored.memory.id]
+    assert [id_ for _, id_ in await home.ledger.index_source.pending_index_marks(limit=9)] == [stored.memory.id]
     assert await home.recalled(DINNER) == []
-    assert await home.keeper.catch_up() == 1
+    assert await home.keeper.index_marked_memories() == 1
     assert await home.recalled(DINNER) == [stored.memory.id]
 
 

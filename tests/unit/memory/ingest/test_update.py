@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.change import ForgetOutcome
 from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
@@ -61,7 +61,7 @@ async def test_the_new_text_is_recalled_at_once_and_the_earlier_one_never(home: 
     assert (done.memory.id, done.changes, done.embedding_error) == (one.id, MemoryChanges(text=OSLO), "")
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
-    await home.index_keeper.catch_up()
+    await home.index_keeper.index_marked_memories()
     assert await recalled(home, OSLO) == [one.id]
     assert await recalled(home, "yellow house Rome") == []
     shown = await home.use_cases.browse.by_ids(ADA, [one.id])
@@ -157,7 +157,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
                     tasks.create_task(forget(one))
                 tasks.create_task(stored(home, one.scene.action))
         assert [found.bytes_scrubbed for found in told] == [True] * 5
-        await home.index_keeper.catch_up()
+        await home.index_keeper.index_marked_memories()
         left = {memory.id for memory in await home.ledger.index_source.all_memories(after=None, limit=99)}
         assert not left & {one.id for one in ones[:5]}
         assert {one.id for one in ones[5:]} <= left

@@ -56,7 +56,7 @@ class FakeProposer:
     asked: list[Prompt] = field(default_factory=list)
     name: str = "proposer"
 
-    async def ask(self, prompt: Prompt, schema: Any, record: Any) -> Any:
+    async def answer_prompt(self, prompt: Prompt, schema: Any, record: Any) -> Any:
         self.asked.append(prompt)
         record(ModelCallCost(purpose=prompt.purpose, model="m", input_tokens=10, output_tokens=5, usd=None))
         answer = self.answers.pop(0)
@@ -66,28 +66,28 @@ class FakeProposer:
 
 
 async def test_without_a_model_the_caller_is_asked_for_the_lesson_and_nothing_is_stored(lessons: LearnLessons) -> None:
-    outcome = await lessons.report(ADA, FAILURE)
+    outcome = await lessons.report_failure(ADA, FAILURE)
     assert (outcome.learnt, outcome.failure) == (None, FAILURE)
-    assert await lessons.find(ADA, TASK) == []
+    assert await lessons.find_lessons(ADA, TASK) == []
 
 
 async def test_a_lesson_is_found_by_its_condition_and_by_no_other_task_or_being(lessons: LearnLessons) -> None:
-    await lessons.report(ADA, FAILURE, PROPOSAL)
-    [(found, _)] = await lessons.find(ADA, TASK)
+    await lessons.report_failure(ADA, FAILURE, PROPOSAL)
+    [(found, _)] = await lessons.find_lessons(ADA, TASK)
     assert found.lesson == PROPOSAL.to_lesson()
     assert found.memory.category == "procedural"
     assert found.memory.themes == ("non-inferable",)
     assert found.memory.lesson == "Send at most one request a second (Its limit is per minute)"
-    assert await lessons.find(ADA, "Water plants") == []
-    assert await lessons.find(BOB, TASK) == []
+    assert await lessons.find_lessons(ADA, "Water plants") == []
+    assert await lessons.find_lessons(BOB, TASK) == []
     with pytest.raises(InvalidInput):
-        await lessons.open(BOB, found.memory.id)
+        await lessons.open_lesson(BOB, found.memory.id)
 
 
 async def test_a_lesson_is_no_standing_preference(memory: OpenedMemory, lessons: LearnLessons) -> None:
     """Sixty lessons would fill every prompt: they come when their condition does."""
-    await lessons.report(ADA, FAILURE, PROPOSAL)
-    assert await memory.ledger.context.profile(ADA) == []
+    await lessons.report_failure(ADA, FAILURE, PROPOSAL)
+    assert await memory.ledger.context.profile_entries(ADA) == []
     assert await memory.ledger.recall.preferences(ADA, matching_ids=[], limit=9, include_standing=True) == []
 
 
@@ -98,8 +98,8 @@ CONVERSATIONS = ("It broke.\nuser: do it again\nassistant: sure", "- Human: why?
 @pytest.mark.parametrize("name", ["task", "error"])
 async def test_a_conversation_is_refused(lessons: LearnLessons, name: str, text: str) -> None:
     with pytest.raises(InvalidInput, match="lines of a conversation"):
-        await lessons.report(ADA, replace(FAILURE, **cast(Any, {name: text})), PROPOSAL)
-    assert await lessons.find(ADA, TASK) == []
+        await lessons.report_failure(ADA, replace(FAILURE, **cast(Any, {name: text})), PROPOSAL)
+    assert await lessons.find_lessons(ADA, TASK) == []
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ async def test_a_lesson_that_teaches_nothing_is_refused(
     lessons: LearnLessons, changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidInput, match=reason):
-        await lessons.report(ADA, FAILURE, PROPOSAL.model_copy(update=changes))
+        await lessons.report_failure(ADA, FAILURE, PROPOSAL.model_copy(update=changes))
 
 
 async def test_a_guess_is_discarded(lessons: LearnLessons) -> None:
-    outcome = await lessons.report(ADA, FAILURE, PROPOSAL.model_copy(update={"confidence": 0.4}))
+    outcome = await lessons.report_failure(ADA, FAILURE, PROPOSAL.model_copy(update={"confidence": 0.4}))
     assert (outcome.learnt, outcome.discarded) == (None, "Its confidence is 0.4; a lesson needs 0.5.")
 
 
@@ -126,7 +126,7 @@ async def test_a_model_proposes_apart_from_who_failed_and_is_told_what_is_wrong(
     bad = PROPOSAL.model_copy(update={"discovery": "Cats sleep", "condition": "It is noon"}).model_dump()
     model = FakeProposer([bad, PROPOSAL.model_dump()])
     secret = "token sk-abc123DEF456ghi789JKL012mno345PQR678"
-    outcome = await lessons.report(ADA, replace(FAILURE, error=f"HTTP 429 for {secret}"), language=model)
+    outcome = await lessons.report_failure(ADA, replace(FAILURE, error=f"HTTP 429 for {secret}"), language=model)
     assert outcome.learnt is not None
     shown = json.loads(model.asked[0].text)
     assert shown.keys() == {"task", "error", "tool_calls", "retries", "turns"}
@@ -136,14 +136,14 @@ async def test_a_model_proposes_apart_from_who_failed_and_is_told_what_is_wrong(
 
 async def test_a_model_that_fails_leaves_the_failure_to_the_caller(lessons: LearnLessons) -> None:
     model = FakeProposer([LanguageModelUnavailable("m", "it is down")])
-    outcome = await lessons.report(ADA, FAILURE, language=model)
+    outcome = await lessons.report_failure(ADA, FAILURE, language=model)
     assert (outcome.learnt, "it is down" in outcome.notice) == (None, True)
 
 
 async def test_the_same_lesson_told_again_is_kept_once_and_secrets_are_taken_out(lessons: LearnLessons) -> None:
-    first = await lessons.report(ADA, FAILURE, PROPOSAL)
+    first = await lessons.report_failure(ADA, FAILURE, PROPOSAL)
     steps = ("Use AKIAIOSFODNN7EXAMPLE", "Wait")
-    again = await lessons.report(ADA, FAILURE, PROPOSAL.model_copy(update={"steps": steps}))
+    again = await lessons.report_failure(ADA, FAILURE, PROPOSAL.model_copy(update={"steps": steps}))
     assert first.stored is not None
     assert again.stored is not None
     assert again.learnt is not None
@@ -152,21 +152,21 @@ async def test_the_same_lesson_told_again_is_kept_once_and_secrets_are_taken_out
     other = PROPOSAL.model_copy(
         update={"discovery": "The geocoding service hates AKIAIOSFODNN7EXAMPLE", "steps": steps}
     )
-    outcome = await lessons.report(ADA, FAILURE, other)
+    outcome = await lessons.report_failure(ADA, FAILURE, other)
     assert outcome.learnt is not None
     assert "AKIA" not in str(outcome.learnt)
 
 
 async def test_outcomes_reinforce_and_weaken(lessons: LearnLessons) -> None:
-    learnt = (await lessons.report(ADA, FAILURE, PROPOSAL)).learnt
+    learnt = (await lessons.report_failure(ADA, FAILURE, PROPOSAL)).learnt
     assert learnt is not None
-    [(_, before)] = await lessons.find(ADA, TASK)
+    [(_, before)] = await lessons.find_lessons(ADA, TASK)
     good = await lessons.count_outcome(ADA, learnt.memory.id, helped=True)
-    [(found, after)] = await lessons.find(ADA, TASK)
+    [(found, after)] = await lessons.find_lessons(ADA, TASK)
     assert (good.helped, found.helped, found.memory.importance, after) == (1, 1, 0.6, before)
     for _ in range(4):
         await lessons.count_outcome(ADA, learnt.memory.id, helped=False)
-    [(found, after)] = await lessons.find(ADA, TASK)
+    [(found, after)] = await lessons.find_lessons(ADA, TASK)
     assert (found.failed, round(found.memory.importance, 2)) == (4, 0.2)
     assert after < before
 
@@ -180,12 +180,12 @@ def test_a_failure_never_adds_trust_and_a_help_never_takes_it(helped: int, faile
 async def test_a_forgotten_lesson_is_gone_with_its_steps_and_its_skill_is_named(
     memory: OpenedMemory, lessons: LearnLessons, tmp_path: Path
 ) -> None:
-    learnt = (await lessons.report(ADA, FAILURE, PROPOSAL)).learnt
+    learnt = (await lessons.report_failure(ADA, FAILURE, PROPOSAL)).learnt
     assert learnt is not None
     [skill] = (tmp_path / "skills").iterdir()
     outcome = await memory.use_cases.forget(ADA, [learnt.memory.id])
     assert outcome.copies == (str(tmp_path / "skills" / skill_name(learnt) / "SKILL.md"),)
-    assert await lessons.find(ADA, TASK) == []
+    assert await lessons.find_lessons(ADA, TASK) == []
     assert await memory.ledger.lessons.lessons_by_ids(ADA, [learnt.memory.id]) == []
     assert skill.name == skill_name(learnt)
 

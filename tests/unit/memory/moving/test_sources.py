@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
-from madeleine.memory.moving.sources.registry import SOURCE_FORMATS, format_of
+from madeleine.memory.moving.sources.registry import SOURCE_FORMATS, recognise_source_format
 from madeleine.memory.moving.sources.shapes import top_level_keys
 from madeleine.memory.moving.sources.values import (
-    Damaged,
-    NotTaken,
+    DamagedEntry,
+    SkippedContent,
     Statement,
     UnreadableSource,
+    first_iso_time_from_json,
     statement_key,
-    when_in,
 )
 from madeleine.memory.watch.observe import Observation
 from madeleine.server.moving_in.source_files import find_source_files
@@ -50,7 +50,7 @@ class Read:
 def read(path: Path, max_text_chars: int = 1_000) -> Read:
     found = Read()
     for file in find_source_files(path):
-        format_ = format_of(file)
+        format_ = recognise_source_format(file)
         if format_ is None:
             found.not_taken["unrecognised"] += 1
             continue
@@ -64,9 +64,9 @@ def read(path: Path, max_text_chars: int = 1_000) -> Read:
                         found.messages.append((item.session_id, item.title, one.role, one.text))
                         found.days.add(str(one.at)[:10])
                         assert one.key
-                case NotTaken():
+                case SkippedContent():
                     found.not_taken[item.reason] += item.count
-                case Damaged():
+                case DamagedEntry():
                     found.damaged.append(f"{item.place}: {item.reason}")
     return found
 
@@ -212,7 +212,7 @@ def test_the_name_of_a_file_decides_nothing_where_its_shape_does(tmp_path: Path)
             shutil.copy(path, odd := tmp_path / f"{number}-{path.stem}.data")
             [file] = find_source_files(odd)
             [original] = find_source_files(path)
-            formats = [format_of(each) for each in (file, original)]
+            formats = [recognise_source_format(each) for each in (file, original)]
             assert formats[0] == formats[1], (name, path)
 
 
@@ -292,7 +292,7 @@ def test_keys_are_told_from_the_beginning_of_a_file(text: str, keys: set[str]) -
     ],
 )  # fmt: skip
 def test_times_are_read_in_every_form(value: object, when: str) -> None:
-    assert when_in(value) == when
+    assert first_iso_time_from_json(value) == when
 
 
 def test_a_statement_has_one_key_wherever_it_stands() -> None:

@@ -35,7 +35,7 @@ class Home:
         """Into the ledger and the index."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text) for memory in memories}
         await self.ledger.memories.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
-        await IndexKeeper(self.ledger.index_source, self.index, self.embedder).catch_up()
+        await IndexKeeper(self.ledger.index_source, self.index, self.embedder).index_marked_memories()
 
     def recall(
         self,

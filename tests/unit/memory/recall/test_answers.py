@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from madeleine.inference.packaged import read_int8_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
-from madeleine.memory.recall.elsewhere import KnownOutsideMemories
+from madeleine.memory.recall.outside_memories import KnownOutsideMemories
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
@@ -275,7 +275,7 @@ async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_
 
     recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
-    assert asked == ["told_later", "memories"]
+    assert asked == ["possible_newer_versions", "memories"]
 
 
 # --- the budget, by the real tokenizer

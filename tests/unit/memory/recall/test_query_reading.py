@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.recall.query_reading import end_of_message, subject_of_query
+from madeleine.memory.recall.query_reading import end_of_message, query_without_names_and_dates
 from tests.unit.memory.rules.ranking.test_blended import PLAIN
 
 CANDIDATES = [replace(PLAIN, actors=("Will Kern",)), replace(PLAIN, actors=("user",))]
@@ -33,4 +33,4 @@ def test_what_a_longer_message_comes_to_is_its_last_question_or_its_last_two_sen
     ],
 )
 def test_names_of_those_who_act_are_no_part_of_the_subject(message: str, subject: str) -> None:
-    assert subject_of_query(message, CANDIDATES) == subject
+    assert query_without_names_and_dates(message, CANDIDATES) == subject

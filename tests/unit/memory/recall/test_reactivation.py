@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
@@ -78,7 +78,7 @@ async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(ho
     search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
-        search_by_tags=SearchByMessageTags(home.ledger.search, stem),
+        search_by_tags=SearchByMessageTags(home.ledger.search, stem_english_word),
         now=home.clock,
     )
     await search(ADA, KeywordQuery(terms=("harp",)))

@@ -139,7 +139,7 @@ async def test_an_index_failing_on_the_rewording_keeps_the_first_answer_with_a_n
 
 async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with_a_notice(home: Home) -> None:
     class Silent:
-        async def ask(self, prompt: Prompt, schema: Any, on_cost: Callable[[ModelCallCost], None]) -> Any:
+        async def answer_prompt(self, prompt: Prompt, schema: Any, on_cost: Callable[[ModelCallCost], None]) -> Any:
             await asyncio.Event().wait()
 
     await home.put(HARBOR)

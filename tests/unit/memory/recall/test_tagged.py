@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.inference.stems import stem
+from madeleine.inference.stems import stem_english_word
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
@@ -41,11 +41,15 @@ async def kept(home: Household, *texts: str, **fields: Any) -> list[Memory]:
 
 async def said(home: Household, text: str) -> None:
     home.clock.advance(HOUR)
-    await home.ledger.conversations.append(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
+    await home.ledger.conversations.append_messages(ADA, "s", [a_message(text, at=home.clock())], keys=[None])
 
 
 async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
-    return [*await SearchByMessageTags(home.ledger.search, stem)(ADA, message, limit=limit, include_chat=include_chat)]
+    return [
+        *await SearchByMessageTags(home.ledger.search, stem_english_word)(
+            ADA, message, limit=limit, include_chat=include_chat
+        )
+    ]
 
 
 def texts(hits: list[SearchHit]) -> list[str]:
@@ -56,7 +60,7 @@ async def test_hits_for_a_message_come_newest_first_from_memories_diary_and_chat
     one, two, _ = await kept(home, "Ann cooked ramen", "A noodle shop opened", "Bob slept")
     await said(home, "Those noodles!")
     entry = DiaryEntry(date="2026-02-01", text="A ramen day.", sources=(), written_at=home.clock())
-    async with home.ledger.patrols.patrol(ADA) as patrol:
+    async with home.ledger.patrols.patrol_transaction(ADA) as patrol:
         await patrol.apply_changes(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
     await home.note("buy ramen")
     message = "Which ramen noodles did we like?"
@@ -115,7 +119,7 @@ async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: H
     search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
-        search_by_tags=SearchByMessageTags(home.ledger.search, stem),
+        search_by_tags=SearchByMessageTags(home.ledger.search, stem_english_word),
         now=home.clock,
     )
     page = await search.search_by_message(ADA, "How was the ramen?", KeywordQuery(terms=()))

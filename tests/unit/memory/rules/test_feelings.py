@@ -9,12 +9,17 @@ import pytest
 
 from madeleine.memory.index import RankingFeatures
 from madeleine.memory.model import Emotion, EmotionVector
-from madeleine.memory.rules.feelings import EMOTION_LABELS, mood_of, nearness_of_feelings, vector_of_emotions
-from madeleine.memory.rules.ranking.blended import share_of_emotions
+from madeleine.memory.rules.feelings import (
+    EMOTION_LABELS,
+    mean_vector_of_emotions,
+    mood_of_feelings,
+    similarity_of_feelings,
+)
+from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 
 
 def vector(label: Emotion) -> EmotionVector:
-    found = vector_of_emotions([label])
+    found = mean_vector_of_emotions([label])
     assert found
     return found
 
@@ -46,17 +51,17 @@ def test_the_axes_tell_apart_what_they_are_for(axis: str, more: Emotion, less: E
 
 
 def test_several_labels_have_their_mean_and_none_has_none() -> None:
-    both = vector_of_emotions(["joy", "sadness"])
+    both = mean_vector_of_emotions(["joy", "sadness"])
     assert both
     assert both.valence == pytest.approx((vector("joy").valence + vector("sadness").valence) / 2, abs=0.001)
-    assert vector_of_emotions([]) is None
+    assert mean_vector_of_emotions([]) is None
 
 
 def test_like_feelings_are_near_and_opposite_ones_not_at_all() -> None:
-    assert nearness_of_feelings(vector("joy"), vector("joy")) == pytest.approx(1)
-    assert nearness_of_feelings(vector("joy"), vector("love")) > nearness_of_feelings(vector("joy"), vector("fear"))
-    assert nearness_of_feelings(vector("gratitude"), vector("disgust")) == 0
-    assert nearness_of_feelings(vector("joy"), EmotionVector(0, 0, 0, 0, 0, 0)) == 0
+    assert similarity_of_feelings(vector("joy"), vector("joy")) == pytest.approx(1)
+    assert similarity_of_feelings(vector("joy"), vector("love")) > similarity_of_feelings(vector("joy"), vector("fear"))
+    assert similarity_of_feelings(vector("gratitude"), vector("disgust")) == 0
+    assert similarity_of_feelings(vector("joy"), EmotionVector(0, 0, 0, 0, 0, 0)) == 0
 
 
 def test_a_feeling_told_by_axes_alone_counts_by_its_nearness_and_labels_by_their_share() -> None:
@@ -68,18 +73,20 @@ def test_a_feeling_told_by_axes_alone_counts_by_its_nearness_and_labels_by_their
         candidate(told=vector("sadness")),
         candidate(),
     ]
-    labelled, other, near, far, without = share_of_emotions(features, frozenset({"joy", "love"}))
+    labelled, other, near, far, without = matching_emotion_shares(features, frozenset({"joy", "love"}))
     assert (labelled, other, without) == (0.5, 0, 0)
     assert near > 0.8
     assert far < 0.3
-    assert not share_of_emotions(features, frozenset()).any()
+    assert not matching_emotion_shares(features, frozenset()).any()
 
 
 def test_a_mood_has_the_most_frequent_labels_and_the_mean_of_all() -> None:
     told = EmotionVector(-1, 0, 0, 0, 0, 0)
-    mood = mood_of([(("joy",), None), (("love", "joy"), None), (("fear", "pride"), None), ((), told), ((), None)])
+    mood = mood_of_feelings(
+        [(("joy",), None), (("love", "joy"), None), (("fear", "pride"), None), ((), told), ((), None)]
+    )
     assert mood
     assert mood.emotions[0] == "joy"
     assert len(mood.emotions) == 3
     assert mood.vector.valence < vector("joy").valence
-    assert mood_of([((), None)]) is None
+    assert mood_of_feelings([((), None)]) is None

@@ -4,7 +4,12 @@ from datetime import date
 
 import pytest
 
-from madeleine.memory.text.written_dates import dates_from_today, dates_in_iso, dates_told_from, without_dates
+from madeleine.memory.text.written_dates import (
+    dates_mentioned_in_text,
+    text_with_iso_dates,
+    text_with_past_days_as_dates,
+    text_without_dates,
+)
 
 TODAY = date(2024, 1, 24)
 """A Wednesday."""
@@ -29,7 +34,7 @@ TODAY = date(2024, 1, 24)
     ],
 )
 def test_a_date_has_one_form_in_any_language_and_what_is_none_stays(written: str, in_iso: str) -> None:
-    assert dates_in_iso(written).strip() == in_iso
+    assert text_with_iso_dates(written).strip() == in_iso
 
 
 @pytest.mark.parametrize(
@@ -45,15 +50,15 @@ def test_a_date_has_one_form_in_any_language_and_what_is_none_stays(written: str
     ],
 )  # fmt: skip
 def test_what_is_told_from_today_is_a_date(asked: str, meant: str) -> None:
-    assert dates_from_today(asked, TODAY).strip() == meant
-    assert dates_told_from(asked, TODAY) == (meant,)
+    assert text_with_past_days_as_dates(asked, TODAY).strip() == meant
+    assert dates_mentioned_in_text(asked, TODAY) == (meant,)
 
 
 def test_a_week_is_its_days_to_a_question_and_nothing_to_a_text() -> None:
-    assert dates_from_today("two weeks ago", TODAY).split() == [f"2024-01-{day:02}" for day in range(7, 14)]
-    assert dates_told_from("two weeks ago", TODAY) == ()
+    assert text_with_past_days_as_dates("two weeks ago", TODAY).split() == [f"2024-01-{day:02}" for day in range(7, 14)]
+    assert dates_mentioned_in_text("two weeks ago", TODAY) == ()
 
 
 def test_what_a_question_is_about_has_no_dates() -> None:
     question = "What did we eat on 24.01.2024, 3 May, 2024-01-02 and yesterday?"
-    assert without_dates(question).split() == ["What", "did", "we", "eat", "on", ",", ",", "and", "?"]
+    assert text_without_dates(question).split() == ["What", "did", "we", "eat", "on", ",", ",", "and", "?"]

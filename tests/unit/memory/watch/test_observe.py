@@ -46,7 +46,7 @@ class Room:
         return await self.observe(ADA, Observation(session_id="s", messages=messages, **more), request=request)
 
     async def texts(self) -> list[str]:
-        return [message.text for message in await self.chat.messages_of(ADA, "s", start=0, end=99)]
+        return [message.text for message in await self.chat.session_messages_between(ADA, "s", start=0, end=99)]
 
 
 @pytest.fixture

@@ -209,9 +209,9 @@ async def test_what_is_forgotten_while_the_model_thinks_about_it_is_not_stored(h
     [told, _] = await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s")
 
     class Slow(ScriptedModel):
-        async def ask(self, *args: Any) -> Any:
+        async def answer_prompt(self, *args: Any) -> Any:
             await home.ledger.erasure.forget(ADA, [told.id], at=home.clock())
-            return await super().ask(*args)
+            return await super().answer_prompt(*args)
 
     home.mind = Slow(extract=copies)
     await home.poll_all()
@@ -262,7 +262,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
     total = 0
     for part in talk:
         said = [a_message(f"{role} {n}", role=role, stored_at=clock()) for n, role in enumerate(part)]
-        await chat.append(ADA, "s", said, keys=[None] * len(said))
+        await chat.append_messages(ADA, "s", said, keys=[None] * len(said))
         spoken += [total + place for place, role in enumerate(part) if role in SPOKEN_ROLES]
         total += len(said)
         while (await thread.poll(ScriptedModel())).has_more:

@@ -9,7 +9,7 @@ from typing import Any
 from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionAnswer, DecisionRequestState
+from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentRequestState, DecisionAnswer
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
 from tests.doubles import ADA
 
@@ -24,14 +24,14 @@ def request_of(kind: DecisionKind, memories: Sequence[Memory], **fields: Any) ->
     return DecisionRequest(id=DecisionRequestId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
 
 
-def current_of(memories: Sequence[Memory], **fields: Any) -> DecisionRequestState:
+def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentRequestState:
     active_count = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
     by_id = {memory.id: memory for memory in memories}
-    return DecisionRequestState(request_of("consolidate", memories), by_id, **{"active_count": active_count, **fields})
+    return CurrentRequestState(request_of("consolidate", memories), by_id, **{"active_count": active_count, **fields})
 
 
 def checked(
-    answer: DecisionAnswer, request: DecisionRequest, current: DecisionRequestState
+    answer: DecisionAnswer, request: DecisionRequest, current: CurrentRequestState
 ) -> CheckedAnswer | RejectedAnswer:
     return answer.checked(replace(current, request=request))
 
@@ -43,7 +43,9 @@ class ScriptedLanguage:
         self.prompts: list[Prompt] = []
         self._answers = iter(answers)
 
-    async def ask(self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]) -> Answer:
+    async def answer_prompt(
+        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
+    ) -> Answer:
         self.prompts.append(prompt)
         on_cost(ModelCallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
         return schema.model_validate(next(self._answers))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import LIVING_STATUSES, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionRequestState
+from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentRequestState
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_after_consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
@@ -113,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(result, RejectedAnswer):
         return
     assert isinstance(result.answer, ConsolidationAnswer)
-    changed = memories_after_consolidation(result.answer, DecisionRequestState(offer, by_id))
+    changed = memories_after_consolidation(result.answer, CurrentRequestState(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}

@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import CheckedAnswer, DecisionAnswer, DecisionRequestState
+from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentRequestState, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryAnswer
@@ -39,7 +39,7 @@ def refusal(answer: DecisionAnswer, offer: DecisionRequest) -> str:
     return result.reason
 
 
-def kept(answer: DecisionAnswer, offer: DecisionRequest, present: DecisionRequestState) -> CheckedAnswer:
+def kept(answer: DecisionAnswer, offer: DecisionRequest, present: CurrentRequestState) -> CheckedAnswer:
     result = checked(answer, offer, present)
     assert isinstance(result, CheckedAnswer)
     return result
@@ -280,7 +280,7 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
 @pytest.mark.parametrize(
     "present", [current_of([]), current_of(TWELVE, active_count=10), current_of(TWELVE, is_root=True)]
 )
-def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: DecisionRequestState) -> None:
+def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentRequestState) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
     assert result.answer == ClusterSplitAnswer()

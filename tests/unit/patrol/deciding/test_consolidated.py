@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, TimelineEntry
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
-from madeleine.patrol.deciding.answers import DecisionRequestState
+from madeleine.patrol.deciding.answers import CurrentRequestState
 from madeleine.patrol.deciding.consolidate import (
     ConsolidationAnswer,
     MemoryMerge,
@@ -33,7 +33,7 @@ def after(answer: ConsolidationAnswer, *memories: Memory) -> dict[str, Memory]:
     return {
         request.id: request
         for request in memories_after_consolidation(
-            answer, DecisionRequestState(request_of("consolidate", memories), by_id)
+            answer, CurrentRequestState(request_of("consolidate", memories), by_id)
         )
     }
 
@@ -102,7 +102,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
-    current = DecisionRequestState(request_of("consolidate", [a, b, c]), by_id)
+    current = CurrentRequestState(request_of("consolidate", [a, b, c]), by_id)
     assert memories_after_consolidation(ConsolidationAnswer(), current) == [replace(a, fresh=False)]
 
 

@@ -24,10 +24,10 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.compress import session_compression_requests
-from madeleine.patrol.deciding.consolidate import consolidation_requests, requests_about_dying
+from madeleine.patrol.deciding.consolidate import consolidation_requests, requests_about_dying_memories
 from madeleine.patrol.deciding.diary import diary_requests
 from madeleine.patrol.deciding.requests import (
-    MODEL_LIMITS,
+    REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
     DecisionRequest,
     RequestLimits,
@@ -81,7 +81,7 @@ def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None
     result = offered_memory(memory, "consolidate")
     assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", LIMITS.text_chars, "…")
     assert result.size < LIMITS.size
-    assert len(offered_memory(memory, "compress").text) == MODEL_LIMITS["compress"].text_chars
+    assert len(offered_memory(memory, "compress").text) == REQUEST_LIMITS_FOR_MODEL["compress"].text_chars
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
@@ -91,7 +91,7 @@ def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
 def test_a_single_memory_that_is_not_dying_has_no_choice() -> None:
     """Nothing can be merged with it, and only dying ones may be made dead (spec P6 ❹)."""
     (fresh,) = consolidation_requests(DINNERS, numbered(1), {})
-    (dying,) = requests_about_dying(numbered(1, status="dying"))
+    (dying,) = requests_about_dying_memories(numbered(1, status="dying"))
     assert (fresh.has_choice, dying.has_choice) == (False, True)
 
 
@@ -102,7 +102,7 @@ def test_what_is_dying_is_asked_about_by_session_whatever_its_cluster() -> None:
         replace(memory, provenance=Provenance(tool="store", session_id=session), cluster_id=ClusterId(f"c-{at}"))
         for at, (memory, session) in enumerate(zip(numbered(3, fresh=False, status="dying"), sessions, strict=True))
     ]
-    (offer,) = requests_about_dying(dying)
+    (offer,) = requests_about_dying_memories(dying)
     assert ids(offer) == [dying[0].id, dying[2].id, dying[1].id]
     shown = request_for_agent(offer)
     assert (shown["status"], shown["memories"][0]) == (
@@ -196,7 +196,7 @@ def test_every_fresh_memory_and_every_dying_one_is_in_one_offer_within_the_bound
     for memory in memories:
         if memory.fresh:
             assert shown_ids.count(memory.id) == 1
-    about_dying = requests_about_dying([memory for memory in memories if memory.status == "dying"])
+    about_dying = requests_about_dying_memories([memory for memory in memories if memory.status == "dying"])
     assert sum(len(offer.memories) for offer in about_dying) == dying
     for offer in (*offers, *about_dying):
         assert len(offer.memories) <= LIMITS.memories

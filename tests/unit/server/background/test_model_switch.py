@@ -19,7 +19,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.background import model_switch
 from madeleine.server.background.index_origin import INDEX_FOLDERS
 from madeleine.server.background.model_records import ModelRecords, ServingModel, WantedModel
-from madeleine.server.background.served_model import ServedModel, ServedPair
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, WordEmbedder
@@ -56,13 +56,13 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 def changed(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set when another model has begun to serve."""
     event = asyncio.Event()
-    retire = ServedModel.retire
+    retire = ServedModel.close_when_unused
 
-    async def tell(self: ServedModel, pair: ServedPair) -> None:
+    async def tell(self: ServedModel, pair: ServedEmbedderAndIndex) -> None:
         event.set()
         await retire(self, pair)
 
-    monkeypatch.setattr(ServedModel, "retire", tell)
+    monkeypatch.setattr(ServedModel, "close_when_unused", tell)
     return event
 
 
@@ -83,7 +83,7 @@ async def switch(memory: OpenedMemory, model: str) -> WantedModel:
 
 
 async def refusal(memory: OpenedMemory, wanted: WantedModel) -> str | None:
-    return await ModelRecords(memory.ledger.index_source).refused(wanted.request)
+    return await ModelRecords(memory.ledger.index_source).refusal_reason(wanted.request)
 
 
 async def test_the_new_model_serves_and_the_next_start_has_it_until_the_setting_changes(tmp_path: Path) -> None:
@@ -207,10 +207,10 @@ async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
     await switch(memory, NEW)
     calibration = await ModelRecords(memory.ledger.index_source).calibration(memory.embedder.model)
     assert calibration is not None
-    assert memory.embedder.space.calibration == calibration
+    assert memory.embedder.vector_space.calibration == calibration
 
 
 async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemory) -> None:
     records = ModelRecords(memory.ledger.index_source)
     await records.set_serving(ServingModel(model=NEW, previous=OLD, configured="something else"))
-    assert await records.chosen(OLD) == OLD
+    assert await records.model_to_serve(OLD) == OLD

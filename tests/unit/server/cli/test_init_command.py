@@ -18,8 +18,8 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.clients.catalogue import ServerEntry, claude_code_hooks, known_clients, server_command
 from madeleine.server.clients.changes import FileChange, write_change
+from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.clients.places import UserPlaces
 from tests.e2e.serving import ROOT
 
 Run = Callable[..., int]
@@ -183,7 +183,8 @@ def test_nothing_to_do_and_what_is_wrong_in_the_call_are_said(
 def test_each_system_has_its_places(system: OperatingSystem, variables: Mapping[str, str], places: list[str]) -> None:
     home = Path("/home/ada")
     clients = {
-        client.name: client for client in known_clients(UserPlaces(home, system, variables), ServerEntry(["m"], {}))
+        client.name: client
+        for client in known_clients(ClientConfigurationPaths(home, system, variables), ServerEntry(["m"], {}))
     }
     assert list(clients) == CLIENTS
     desktop = clients["claude-desktop"].files[0].path.parent
@@ -194,7 +195,7 @@ def test_each_system_has_its_places(system: OperatingSystem, variables: Mapping[
 
 
 def test_variables_move_the_folders_of_claude_code_and_codex() -> None:
-    moved = UserPlaces(Path("/home/ada"), "linux", {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/d"})
+    moved = ClientConfigurationPaths(Path("/home/ada"), "linux", {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/d"})
     files = [file.path for client in known_clients(moved, ServerEntry(["m"], {}))[:3] for file in client.files]
     assert [str(path) for path in files if path.parts[1] != "home"] == [
         "/c/.claude.json", "/c/settings.json", "/d/config.toml",
@@ -222,7 +223,7 @@ def test_what_uvx_has_made_is_started_by_uvx_again(monkeypatch: pytest.MonkeyPat
 
 def test_every_client_has_its_paste_in_the_documents(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "clients.md").read_text()
-    for client in known_clients(UserPlaces(home, "linux", {}), ServerEntry(["m"], {})):
+    for client in known_clients(ClientConfigurationPaths(home, "linux", {}), ServerEntry(["m"], {})):
         assert f"## {client.title}\n" in text
         assert f"`{client.name}`" in text
         assert main(["config", "--client", client.name]) == 0

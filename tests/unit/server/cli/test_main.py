@@ -120,9 +120,9 @@ def test_the_status_tells_what_the_memory_thread_has_to_read(
         ada = Scope(BeingId("ada"), "test")
         async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
             messages = [a_message(text) for text in ("thanks", "My cat is ill.", "Hm.")]
-            await ledger.conversations.append(ada, "s", messages, keys=[None] * 3)
+            await ledger.conversations.append_messages(ada, "s", messages, keys=[None] * 3)
             await ledger.conversations.mark_watched(ada, "s", up_to=1, abandoned=1)
-            await ledger.conversations.put_off_messages(ada, "s", up_to=2, until=NOW)
+            await ledger.conversations.postpone_reading_messages(ada, "s", up_to=2, until=NOW)
             cost = ModelCallCost(purpose="extract", model="m", input_tokens=1_000, output_tokens=234, usd=None)
             await ledger.patrols.record_cost(ada, RunId("r"), cost, at=utc_now())
 

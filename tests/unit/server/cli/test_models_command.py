@@ -100,7 +100,7 @@ async def test_a_calibration_is_kept_with_the_model(
     assert told["slope"] == pytest.approx(1, abs=0.05)
     assert told["offset"] == pytest.approx(0, abs=0.05)
     async with open_memory(settings, background=False) as memory:
-        assert memory.embedder.space.calibration == CosineCalibration(told["slope"], told["offset"])
+        assert memory.embedder.vector_space.calibration == CosineCalibration(told["slope"], told["offset"])
 
 
 @pytest.mark.parametrize(

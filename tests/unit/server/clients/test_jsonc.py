@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from madeleine.server.clients.jsonc import (
     UnreadableConfiguration,
-    append_item,
+    append_json_item,
     parse_json_with_comments,
-    remove_items,
-    remove_member,
-    set_member,
+    remove_json_items,
+    remove_json_member,
+    set_json_member,
 )
 
 ENTRY = {"command": "/opt/m", "args": [], "env": {"MADELEINE_BEING": "ada"}}
@@ -37,13 +37,13 @@ HAND_MADE = [
 @pytest.mark.parametrize("text", HAND_MADE)
 def test_an_entry_is_put_in_and_taken_out_and_all_else_stays(text: str) -> None:
     before = parse_json_with_comments(text)
-    changed = set_member(text, PATH, ENTRY)
+    changed = set_json_member(text, PATH, ENTRY)
     expected = before | {"mcpServers": before.get("mcpServers", {}) | {"madeleine": ENTRY}}
     assert parse_json_with_comments(changed) == expected
     assert [comment for comment in re.findall(r"//.*|/\*.*?\*/", text) if comment not in changed] == []
     assert ("\r\n" in text) == ("\r\n" in changed)
-    assert changed == set_member(changed, PATH, ENTRY)
-    emptied = remove_member(changed, PATH)
+    assert changed == set_json_member(changed, PATH, ENTRY)
+    emptied = remove_json_member(changed, PATH)
     assert parse_json_with_comments(emptied) == before | {"mcpServers": before.get("mcpServers", {})}
     if "x" in before.get("mcpServers", {}):
         assert "".join(emptied.replace(",", "").split()) == "".join(text.replace(",", "").split())
@@ -64,7 +64,7 @@ def test_an_entry_is_put_in_and_taken_out_and_all_else_stays(text: str) -> None:
 )
 def test_what_cannot_be_read_is_refused_and_the_reason_told(text: str, reason: str) -> None:
     with pytest.raises(UnreadableConfiguration, match=reason):
-        set_member(text, PATH, ENTRY)
+        set_json_member(text, PATH, ENTRY)
 
 
 JSON_VALUES = st.recursive(
@@ -98,11 +98,13 @@ def written(value: Any, rng: random.Random, depth: int = 1) -> str:
 def test_any_file_is_changed_in_the_one_place_and_changed_back(data: dict[str, Any], seed: int) -> None:
     text = written(data, random.Random(seed))
     assert parse_json_with_comments(text) == data
-    changed = set_member(text, PATH, ENTRY)
+    changed = set_json_member(text, PATH, ENTRY)
     servers = data.get("mcpServers", {})
     assert parse_json_with_comments(changed) == data | {"mcpServers": servers | {"madeleine": ENTRY}}
     if "madeleine" not in servers:
-        assert parse_json_with_comments(remove_member(changed, PATH)) == data | {"mcpServers": servers}
-    listed = append_item(append_item(changed, ["list", "a"], 1), ["list", "a"], ENTRY)
+        assert parse_json_with_comments(remove_json_member(changed, PATH)) == data | {"mcpServers": servers}
+    listed = append_json_item(append_json_item(changed, ["list", "a"], 1), ["list", "a"], ENTRY)
     assert parse_json_with_comments(listed)["list"] == {"a": [1, ENTRY]}
-    assert parse_json_with_comments(remove_items(listed, ["list", "a"], lambda item: item == 1))["list"]["a"] == [ENTRY]
+    assert parse_json_with_comments(remove_json_items(listed, ["list", "a"], lambda item: item == 1))["list"]["a"] == [
+        ENTRY
+    ]

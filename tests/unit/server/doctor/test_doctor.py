@@ -35,7 +35,7 @@ async def data_dir(tmp_path: Path) -> Path:
     """A memory of four scenes that was closed."""
     async with open_memory(Settings(data_dir=tmp_path / "data"), embedder=WordEmbedder()) as memory:
         for text in TEXTS:
-            result = await TOOLS.call("store", {"text": text, "distinct": True}, ToolCall(ADA, memory.use_cases))
+            result = await TOOLS.call_tool("store", {"text": text, "distinct": True}, ToolCall(ADA, memory.use_cases))
             assert not result.is_error
     return tmp_path / "data"
 

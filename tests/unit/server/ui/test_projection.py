@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madeleine.server.ui import projection
-from madeleine.server.ui.projection import Landmarks, choose_landmarks, lay_out
+from madeleine.server.ui.projection import MapLandmarks, choose_landmarks, lay_out_landmarks
 
 
 def grouped_vectors(groups: int, each: int) -> projection.Matrix:
@@ -19,7 +19,7 @@ def drawn(vectors: projection.Matrix) -> projection.Matrix:
     """All memories on the plane, as the page draws them."""
     numbers = list(range(len(vectors)))
     chosen = choose_landmarks(numbers)
-    landmarks = lay_out(chosen, vectors[chosen], len(numbers))
+    landmarks = lay_out_landmarks(chosen, vectors[chosen], len(numbers))
     plane = landmarks.place(numbers, vectors, {number: vectors[number] for number in chosen})
     plane[chosen] = [landmarks.places[number] for number in chosen]
     return plane
@@ -44,7 +44,7 @@ def test_the_same_memories_lie_where_they_lay() -> None:
 
 
 def test_a_map_is_laid_out_anew_once_a_quarter_has_changed() -> None:
-    landmarks = Landmarks(dict.fromkeys(range(10), (0.0, 0.0)), count=100)
+    landmarks = MapLandmarks(dict.fromkeys(range(10), (0.0, 0.0)), count=100)
     expected = {
         range(100): True,
         range(125): True,
@@ -54,7 +54,7 @@ def test_a_map_is_laid_out_anew_once_a_quarter_has_changed() -> None:
         range(3, 100): False,
         range(0): False,
     }
-    assert {numbers: landmarks.still_fit(numbers) for numbers in expected} == expected
+    assert {numbers: landmarks.still_fits_memories(numbers) for numbers in expected} == expected
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])

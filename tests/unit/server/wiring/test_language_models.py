@@ -42,7 +42,7 @@ async def asked(leased: LeasedLanguageModel) -> bool:
     async with leased as model:
         if model is None:
             return False
-        await model.ask(prompt(), Kind, spent.append)
+        await model.answer_prompt(prompt(), Kind, spent.append)
     return True
 
 

@@ -38,7 +38,7 @@ def test_a_category_is_kept_by_the_first_of_five_rules_that_there_is() -> None:
     ):
         own = {"ada": {"rules": own_rules, "days": own_days}, "bob": {"days": 1}}
         config = RetentionConfig.model_validate({"rules": rules, "days": days, "beings": own})
-        rule = config.rule_of(ADA, "episodic")
+        rule = config.rule_for_being(ADA, "episodic")
         assert (rule.days, rule.source) == (expected, source)
 
 
@@ -145,7 +145,7 @@ def test_retention_twice_is_retention_once_and_leaves_nothing_dangling(
     left = ages
     while most is not None and (part := plan_retention(left, config, ADA, NOW, most=most)):
         left = [one for one in left if one.id not in part]
-        links = MemoryLinks.of(left)
+        links = MemoryLinks.from_ages(left)
         assert all(target in {one.id for one in left} for target in links.dependents)
     if most is not None:
         assert plan_retention(left, config, ADA, NOW) == {}

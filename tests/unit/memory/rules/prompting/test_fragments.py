@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.prompting import escape_tags_on_one_line, shuffled, shuffled_fragments
+from madeleine.memory.rules.prompting import escape_tags_on_one_line, shuffle_texts, shuffled_fragments
 from tests.doubles import ScriptedChance, a_memory
 from tests.rows import for_each_row
 
@@ -21,13 +21,13 @@ PIECES = st.lists(
 
 def test_every_order_of_three_is_equally_likely() -> None:
     """spec P9: Fisher–Yates. All 3 × 2 ways that chance can fall lead to the 6 orders, each once."""
-    orders = [tuple(shuffled("abc", ScriptedChance(picks))) for picks in product(range(3), range(2))]
+    orders = [tuple(shuffle_texts("abc", ScriptedChance(picks))) for picks in product(range(3), range(2))]
     assert len(orders) == len(set(orders)) == 6
 
 
 def test_every_order_of_four_is_equally_likely() -> None:
     """spec P9: Fisher–Yates, all 24 orders once."""
-    orders = [tuple(shuffled("abcd", ScriptedChance(picks))) for picks in product(range(4), range(3), range(2))]
+    orders = [tuple(shuffle_texts("abcd", ScriptedChance(picks))) for picks in product(range(4), range(3), range(2))]
     assert len(orders) == len(set(orders)) == 24
 
 
@@ -36,7 +36,7 @@ def test_a_random_generator_will_do_for_chance() -> None:
     chance = Random(20260301)
     counts: dict[tuple[str, ...], int] = {}
     for _ in range(6000):
-        order = tuple(shuffled("abc", chance))
+        order = tuple(shuffle_texts("abc", chance))
         counts[order] = counts.get(order, 0) + 1
     assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) < 20.5
     assert len(counts) == 6
@@ -45,7 +45,7 @@ def test_a_random_generator_will_do_for_chance() -> None:
 @given(st.lists(st.text(max_size=5), max_size=12), st.randoms(use_true_random=False))
 def test_shuffling_loses_and_doubles_nothing(items: list[str], chance: Random) -> None:
     """spec P9"""
-    assert sorted(shuffled(items, chance)) == sorted(items)
+    assert sorted(shuffle_texts(items, chance)) == sorted(items)
 
 
 def test_actions_and_feelings_are_shuffled_together_and_joined_in_a_tag() -> None:

@@ -28,11 +28,11 @@ ENTRIES: dict[PromptPartName, list[str]] = {
         prompting.render_soul_section("personality", "Warm and curious.\n\n\n\nNever in a hurry.  \n"),
         prompting.render_soul_section("inner_world", "# I think in pictures.\n  ## really"),
     ],
-    "thoughts": [prompting.list_item("Ann was tired\ntoday.")],
+    "thoughts": [prompting.render_list_item("Ann was tired\ntoday.")],
     "partner_rules": [prompting.render_named_item("Address", "never tell it to strangers")],
     "preferences": [
         prompting.render_named_item("Communication style", "direct, technical, no preamble."),
-        prompting.list_item("I prefer tea."),
+        prompting.render_list_item("I prefer tea."),
     ],
     "relationships": [prompting.render_named_item("Ann", "my sister")],
     "tools": [prompting.render_named_item("calendar", "can be read, not written")],
@@ -190,7 +190,7 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
     memory = a_memory(text or "x", feeling=name, when=(DatedAction("2026-01-01", text),))
     for line in (
         prompting.render_named_item(name, text),
-        prompting.list_item(text),
+        prompting.render_list_item(text),
         prompting.render_dated_item(name, AT, text),
         prompting.render_named_item("2026-03-01", text),
         prompting.render_scene_item(memory),
@@ -213,7 +213,7 @@ def test_no_part_of_a_soul_has_a_heading_or_a_tag_of_ours(text: str) -> None:
 @pytest.mark.parametrize("part", PROMPT_PART_NAMES)
 def test_two_entries_together_open_and_close_no_tag(part: PromptPartName) -> None:
     whole = prompting.render_prompt_part(
-        part, [prompting.list_item(text) for text in ("a <", "context> b </", "memory> c <", "d")]
+        part, [prompting.render_list_item(text) for text in ("a <", "context> b </", "memory> c <", "d")]
     )
     opening, closing = prompting.prompt_part_delimiters(part)
     inside = whole.removeprefix(opening).removesuffix(closing)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking import blended
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, first_name, similarity_parts
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, first_name_of_actor, word_and_meaning_scores
 from tests.rows import for_each_row
 
 WEIGHTS = BlendedRankingWeights()
@@ -34,7 +34,7 @@ def blended_scores(*arguments: Any, **more: Any) -> NDArray[np.float32]:
 
 
 def blended_similarity(candidates: CandidatePool, **more: float) -> NDArray[np.float32]:
-    words, meaning = similarity_parts(candidates, **more)
+    words, meaning = word_and_meaning_scores(candidates, **more)
     return words + meaning
 
 
@@ -206,7 +206,7 @@ def test_an_empty_pool_has_no_scores() -> None:
 )
 def test_the_first_name_of_an_actor_is_its_first_word(actor: str, name: str) -> None:
     """ruling 9"""
-    assert first_name(actor) == name
+    assert first_name_of_actor(actor) == name
 
 
 def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:

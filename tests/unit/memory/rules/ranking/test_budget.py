@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.ranking.budget import positions_within_token_budget, well_matching_count
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_without_limit
 from tests.rows import for_each_row
 
 COSTS = st.lists(st.integers(0, 500), max_size=30)
@@ -75,4 +75,4 @@ def test_an_answer_without_a_limit_ends_where_scores_fall_or_tokens_are_spent(
     scores: list[float], tokens: int, whole_list: bool, count: int
 ) -> None:
     scored = [(score, tokens) for score in scores]
-    assert well_matching_count(scored, least=3, whole_list=whole_list) == count
+    assert result_count_without_limit(scored, least=3, whole_list=whole_list) == count

@@ -4,16 +4,16 @@ import pytest
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
-    Link,
-    Match,
+    MemoryPairLink,
+    QuestionMatch,
+    are_comparable_statements,
     asks_for_past,
-    may_be_compared,
     newer_version_score,
     only_older_answers_question,
     order_newer_before_older,
 )
 from madeleine.memory.rules.storing.statements import Statement
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 
 LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
@@ -42,29 +42,57 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
 
 BOTH_NEAR = (0.6, 0.6)
 """Cosines of the newer and the older one to the question."""
-JOINED = Link(is_proposed=True, joined_by_proposals=True)
+JOINED = MemoryPairLink(is_proposed=True, joined_by_proposals=True)
 
 
 @pytest.mark.parametrize(
     ("question", "newer", "older", "cosines", "link", "is_first"),
     [
-        ("Ivo's town?", "Ivo resigned and rents in Split", "Ivo is based in Zagreb", BOTH_NEAR, Link(), True),
-        ("the book club", "Book club has moved to the pub", "Book club meets at Ingrid's", BOTH_NEAR, Link(), True),
-        ("Ada's phone", "Ben's phone number is 171 02", "Ada's phone number is 171 01", (0.4, 0.7), Link(), False),
-        ("Who looks after Lund?", "Olsen looks after Nord", "Petersen looks after Lund", (0.4, 0.7), Link(), False),
-        ("the rate limit", "Token lifetime went up", "Rate limit: 600 a minute per token", (0.1, 0.7), Link(), False),
-        ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), Link(), False),
+        ("Ivo's town?", "Ivo resigned and rents in Split", "Ivo is based in Zagreb", BOTH_NEAR, MemoryPairLink(), True),
+        (
+            "the book club",
+            "Book club has moved to the pub",
+            "Book club meets at Ingrid's",
+            BOTH_NEAR,
+            MemoryPairLink(),
+            True,
+        ),
+        (
+            "Ada's phone",
+            "Ben's phone number is 171 02",
+            "Ada's phone number is 171 01",
+            (0.4, 0.7),
+            MemoryPairLink(),
+            False,
+        ),
+        (
+            "Who looks after Lund?",
+            "Olsen looks after Nord",
+            "Petersen looks after Lund",
+            (0.4, 0.7),
+            MemoryPairLink(),
+            False,
+        ),
+        (
+            "the rate limit",
+            "Token lifetime went up",
+            "Rate limit: 600 a minute per token",
+            (0.1, 0.7),
+            MemoryPairLink(),
+            False,
+        ),
+        ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), MemoryPairLink(), False),
         ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), JOINED, True),
     ],
 )
 def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_the_same(
-    question: str, newer: str, older: str, *, cosines: tuple[float, float], link: Link, is_first: bool
+    question: str, newer: str, older: str, *, cosines: tuple[float, float], link: MemoryPairLink, is_first: bool
 ) -> None:
     asked = Statement(question)
 
-    def match(text: str, cosine: float) -> Match:
+    def match(text: str, cosine: float) -> QuestionMatch:
         statement = Statement(text)
-        return Match(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
+        return QuestionMatch(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
 
     new, old = map(match, (newer, older), cosines)
     rarest = 0.8 if new.statement.content.keys() & old.statement.content.keys() else 0.0
@@ -74,9 +102,9 @@ def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_
 
 def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     fact, question, much = map(Statement, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30))
-    assert may_be_compared(fact, Statement("Ivo moved to Trieste"))
-    assert not may_be_compared(fact, question)
-    assert not may_be_compared(much, fact)
+    assert are_comparable_statements(fact, Statement("Ivo moved to Trieste"))
+    assert not are_comparable_statements(fact, question)
+    assert not are_comparable_statements(much, fact)
 
 
 @pytest.mark.parametrize(
@@ -91,4 +119,4 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     ],
 )
 def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: bool) -> None:
-    assert asks_for_past(Reading(question)) is past
+    assert asks_for_past(TextReading(question)) is past

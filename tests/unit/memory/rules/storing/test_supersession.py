@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value, tells_change_in_one_place
+from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value, states_change_in_one_place
 from madeleine.memory.rules.storing.supersession import WordRarity, supersession_score, word_rarity
 
 RARE = 0.8
@@ -97,7 +97,7 @@ def test_two_of_one_wording_that_may_both_be_true_are_no_change(old: str, new: s
     ],
 )
 def test_one_place_and_a_word_of_change_tell_that_it_may_supersede(old: str, new: str) -> None:
-    assert tells_change_in_one_place(Statement(new), Statement(old))
+    assert states_change_in_one_place(Statement(new), Statement(old))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_one_place_and_a_word_of_change_tell_that_it_may_supersede(old: str, new
     ],
 )
 def test_other_subjects_and_other_events_of_a_kind_may_not(old: str, new: str) -> None:
-    assert not tells_change_in_one_place(Statement(new), Statement(old))
+    assert not states_change_in_one_place(Statement(new), Statement(old))
 
 
 def test_what_a_whole_store_has_in_common_tells_nothing() -> None:

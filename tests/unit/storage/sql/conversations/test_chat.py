@@ -37,7 +37,7 @@ def links(home: Household) -> set[tuple[str, str]]:
 
 async def test_messages_of_another_session_are_refused(home: Household) -> None:
     with pytest.raises(InvalidInput, match="session"):
-        await home.ledger.conversations.append(ADA, "t", said("a", session_id="s"), keys=[None])
+        await home.ledger.conversations.append_messages(ADA, "t", said("a", session_id="s"), keys=[None])
 
 
 async def drawn(home: Household, sources: Mapping[str, Sequence[MessageId]]) -> list[Memory]:
@@ -96,12 +96,12 @@ async def test_no_being_forgets_another_s_messages(home: Household) -> None:
 )
 async def test_a_title_that_tells_of_what_is_forgotten_goes_with_it(home: Household, title: str, left: str) -> None:
     messages = said("Zoé sold the xylophones", "It rains")
-    one, _ = await home.ledger.conversations.append(ADA, "s", messages, keys=[None, None], title=title)
+    one, _ = await home.ledger.conversations.append_messages(ADA, "s", messages, keys=[None, None], title=title)
     await home.ledger.erasure.forget(ADA, [one], at=NOW)
     [session] = await home.ledger.conversations.sessions(ADA, limit=9)
     assert session.title == left
     # Who reads the transcript or the export again still knows it by its title.
-    await home.ledger.conversations.append(ADA, "s", said("It snows"), keys=[None], title=title)
+    await home.ledger.conversations.append_messages(ADA, "s", said("It snows"), keys=[None], title=title)
     [session] = await home.ledger.conversations.sessions(ADA, limit=9)
     assert session.title == left
 
@@ -110,14 +110,14 @@ async def test_what_is_written_and_forgotten_is_audited_by_ids(home: Household) 
     """spec O4"""
     ids = await appended(home.ledger.conversations, "a", "b")
     await home.ledger.erasure.forget(ADA, ids[:1], at=NOW)
-    found = [(entry.event, entry.ids) for entry in await home.ledger.audit.audit(AuditQuery())]
+    found = [(entry.event, entry.ids) for entry in await home.ledger.audit.audit_entries(AuditQuery())]
     assert found == [("observe", tuple(ids)), ("forget", (ids[0],))]
 
 
 async def test_what_is_found_by_its_words_is_folded_with_its_speaker(home: Household) -> None:
     """spec H2"""
     message = said("Ｓtraße")[0]
-    await home.ledger.conversations.append(ADA, "s", [message], keys=[None])
+    await home.ledger.conversations.append_messages(ADA, "s", [message], keys=[None])
     assert rows(home.path, "SELECT folded FROM messages") == [(" strasse",)]
 
 

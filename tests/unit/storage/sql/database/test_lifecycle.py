@@ -10,15 +10,15 @@ from sqlalchemy import Table
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.tables.lifecycle import (
     ClearReferenceToForgotten,
+    DeletedWithUndoneMemory,
     DeleteRows,
     EraseListing,
     ErasureDeclaration,
     JournalColumnChanges,
     KeepWhenForgetting,
-    LeftByUndo,
     RedactWith,
     RestorationDeclaration,
-    UndoneWithMemory,
+    UnchangedByUndo,
 )
 
 TABLES = list(metadata.tables.values())
@@ -42,7 +42,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
     columns = set(table.columns.keys())
     for one in table.info["lifecycle"]:
         match one:
-            case DeleteRows() | ClearReferenceToForgotten() | UndoneWithMemory():
+            case DeleteRows() | ClearReferenceToForgotten() | DeletedWithUndoneMemory():
                 assert one.column in columns
             case EraseListing():
                 assert {one.column, *(one.values or ())} <= columns
@@ -50,7 +50,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.key, *one.columns} <= columns
             case RedactWith():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
-            case KeepWhenForgetting() | LeftByUndo():
+            case KeepWhenForgetting() | UnchangedByUndo():
                 assert one.reason
 
 

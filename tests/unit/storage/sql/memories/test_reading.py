@@ -63,8 +63,8 @@ async def test_only_living_procedural_memories_that_are_not_switched_off_are_pre
     kept, dying, dead, off = (a_preference(text) for text in ("kept", "dying", "dead", "off"))
     fact = a_memory("no preference")
     await put(ledger, kept, replace(dying, status="dying"), replace(dead, status="dead"), off, fact)
-    [entry] = [entry for entry in await ledger.context.profile(ADA) if entry.memory_id == off.id]
-    await ledger.context.write_entry(ADA, replace(entry, enabled=False))
+    [entry] = [entry for entry in await ledger.context.profile_entries(ADA) if entry.memory_id == off.id]
+    await ledger.context.write_profile_entry(ADA, replace(entry, enabled=False))
     assert set(await preferences(ledger)) == {kept.id, dying.id}
     matching = [off.id, dead.id, fact.id, kept.id]
     assert await preferences(ledger, matching_ids=matching, include_standing=False) == [kept.id]

@@ -27,7 +27,9 @@ from tests.unit.storage.sql.patrols.tidying import counts, everything, lived, ru
 async def test_a_run_in_which_every_step_did_something_is_undone_to_the_letter(home: Household) -> None:
     """ruling 11: content, status, clusters, counts, notes, diary, points, summaries."""
     await lived(home)
-    async with home.ledger.patrols.patrol(ADA) as patrol:  # for ❼, which leaves what ❻ has made in the same night
+    async with home.ledger.patrols.patrol_transaction(
+        ADA
+    ) as patrol:  # for ❼, which leaves what ❻ has made in the same night
         [top] = [one for one in await patrol.clusters() if one.is_root and one.name == "Private"]
         empty = replace(top, id=ClusterId("empty"), name="Nothing", is_root=False, parent_id=top.id, vector=None)
         await patrol.apply_changes(PatrolChanges(clusters=(empty,)), run=RunId("by hand"), step="merge")

@@ -1,4 +1,4 @@
-"""Draw entities and relations from what a memory says, by its structure and its capitals alone (spec O14)."""
+"""Extract entities and relations from what a memory says, by its structure and its capitals alone (spec O14)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from madeleine.memory.graph.values import (
     MAX_ENTITY_CHARS,
     MAX_RELATION_CHARS,
-    DrawnMemory,
+    EntitiesOfMemory,
     EntityKind,
     Mention,
     Relation,
@@ -20,23 +20,23 @@ from madeleine.memory.graph.values import (
 from madeleine.memory.model import Memory, TimelineEntry
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.lexicon import listed_words
-from madeleine.memory.text.reading import Reading, WordInText
+from madeleine.memory.text.reading import TextReading, WordInText
 
-DRAWING_VERSION = 1
-"""Raise it with a change of what is drawn: all memories are then read again."""
-MAX_READ_CHARS = 4_000
+GRAPH_EXTRACTION_VERSION = 1
+"""Raise it with a change of what is extracted: all memories are then read again."""
+MAX_EXTRACTED_TEXT_CHARS = 4_000
 """Of a text; what is longer names more than can be followed."""
 MAX_ENTITIES, MAX_RELATIONS = 24, 24
 """Of a memory."""
-MAX_WORDS_BETWEEN = 5
+MAX_WORDS_BETWEEN_RELATED_NAMES = 5
 """Of a relation: more between two names is a story, and no relation of theirs."""
-MAX_CAPITALS_SHARE = 0.5
+MAX_CAPITALISED_WORD_SHARE = 0.5
 """Of a text's words, and two more: where more have a capital, as in a heading, that tells no name."""
 _BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
 _SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
 
 
-def draw_memory(memory: Memory, known: Collection[str] = ()) -> DrawnMemory:
+def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) -> EntitiesOfMemory:
     """Pure. Actors, place, themes and days as the scene tells them; names as far as capitals tell (none in scripts
     without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
     words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
@@ -45,7 +45,7 @@ def draw_memory(memory: Memory, known: Collection[str] = ()) -> DrawnMemory:
     names = _Names(memory.scene.actors, known)
     relations = dict.fromkeys(relation for reading in readings for relation in _relations(reading, names))
     found = _distinct(_named(memory, readings, names))
-    return DrawnMemory(
+    return EntitiesOfMemory(
         memory,
         tuple(Mention(memory.id, name, kind) for name, kind in found),
         tuple(Relation(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),
@@ -57,11 +57,11 @@ def possible_name_keys(memory: Memory) -> set[str]:
     return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.capitalised}
 
 
-def _readings(memory: Memory) -> list[Reading]:
+def _readings(memory: Memory) -> list[TextReading]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
-    texts = (text[:MAX_READ_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
-    return [Reading(_SPEAKER.sub("", Reading(text).plain, count=1)) for text in texts]
+    texts = (text[:MAX_EXTRACTED_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
+    return [TextReading(_SPEAKER.sub("", TextReading(text).normalized_text, count=1)) for text in texts]
 
 
 class _Phrase(NamedTuple):
@@ -80,7 +80,7 @@ class _Names:
                 self._actors[word].add(actor)
         self._known = known
 
-    def phrases(self, reading: Reading) -> list[_Phrase]:
+    def phrases(self, reading: TextReading) -> list[_Phrase]:
         """Runs of names with one space between, without the `'s` behind them."""
         words = reading.words
         is_name = self._which_are_names(reading)
@@ -89,14 +89,14 @@ class _Names:
             if not is_name[at]:
                 continue
             end = word.start + len(word.text.split("'s", 1)[0]) if word.low.endswith("'s") else word.end
-            goes_on = bool(spans) and reading.plain[spans[-1][1] : word.start] == " "
+            goes_on = bool(spans) and reading.normalized_text[spans[-1][1] : word.start] == " "
             if goes_on:
                 spans[-1] = (spans[-1][0], end)
             else:
                 spans.append((word.start, end))
-        return [_Phrase(start, end, self._name(reading.plain[start:end])) for start, end in spans]
+        return [_Phrase(start, end, self._name(reading.normalized_text[start:end])) for start, end in spans]
 
-    def _which_are_names(self, reading: Reading) -> list[bool]:
+    def _which_are_names(self, reading: TextReading) -> list[bool]:
         """More than the reading is sure of: a capital inside a sentence tells a name, whatever that word is in another
         language; one at its beginning does where a name follows."""
         lexicons = reading.lexicons
@@ -105,7 +105,7 @@ class _Names:
         openers = listed_words(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
         capitals = sum(word.capitalised for word in reading.words)
-        capitals_tell = capitals_tell and capitals <= MAX_CAPITALS_SHARE * len(reading.words) + 2
+        capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_WORD_SHARE * len(reading.words) + 2
         sure = {at for start, end in reading.name_phrases for at in range(start, end)}
 
         def may_be_name(word: WordInText) -> bool:
@@ -124,7 +124,7 @@ class _Names:
         for at in range(len(words) - 2, -1, -1):
             word = words[at]
             begins = word.opens and may_be_name(word) and not is_empty(word) and word.stem not in openers
-            beside = reading.plain[word.end : words[at + 1].start] == " "
+            beside = reading.normalized_text[word.end : words[at + 1].start] == " "
             names[at] = names[at] or (begins and names[at + 1] and beside)
         return names
 
@@ -137,7 +137,7 @@ class _Names:
         return next(iter(actors)) if len(actors) == 1 else text
 
 
-def _named(memory: Memory, readings: Sequence[Reading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
+def _named(memory: Memory, readings: Sequence[TextReading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
     scene = memory.scene
     yield from ((actor, "actor") for actor in scene.actors)
     yield from ((scene.setting, "place"),) if scene.setting else ()
@@ -163,14 +163,14 @@ def _day(item: TimelineEntry) -> str:
     return period.text[:10] if period is not None and "/" not in period.text else ""
 
 
-def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]]:
+def _relations(reading: TextReading, names: _Names) -> Iterator[tuple[str, str, str]]:
     phrases = names.phrases(reading)
     start = 0
     for sentence in reading.sentences:
         end = start + len(sentence)
         own = [phrase for phrase in phrases if start <= phrase.start < end]
         start = end
-        if len(own) < 2 or Reading(sentence).asks:
+        if len(own) < 2 or TextReading(sentence).asks:
             continue
         subject = ""
         for phrase, following in pairwise(own):
@@ -181,16 +181,21 @@ def _relations(reading: Reading, names: _Names) -> Iterator[tuple[str, str, str]
                 yield subject, between, following.name
 
 
-def _words_between(part: Reading, start: int, end: int) -> tuple[str, bool]:
+def _words_between(part: TextReading, start: int, end: int) -> tuple[str, bool]:
     """The words between two names, "" if they relate nothing; and whether they go on about the subject before."""
-    between = _BETWEEN.fullmatch(part.plain[start:end])
+    between = _BETWEEN.fullmatch(part.normalized_text[start:end])
     if between is None:
         return "", False
     words = between[1].split()
-    reading = Reading(between[1], part.text)
+    reading = TextReading(between[1], part.text)
     continues = words[0].casefold() in listed_words(reading.lexicons, "conjunctions")
     text = " ".join(words[continues:])
     empty = listed_words(reading.lexicons, "stop_words", "function_words")
     has_content = any(word.stem not in empty for word in reading.words)
-    relates = has_content and len(words) <= MAX_WORDS_BETWEEN and len(text) <= MAX_RELATION_CHARS and not reading.denies
+    relates = (
+        has_content
+        and len(words) <= MAX_WORDS_BETWEEN_RELATED_NAMES
+        and len(text) <= MAX_RELATION_CHARS
+        and not reading.contains_negation
+    )
     return (text if relates else ""), continues

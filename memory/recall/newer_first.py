@@ -10,19 +10,19 @@ from datetime import datetime
 
 from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import LaterMemory, RecallLedger
-from madeleine.memory.rules.dynamics.plans import planned_since
+from madeleine.memory.recall.ports import PossibleNewerVersion, RecallLedger
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import true_since
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
-    Link,
-    Match,
+    MemoryPairLink,
+    QuestionMatch,
+    are_comparable_statements,
     asks_for_past,
-    may_be_compared,
-    named_by_one_alone,
     newer_version_score,
     only_older_answers_question,
     order_newer_before_older,
+    question_words_only_in_first,
 )
 from madeleine.memory.rules.storing.statements import Statement, read_statement
 from madeleine.memory.rules.storing.supersession import word_rarity
@@ -31,12 +31,12 @@ MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
 
 
-IDF_BELOW_GREATEST_OF_TWO_HOLDERS = math.log(5)
+IDF_MARGIN_OF_WORD_IN_TWO_MEMORIES = math.log(5)
 """Of a word that two memories hold: ln((n + 1) / 2.5), and ln(2 (n + 1)) of a word that none holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class NewerFirst:
+class NewerFirstRanking:
     """`scores`: best first. `read`: the memories that were read for it. `lifted`: each memory that stands before an
     older one, with its score, and that one."""
 
@@ -55,7 +55,7 @@ async def put_newer_memories_first(
     pool: CandidatePool,
     only_matches: bool,
     now: datetime,
-) -> NewerFirst:
+) -> NewerFirstRanking:
     """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
     best, too, and what was proposed to supersede it, whether that matches or not.
 
@@ -63,8 +63,8 @@ async def put_newer_memories_first(
     question names what it alone tells of."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     if not best or asks_for_past(analyse_query(question)):
-        return NewerFirst(scores)
-    links = await ledger.told_later(scope, best)
+        return NewerFirstRanking(scores)
+    links = await ledger.possible_newer_versions(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or not only_matches]
     ids = list(dict.fromkeys((*best, *proposed)))
     memories = {memory.id: memory for memory in await ledger.memories(scope, ids)}
@@ -86,29 +86,29 @@ async def put_newer_memories_first(
         else:
             score = newer_version_score(asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read)
             is_newer_version = score > 0
-        if is_newer_version and not planned_since(pair.older, pair.newer, now):
+        if is_newer_version and not future_start_of_replacement(pair.older, pair.newer, now):
             later[pair.older.id].append(pair.newer)
-        elif is_newer_version and not named_by_one_alone(asked, newer.statement, older.statement):
+        elif is_newer_version and not question_words_only_in_first(asked, newer.statement, older.statement):
             later[pair.newer.id].append(pair.older)
     newest_first = {
-        older: [one.id for one in sorted(told_later, key=lambda one: (true_since(one), one.number), reverse=True)]
-        for older, told_later in later.items()
+        older: [one.id for one in sorted(newer_ones, key=lambda one: (true_since(one), one.number), reverse=True)]
+        for older, newer_ones in later.items()
     }
     ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
     lifted = {
         newer: older
-        for older, told_later in newest_first.items()
-        for newer in told_later
+        for older, newer_ones in newest_first.items()
+        for newer in newer_ones
         if ordered.get(newer) == ordered.get(older) and ordered.get(newer) != scores.get(newer)
     }
-    return NewerFirst(ordered, memories, lifted)
+    return NewerFirstRanking(ordered, memories, lifted)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
     newer: Memory
     older: Memory
-    link: Link
+    link: MemoryPairLink
 
     @property
     def is_declared(self) -> bool:
@@ -123,7 +123,7 @@ class _Pair:
 
 
 def _pairs(
-    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[LaterMemory]
+    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[PossibleNewerVersion]
 ) -> Iterator[_Pair]:
     """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
     was proposed to supersede it. Turns of conversations are compared only where proposals join them: a later turn goes
@@ -134,7 +134,7 @@ def _pairs(
         for newer in memories.values():
             if true_since(newer) <= true_since(older):
                 continue
-            link = Link(
+            link = MemoryPairLink(
                 is_proposed=(newer.id, older.id) in proposed,
                 joined_by_proposals=chains[newer.id] == chains[older.id],
                 resembles=newer.resembles == older.id,
@@ -145,7 +145,7 @@ def _pairs(
                     yield pair
             elif link.joined_by_proposals or not (newer.provenance.session_id and older.provenance.session_id):
                 statements = (read_statement(one.scene.action) for one in (newer, older))
-                if may_be_compared(*statements) and (pair.shared_words or link.joined_by_proposals):
+                if are_comparable_statements(*statements) and (pair.shared_words or link.joined_by_proposals):
                     yield pair
 
 
@@ -170,16 +170,16 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
     if not words:
         return [0.0] * len(pairs)
     *values, greatest = await index.idf(scope, [*words.values(), TERM_IN_NO_MEMORY])
-    most = greatest - IDF_BELOW_GREATEST_OF_TWO_HOLDERS  # two forms of one word may be two to the index
+    most = greatest - IDF_MARGIN_OF_WORD_IN_TWO_MEMORIES  # two forms of one word may be two to the index
     idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
     rarity = word_rarity(idf, greatest).by_stem
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
 
 
-def _match(memory: Memory, pool: CandidatePool) -> Match:
+def _match(memory: Memory, pool: CandidatePool) -> QuestionMatch:
     statement = read_statement(memory.scene.action)
     if memory.id not in pool.ids:
-        return Match(statement)
+        return QuestionMatch(statement)
     at = pool.ids.index(memory.id)
     held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
-    return Match(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})
+    return QuestionMatch(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})

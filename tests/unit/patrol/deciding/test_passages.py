@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Memory, Scene
-from madeleine.patrol.deciding.extracts import MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES, passage_requests
+from madeleine.patrol.deciding.passages import MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES, passage_requests
 from tests.doubles import NOW, a_memory
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from madeleine.server.cli.arguments import CommandLineParser, Subparsers
 
 
-def add_graph(commands: Subparsers, json: CommandLineParser) -> None:
+def add_graph_command(commands: Subparsers, json: CommandLineParser) -> None:
     text = "show who and what memories name, how that is related, and since when"
     add = commands.add_parser("graph", parents=[json], help=text).add_argument
     add("entity", nargs="?", help="a person, a thing, a place, a theme or a day (default: list the commonest)")
@@ -18,7 +18,7 @@ def add_graph(commands: Subparsers, json: CommandLineParser) -> None:
     add("--limit", metavar="N", type=_limit, default=10, help="of each list, at most 50 (default 10)")
 
 
-def add_costs(commands: Subparsers, json: CommandLineParser) -> None:
+def add_costs_command(commands: Subparsers, json: CommandLineParser) -> None:
     text = "show what language models cost: calls, tokens and price, by day, run, model, purpose or being"
     add = commands.add_parser("costs", parents=[json], help=text).add_argument
     groups = ("day", "run", "model", "purpose", "being")

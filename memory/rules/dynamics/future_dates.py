@@ -1,7 +1,7 @@
 """What is still to come (ruling 14, ADR 54): a version that is true only from a day on, and the moved day of an event.
 
 The date of a memory says when an event happens, or since when something is true. What is to take the place of another
-one and has a day to come is a plan: the other one is true until then. But where both tell of a day to come, that is the
+one and has a future day is a plan: the other one is true until then. But where both tell of a future day, that is the
 day of the event, which the new one tells anew: it holds at once. "From January 2027 on" always tells of a beginning.
 """
 
@@ -11,19 +11,19 @@ from dataclasses import replace
 from datetime import datetime
 
 from madeleine.memory.model import DatedAction, Memory, TimelineEntry, first_timeline_moment, first_timeline_period
-from madeleine.memory.rules.dynamics.truth import beginning_as_told, is_to_come
+from madeleine.memory.rules.dynamics.truth import is_in_future, stated_start_of_memory
 from madeleine.memory.text.dates import IsoPeriod
-from madeleine.memory.text.days_to_come import beginning_told, days_named
+from madeleine.memory.text.future_days import days_named_in_text, stated_start_in_text
 
 
-def planned_since(old: Memory, new: Memory, now: datetime) -> datetime | None:
-    """The day to come from which on the new one is true, if the old one is true until then; None if the new one holds
+def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> datetime | None:
+    """The future day from which on the new one is true, if the old one is true until then; None if the new one holds
     at once."""
     if new.valid_from is not None:
-        return new.valid_from if is_to_come(new.valid_from, now) else None
-    begin = _beginning_to_come(new, now)
+        return new.valid_from if is_in_future(new.valid_from, now) else None
+    begin = _future_beginning(new, now)
     day = _day_to_come(old, now)
-    if not is_to_come(new.happened_at, now):
+    if not is_in_future(new.happened_at, now):
         return begin if begin is not None and (day is None or day < begin) else None
     if day is None and _names_its_own_day(new):
         day = next((named.start for named in _days_named(old) if _is_of_event(named, old, now)), None)
@@ -32,73 +32,73 @@ def planned_since(old: Memory, new: Memory, now: datetime) -> datetime | None:
     return None
 
 
-def dated_as_version(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
+def with_dates_of_version(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
     """The new memory with its dates as a version that supersedes the old one, and since when it does; None for a plan,
-    which supersedes nothing yet. A day that is no day to come says since when the new text is true; an event to come
+    which supersedes nothing yet. A day that is no future day says since when the new text is true; an future event
     keeps its own day, or has the one that the text names."""
-    is_told_as_begun = first_timeline_period(new.scene.when) is not None and not is_to_come(new.happened_at, now)
-    if not is_told_as_begun and (begin := planned_since(old, new, now)):
+    is_told_as_begun = first_timeline_period(new.scene.when) is not None and not is_in_future(new.happened_at, now)
+    if not is_told_as_begun and (begin := future_start_of_replacement(old, new, now)):
         return replace(new, valid_from=begin, may_supersede=old.id), None
-    if is_to_come(new.happened_at, now) and old.valid_from is not None and is_to_come(old.valid_from, now):
+    if is_in_future(new.happened_at, now) and old.valid_from is not None and is_in_future(old.valid_from, now):
         return replace(new, valid_from=new.happened_at, may_supersede=old.may_supersede), new.created_at
-    since = supersession_since(old, new)
+    since = start_of_supersession(old, new)
     if (when := _event_dates(old, new, now)) is None:
         return new, since
     scene = replace(new.scene, when=when)
     return replace(new, scene=scene, happened_at=first_timeline_moment(when, now), valid_from=since), since
 
 
-def supersession_since(old: Memory, new: Memory) -> datetime:
+def start_of_supersession(old: Memory, new: Memory) -> datetime:
     """Since when the new one is true, as its date says. A period in which the old one began ends no earlier than that;
-    a day to come is that of an event."""
+    a future day is that of an event."""
     period = first_timeline_period(new.scene.when)
     if new.valid_from is not None or period is None or period.start > new.created_at:
         return new.valid_from or new.created_at
-    told = beginning_as_told(old, new.created_at)
+    told = stated_start_of_memory(old, new.created_at)
     begin = old.valid_from or (told.start if told else None)
     return begin if begin is not None and period.start < begin <= period.end else period.start
 
 
-def other_day_named(memory: Memory, now: datetime) -> str:
-    """The day to come that the text of an event to come names in place of its own; "" if it names none."""
-    if not memory.scene.when or not is_to_come(memory.happened_at, now) or _names_its_own_day(memory):
+def different_future_day_in_text(memory: Memory, now: datetime) -> str:
+    """The future day that the text of an future event names in place of its own; "" if it names none."""
+    if not memory.scene.when or not is_in_future(memory.happened_at, now) or _names_its_own_day(memory):
         return ""
-    return next(iter(_days_to_come_named(memory, now)), "")
+    return next(iter(_future_days_named(memory, now)), "")
 
 
-def only_day_to_come_named(memory: Memory, now: datetime) -> str:
-    """The one day to come that its text names, where it is dated to no day to come; "" for none, and for a day from
+def only_future_day_in_text(memory: Memory, now: datetime) -> str:
+    """The one future day that its text names, where it is dated to no future day; "" for none, and for a day from
     which on something is true."""
-    if _day_to_come(memory, now) is not None or _beginning_to_come(memory, now) is not None:
+    if _day_to_come(memory, now) is not None or _future_beginning(memory, now) is not None:
         return ""
-    days = _days_to_come_named(memory, now)
+    days = _future_days_named(memory, now)
     return days[0] if len(days) == 1 else ""
 
 
-def have_other_days_to_come(new: Memory, old: Memory) -> bool:
-    """Whether both tell, by their dates, of a day to come, and of another one each."""
-    days = [memory.happened_at for memory in (new, old) if is_to_come(memory.happened_at, new.created_at)]
+def have_different_future_days(new: Memory, old: Memory) -> bool:
+    """Whether both tell, by their dates, of a future day, and of another one each."""
+    days = [memory.happened_at for memory in (new, old) if is_in_future(memory.happened_at, new.created_at)]
     return len(set(days)) > 1
 
 
 def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
     day = memory.valid_from or memory.happened_at
-    return day if is_to_come(day, now) else None
+    return day if is_in_future(day, now) else None
 
 
-def _beginning_to_come(memory: Memory, now: datetime) -> datetime | None:
+def _future_beginning(memory: Memory, now: datetime) -> datetime | None:
     """From when on, by its text, it is true."""
-    begin = beginning_told(memory.scene.action, memory.created_at.date())
-    return begin.start if begin and is_to_come(begin.start, now) else None
+    begin = stated_start_in_text(memory.scene.action, memory.created_at.date())
+    return begin.start if begin and is_in_future(begin.start, now) else None
 
 
 def _days_named(memory: Memory) -> list[IsoPeriod]:
-    return days_named(memory.scene.action, memory.created_at.date())
+    return days_named_in_text(memory.scene.action, memory.created_at.date())
 
 
-def _days_to_come_named(memory: Memory, now: datetime) -> tuple[str, ...]:
+def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
     """ISO, each once, in order."""
-    days = (day.text for day in _days_named(memory) if day.precision == "day" and is_to_come(day.start, now))
+    days = (day.text for day in _days_named(memory) if day.precision == "day" and is_in_future(day.start, now))
     return tuple(dict.fromkeys(days))
 
 
@@ -114,11 +114,11 @@ def _names_its_own_day(memory: Memory) -> bool:
 
 
 def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TimelineEntry, ...] | None:
-    """Dates of the event to come that both tell of, if the new one's own say no day to come; None for no event."""
-    if is_to_come(new.happened_at, now) or any(isinstance(entry, DatedAction) for entry in new.scene.when):
+    """Dates of the future event that both tell of, if the new one's own say no future day; None for no event."""
+    if is_in_future(new.happened_at, now) or any(isinstance(entry, DatedAction) for entry in new.scene.when):
         return None
-    if not old.scene.when or not is_to_come(old.happened_at, now) or _beginning_to_come(old, now) is not None:
+    if not old.scene.when or not is_in_future(old.happened_at, now) or _future_beginning(old, now) is not None:
         return None
     known = {named.text for named in _days_named(old)}
-    told = _days_to_come_named(new, now)
+    told = _future_days_named(new, now)
     return told if len(told) == 1 and known.isdisjoint(told) else old.scene.when

@@ -26,22 +26,22 @@ MAX_JOINED_CHARS = 900
 
 def passage_requests(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionRequest, str]]:
     """Requests to compress, with the passage that answers each."""
-    for part, text in passages(episodes):
+    for part, text in join_into_passages(episodes):
         offered = tuple(offered_memory(memory, "compress") for memory in part)
         session_id, day = _session_and_day(part[0])
         yield DecisionRequest(kind="compress", memories=offered, session_id=session_id, date=day), text
 
 
-def passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
+def join_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
     """The scenes of each passage, two or more, and its text."""
-    joinable = sorted(filter(can_be_joined, memories), key=lambda one: (_kept_together(one), _event_order(one)))
+    joinable = sorted(filter(may_join_passage, memories), key=lambda one: (_kept_together(one), _event_order(one)))
     for _, group in itertools.groupby(joinable, key=_kept_together):
         for part in _parts(list(group)):
             if len(part) > 1:
                 yield part, "\n".join(_lines(part))
 
 
-def can_be_joined(memory: Memory) -> bool:
+def may_join_passage(memory: Memory) -> bool:
     """An episode by itself: a lesson is shown as such, and what may be superseded is decided first."""
     return (
         len(memory.scene.action) <= MAX_JOINED_CHARS

@@ -18,7 +18,7 @@ from madeleine.memory.text.lexicon import (
     load_language_neutral_pattern,
     without_pattern,
 )
-from madeleine.memory.text.reading import Reading, WordInText
+from madeleine.memory.text.reading import TextReading, WordInText
 
 MIN_WORTHY_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
@@ -50,14 +50,14 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
     nor do code and commands; of the answer, only what was done or understood for good."""
     said = text_without_code_and_quotes(user_text)
-    stated = [Reading(sentence) for sentence in split_into_statements(said)]
+    stated = [TextReading(sentence) for sentence in split_into_statements(said)]
     for sentence in stated:
         if reason := _worth_sign(sentence):
             return True, reason
     open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
     only_orders = bool(open_statements) and all(map(_is_order, open_statements))
     if not only_orders and any(
-        Reading(sentence).matches("done")
+        TextReading(sentence).matches("done")
         for sentence in split_into_statements(text_without_code_and_quotes(response_text))
     ):
         return True, "what was done or understood"
@@ -81,9 +81,9 @@ def reason_to_remember_agreement(question: str, answer: str) -> str:
     asked = (
         sentence
         for sentence in split_into_statements(text_without_code_and_quotes(question))
-        if _is_question(Reading(sentence))
+        if _is_question(TextReading(sentence))
     )
-    return next((reason for sentence in asked if (reason := _worth_sign(Reading(sentence.rstrip("?？؟ "))))), "")
+    return next((reason for sentence in asked if (reason := _worth_sign(TextReading(sentence.rstrip("?？؟ "))))), "")
 
 
 def text_without_code_and_quotes(text: str) -> str:
@@ -98,11 +98,11 @@ def is_small_talk(text: str) -> bool:
     """Whether it is made of greetings, thanks, yes and no alone, in any languages; signs and emoji too."""
     lexicons = lexicons_by_script(text, mixed=True)
     known = listed_words(lexicons, "small_talk")
-    words = Reading(without_pattern(text, "small_talk", lexicons, by="")).words
+    words = TextReading(without_pattern(text, "small_talk", lexicons, by="")).words
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 
 
-def _worth_sign(sentence: Reading) -> str:
+def _worth_sign(sentence: TextReading) -> str:
     if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
     for sign, reason in REMEMBER_REASONS_BY_PATTERN.items():
@@ -113,16 +113,16 @@ def _worth_sign(sentence: Reading) -> str:
     return "a name" if not _is_order(sentence) and _has_name(sentence) else ""
 
 
-def _is_question(sentence: Reading) -> bool:
+def _is_question(sentence: TextReading) -> bool:
     """One that does not begin with what somebody tells of themselves."""
     return sentence.is_question and not sentence.matches("oneself")
 
 
-def _is_order(sentence: Reading) -> bool:
+def _is_order(sentence: TextReading) -> bool:
     return bool(_SLASH_COMMAND.match(sentence.text)) or sentence.matches("command") or _is_question(sentence)
 
 
-def _is_statement(sentence: Reading) -> bool:
+def _is_statement(sentence: TextReading) -> bool:
     words = _prose_words(sentence)
     caseless = sum(len(word.text) for word in words if word.caseless)
     cased = sum(not word.caseless for word in words)
@@ -133,7 +133,7 @@ def _is_statement(sentence: Reading) -> bool:
     )
 
 
-def _has_name(sentence: Reading) -> bool:
+def _has_name(sentence: TextReading) -> bool:
     """A capitalised word that does not begin the sentence, in a sentence of some words."""
     cased = [word for word in _prose_words(sentence) if not word.caseless]
     return len(cased) >= 3 and any(
@@ -141,5 +141,5 @@ def _has_name(sentence: Reading) -> bool:
     )
 
 
-def _prose_words(sentence: Reading) -> tuple[WordInText, ...]:
-    return Reading(_PATHS.sub(" ", sentence.text)).words
+def _prose_words(sentence: TextReading) -> tuple[WordInText, ...]:
+    return TextReading(_PATHS.sub(" ", sentence.text)).words

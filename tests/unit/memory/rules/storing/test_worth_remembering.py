@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.storing.worth import is_small_talk, reason_to_remember_agreement, should_remember
+from madeleine.memory.rules.storing.worth_remembering import (
+    is_small_talk,
+    reason_to_remember_agreement,
+    should_remember,
+)
 from tests.rows import for_each_row
 
 WORTH = [

@@ -11,7 +11,7 @@ _APPLICATION_DATA = ("~/.config", "~/Library/Application Support", "$APPDATA")
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPlace:
+class ProgramDataLocation:
     """`patterns`: files or folders, of which the first that there are count; "*" stands for any name. A variable of
     the environment stands for the place that the program itself takes from it."""
 
@@ -19,14 +19,16 @@ class KnownPlace:
     patterns: tuple[str, ...]
 
 
-KNOWN_PLACES = (
-    KnownPlace("Claude Code", ("$CLAUDE_CONFIG_DIR/projects", "~/.claude/projects", "~/.config/claude/projects")),
-    KnownPlace("Codex", ("$CODEX_HOME/sessions", "~/.codex/sessions")),
-    KnownPlace("Codex archive", ("$CODEX_HOME/archived_sessions", "~/.codex/archived_sessions")),
-    KnownPlace("Gemini CLI", ("$GEMINI_CLI_HOME/.gemini/tmp/*/chats", "~/.gemini/tmp/*/chats")),
-    KnownPlace("Cursor", ("~/.cursor/projects/*/agent-transcripts",)),
-    KnownPlace("Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA)),
-    KnownPlace(
+PROGRAM_DATA_LOCATIONS = (
+    ProgramDataLocation(
+        "Claude Code", ("$CLAUDE_CONFIG_DIR/projects", "~/.claude/projects", "~/.config/claude/projects")
+    ),
+    ProgramDataLocation("Codex", ("$CODEX_HOME/sessions", "~/.codex/sessions")),
+    ProgramDataLocation("Codex archive", ("$CODEX_HOME/archived_sessions", "~/.codex/archived_sessions")),
+    ProgramDataLocation("Gemini CLI", ("$GEMINI_CLI_HOME/.gemini/tmp/*/chats", "~/.gemini/tmp/*/chats")),
+    ProgramDataLocation("Cursor", ("~/.cursor/projects/*/agent-transcripts",)),
+    ProgramDataLocation("Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA)),
+    ProgramDataLocation(
         "MCP knowledge graph",
         (
             "$MEMORY_FILE_PATH",
@@ -34,10 +36,10 @@ KNOWN_PLACES = (
             "~/.npm-global/lib/node_modules/@modelcontextprotocol/server-memory/dist/memory.json*",
         ),
     ),
-    KnownPlace("mem0", ("$MEM0_DIR/history.db", "~/.mem0/history.db")),
-    KnownPlace("basic-memory", ("$BASIC_MEMORY_HOME", "~/basic-memory")),
-    KnownPlace("claude-mem", ("$CLAUDE_MEM_DATA_DIR/claude-mem.db", "~/.claude-mem/claude-mem.db")),
-    KnownPlace(
+    ProgramDataLocation("mem0", ("$MEM0_DIR/history.db", "~/.mem0/history.db")),
+    ProgramDataLocation("basic-memory", ("$BASIC_MEMORY_HOME", "~/basic-memory")),
+    ProgramDataLocation("claude-mem", ("$CLAUDE_MEM_DATA_DIR/claude-mem.db", "~/.claude-mem/claude-mem.db")),
+    ProgramDataLocation(
         "mcp-memory-service",
         (
             "$MCP_MEMORY_SQLITE_PATH",
@@ -54,10 +56,10 @@ _CLIENT_CONFIGURATIONS = (
 )
 
 
-def find_known_places(environment: Mapping[str, str], home: Path) -> list[tuple[str, Path]]:
+def find_program_data(environment: Mapping[str, str], home: Path) -> list[tuple[str, Path]]:
     """(product, file or folder) of those that there are."""
     found: dict[Path, str] = {}
-    for place in KNOWN_PLACES:
+    for place in PROGRAM_DATA_LOCATIONS:
         for pattern in place.patterns:
             paths = list(_matching(pattern, environment, home))
             for path in paths:

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from madeleine.memory.text.days_to_come import beginning_told, days_named
+from madeleine.memory.text.future_days import days_named_in_text, stated_start_in_text
 
 TOLD = date(2026, 11, 25)
 
@@ -31,7 +31,7 @@ TOLD = date(2026, 11, 25)
     ],
 )
 def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) -> None:
-    begin = beginning_told(text, TOLD)
+    begin = stated_start_in_text(text, TOLD)
     assert begin is not None
     assert begin.text == day
 
@@ -53,7 +53,7 @@ def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) 
     ],
 )
 def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None:
-    assert beginning_told(text, TOLD) is None
+    assert stated_start_in_text(text, TOLD) is None
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
     ],
 )
 def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days: list[str]) -> None:
-    assert [day.text for day in days_named(text, TOLD)] == days
+    assert [day.text for day in days_named_in_text(text, TOLD)] == days

@@ -22,7 +22,7 @@ from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 
-SETTINGS_OF_A_SERVER = frozenset(
+PER_SERVER_SETTINGS = frozenset(
     (
         *("index_built", "index_second", "collection"),
         *("embedding_model", "embedding_model_wanted", "embedding_model_refused"),
@@ -49,7 +49,7 @@ def _name_at(name: str, database: PostgresDatabase) -> str:
     return f"{name}@{database.location.server}"
 
 
-class FollowingIndexSource(IndexSourceRepository):
+class IndexSourceOfSharedLedger(IndexSourceRepository):
     """`IndexingLedger` of one of several servers."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -62,7 +62,7 @@ class FollowingIndexSource(IndexSourceRepository):
         """Later marks that are taken in, too."""
         self._handed_out: dict[int, MemoryId] = {}
 
-    async def pending_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         while True:
             after = await self._taken_in_up_to()
             rows: list[tuple[int, MemoryId]] = await self._database.rows(
@@ -77,14 +77,14 @@ class FollowingIndexSource(IndexSourceRepository):
                 await self._remember()
                 return pending
 
-    async def clear_marks(self, marks: Sequence[int]) -> None:
+    async def clear_index_marks(self, marks: Sequence[int]) -> None:
         self._taken_in.update(marks)
         ids = {id_ for mark in marks if (id_ := self._handed_out.pop(mark, None))}
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
-        await self.pending_marks(limit=1)
+        await self.pending_index_marks(limit=1)
 
-    async def clear_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         binds = {"ids": json_list_bind_value(ids), "up_to": up_to, "after": await self._taken_in_up_to()}
         self._taken_in.update(await self._database.rows(_SELECT_MARKS_OF_MEMORIES, first_column, **binds))
 
@@ -107,10 +107,10 @@ class FollowingIndexSource(IndexSourceRepository):
         await super().set_settings({self._own(name): value for name, value in values.items()})
 
     def _own(self, name: str) -> str:
-        return _name_at(name, self._shared) if name in SETTINGS_OF_A_SERVER else name
+        return _name_at(name, self._shared) if name in PER_SERVER_SETTINGS else name
 
 
-class FollowingErasure(ErasureRepository):
+class ErasureInSharedLedger(ErasureRepository):
     """`ErasedBytesLedger` of one of several servers: each erases what was forgotten from its own index."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -139,4 +139,4 @@ def follow_other_servers(ledger: Ledger) -> None:
     """Give it the repositories of one of several servers."""
     database = ledger.database
     assert isinstance(database, PostgresDatabase)
-    ledger.index_source, ledger.erasure = FollowingIndexSource(database), FollowingErasure(database)
+    ledger.index_source, ledger.erasure = IndexSourceOfSharedLedger(database), ErasureInSharedLedger(database)

@@ -10,7 +10,7 @@ from madeleine.operating_system import OperatingSystem
 
 
 @dataclass(frozen=True, slots=True)
-class UserPlaces:
+class ClientConfigurationPaths:
     """`variables`: the environment, which moves some of them."""
 
     home: Path

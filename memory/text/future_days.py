@@ -9,7 +9,7 @@ from datetime import date
 from madeleine.memory.text.dates import MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.written_dates import dates_in_iso
+from madeleine.memory.text.written_dates import text_with_iso_dates
 
 _ISO = r"(?<![\d-])((?:19|20)\d\d-\d\d(?:-\d\d)?)(?![\d-])"
 _MONTH = "|".join(MONTH_NAMES)
@@ -23,13 +23,13 @@ _LAST_DAY = re.compile(rf"\s*[-–/]\s*\d|\s*\d{{1,2}}\s?[日号號일月월]|\s
 _CLAUSE_MARK = re.compile(r"[,;:，、،]")
 
 
-def days_named(text: str, told: date) -> list[IsoPeriod]:
+def days_named_in_text(text: str, told: date) -> list[IsoPeriod]:
     """Its dates and months, in order. A day without its year is the one that is nearest to the day of telling."""
     periods = (parse_iso_period(match[1]) for match in _ISO_DAY.finditer(_with_iso_days(text, told)))
     return [period for period in periods if period is not None]
 
 
-def beginning_told(text: str, told: date) -> IsoPeriod | None:
+def stated_start_in_text(text: str, told: date) -> IsoPeriod | None:
     """From when on it is true what a text of one sentence says. None if it does not say so, or, as far as can be read,
     of a part of it alone."""
     low = _with_iso_days(text, told).lower()
@@ -59,7 +59,7 @@ def _has_begun_a_clause(text: str, lexicon: Lexicon) -> bool:
 
 
 def _with_iso_days(text: str, told: date) -> str:
-    return _WITH_MONTH.sub(lambda match: _iso(match, told), dates_in_iso(text))
+    return _WITH_MONTH.sub(lambda match: _iso(match, told), text_with_iso_dates(text))
 
 
 def _iso(match: re.Match[str], told: date) -> str:

@@ -81,7 +81,7 @@ class UpdateMemory:
         self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: EmbeddingOutcome
     ) -> UpdateOutcome:
         async with self.write_lock:
-            result = await self.ledger.change(
+            result = await self.ledger.change_memory(
                 scope, memory_id, changes, at=self.now(), model=self.embedder.model, vectors=embedded.vectors
             )
             if result is None:  # forgotten while its text was embedded

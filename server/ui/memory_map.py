@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from madeleine.memory.model import Scope
-from madeleine.server.ui.projection import Landmarks, Matrix, choose_landmarks, lay_out
+from madeleine.server.ui.projection import MapLandmarks, Matrix, choose_landmarks, lay_out_landmarks
 
 if TYPE_CHECKING:  # a server imports it with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -21,10 +21,10 @@ MAX_KEPT_MAPS = 8
 
 
 @dataclass
-class Planes:
+class MemoryMaps:
     """The landmarks of the latest maps, by being and model. A map is laid out once at a time."""
 
-    _kept: OrderedDict[tuple[str, str], Landmarks] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[str, str], MapLandmarks] = field(default_factory=OrderedDict)
     _laying_out: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
@@ -42,10 +42,10 @@ class Planes:
         async with self._laying_out:
             key = (scope.being_id, model)
             landmarks = self._kept.get(key)
-            if landmarks is None or not landmarks.still_fit(numbers):
+            if landmarks is None or not landmarks.still_fits_memories(numbers):
                 chosen = await vectors(choose_landmarks(numbers))
                 matrix = np.array(list(chosen.values()), np.float32)
-                landmarks = await asyncio.to_thread(lay_out, list(chosen), matrix, len(numbers))
+                landmarks = await asyncio.to_thread(lay_out_landmarks, list(chosen), matrix, len(numbers))
             self._keep(key, landmarks)
         known = await vectors([number for number in numbers if number in landmarks.places])
         yield _block_as_json(list(known), np.array([landmarks.places[number] for number in known], np.float32))
@@ -56,7 +56,7 @@ class Planes:
             if some and known:
                 yield _block_as_json(list(some), await asyncio.to_thread(landmarks.place, list(some), matrix, known))
 
-    def _keep(self, key: tuple[str, str], landmarks: Landmarks) -> None:
+    def _keep(self, key: tuple[str, str], landmarks: MapLandmarks) -> None:
         self._kept[key] = landmarks
         self._kept.move_to_end(key)
         while len(self._kept) > MAX_KEPT_MAPS:

@@ -11,7 +11,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.searching import has_tag, most_specific_tags
+from madeleine.memory.rules.searching import most_specific_tags, text_has_tag
 from madeleine.memory.text.normalization import fold_text
 
 MIN_MATCHED_QUERY_TAG_SHARE = 0.5
@@ -24,8 +24,8 @@ NON_MEMORY_SEARCH_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 TextT = TypeVar("TextT")
 
 
-class OutsideLedger(Protocol):
-    async def profile(self, scope: Scope) -> list[ProfileEntry]:
+class ProfileAndProjectLedger(Protocol):
+    async def profile_entries(self, scope: Scope) -> list[ProfileEntry]:
         """All entries; those of preferences that are memories have a `memory_id`."""
 
     async def projects(self, scope: Scope, *, limit: int) -> list[str]:
@@ -53,7 +53,7 @@ NOTHING_KNOWN_ELSEWHERE = KnownOutsideMemories()
 class SearchOutsideMemories:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
-    ledger: OutsideLedger
+    ledger: ProfileAndProjectLedger
     search_by_tags: SearchByMessageTags
 
     async def __call__(self, scope: Scope, query: RecallQuery) -> KnownOutsideMemories:
@@ -65,7 +65,9 @@ class SearchOutsideMemories:
             return KnownOutsideMemories(projects=projects)
         entries: list[tuple[float, ProfileEntry]] = []
         if not (query.since or query.until):
-            shown = (entry for entry in await self.ledger.profile(scope) if entry.enabled and not entry.memory_id)
+            shown = (
+                entry for entry in await self.ledger.profile_entries(scope) if entry.enabled and not entry.memory_id
+            )
             entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
         texts = KeywordQuery(
             terms=(), sources=NON_MEMORY_SEARCH_SOURCES, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
@@ -92,4 +94,4 @@ def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
 
 def _share_of_tags(tags: Sequence[SearchTag], text: str) -> float:
     folded = fold_text(text)
-    return sum(has_tag(folded, tag) for tag in tags) / len(tags)
+    return sum(text_has_tag(folded, tag) for tag in tags) / len(tags)

@@ -1,4 +1,5 @@
-"""What was drawn from memories into the entity graph (spec O14): derived, and drawn anew where a text has changed."""
+"""What was extracted from memories into the entity graph (spec O14): derived, and extracted anew where a text has
+changed."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
 
-from madeleine.memory.graph.drawing import DRAWING_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, DrawnMemory, Mention, Relation
+from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
+from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, Relation
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     equals_any,
@@ -23,16 +24,16 @@ from madeleine.storage.sql.tables.graph import drawn_memories_table, drawn_relat
 
 _d, _m = drawn_memories_table.c, memories.c
 _last = memories.alias("last").c
-_SELECT_UNDRAWN = (
+_SELECT_MEMORIES_TO_EXTRACT_FROM = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.seq.in_(
             select(_m.seq)
             .join_from(memories, drawn_memories_table, _d.memory_id == _m.id, isouter=True)
             .where(
-                # A page goes on where the last one ended, instead of finding again what is drawn.
+                # A page goes on where the last one ended, instead of finding again what was read.
                 _m.seq > func.coalesce(select(_last.seq).where(_last.id == bindparam("last")).scalar_subquery(), 0),
-                or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != DRAWING_VERSION),
+                or_(_d.memory_id.is_(None), _d.content_hash != _m.content_hash, _d.version != GRAPH_EXTRACTION_VERSION),
             )
             .order_by(_m.seq)
             .limit(bindparam("limit"))
@@ -51,12 +52,12 @@ _SELECT_KNOWN_NAMES = (
     .distinct()
 )
 _SELECT_AS_READ = select(_m.id, _m.content_hash, _m.themes).where(is_in_bound_list(_m.id, "ids"))
-_DELETE_DRAWN = [
+_DELETE_EXTRACTED = [
     delete(table).where(is_in_bound_list(table.c.memory_id, "ids"))
     for table in (drawn_memories_table, mentions_table, drawn_relations_table)
 ]
-_FORGET_DRAWING = _DELETE_DRAWN[0]
-_INSERT_DRAWN = insert(drawn_memories_table)
+_MARK_FOR_EXTRACTION = _DELETE_EXTRACTED[0]
+_INSERT_EXTRACTED = insert(drawn_memories_table)
 _INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, drawn_relations_table))
 _MENTION = RowMap(Mention, mentions_table)
 
@@ -67,23 +68,23 @@ def relation_row(table: Table, being: BeingId, relation: Relation, **others: obj
     return RowMap(Relation, table).to_row(relation, **keys, **others)
 
 
-async def draw_again(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
-    """Have these memories drawn again: something of them has changed that the hash of their text does not tell."""
-    await transaction.run(_FORGET_DRAWING, [{"ids": json_list_bind_value(ids)}])
+async def mark_for_graph_extraction(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
+    """Have these memories read again: something of them has changed that the hash of their text does not tell."""
+    await transaction.run(_MARK_FOR_EXTRACTION, [{"ids": json_list_bind_value(ids)}])
 
 
-class DrawingRepository(DatabaseRepository):
-    """`DrawingLedger`."""
+class GraphExtractionRepository(DatabaseRepository):
+    """`GraphExtractionLedger`."""
 
-    async def undrawn(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
-        return await self._database.rows(_SELECT_UNDRAWN, memory_from_row, limit=limit, last=after)
+    async def memories_to_extract_from(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
+        return await self._database.rows(_SELECT_MEMORIES_TO_EXTRACT_FROM, memory_from_row, limit=limit, last=after)
 
-    async def known_names(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
         return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column, **binds))
 
-    async def write_drawn(self, drawn: Sequence[DrawnMemory]) -> None:
-        by_id = {one.memory.id: one for one in drawn}
+    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+        by_id = {one.memory.id: one for one in extracted}
         ids = {"ids": json_list_bind_value(by_id)}
         # It can be done again: no need to sync the disk for it.
         async with self._database.transaction(durable=False) as transaction:
@@ -93,12 +94,16 @@ class DrawingRepository(DatabaseRepository):
                 for id_, hash_, themes in rows
                 if (hash_, decode_json_list(themes)) == (by_id[id_].memory.content_hash, by_id[id_].memory.themes)
             ]
-            for statement in _DELETE_DRAWN:
+            for statement in _DELETE_EXTRACTED:
                 await transaction.run(statement, [ids])
             await transaction.run(
-                _INSERT_DRAWN,
+                _INSERT_EXTRACTED,
                 [
-                    {"memory_id": one.memory.id, "content_hash": one.memory.content_hash, "version": DRAWING_VERSION}
+                    {
+                        "memory_id": one.memory.id,
+                        "content_hash": one.memory.content_hash,
+                        "version": GRAPH_EXTRACTION_VERSION,
+                    }
                     for one in kept
                 ],
             )

@@ -11,9 +11,9 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, StorePlan, ToldAgain, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan, wording_key
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
-from madeleine.memory.rules.dynamics.plans import dated_as_version
+from madeleine.memory.rules.dynamics.future_dates import with_dates_of_version
 from madeleine.memory.rules.dynamics.truth import require_current
 from madeleine.memory.rules.storing.similar_wording import most_resembling_text
 
@@ -29,7 +29,7 @@ class EarlierMemories(NamedTuple):
     candidates: Sequence[tuple[Memory, float]]
 
 
-async def find_earlier(
+async def find_earlier_memories(
     ledger: StoreScenesLedger,
     index: WritableIndex,
     scope: Scope,
@@ -40,7 +40,7 @@ async def find_earlier(
 ) -> EarlierMemories:
     """`supersedes`: no candidate."""
     near = await _near(ledger, index, scope, point)
-    known = plan.similar_to(point) + [
+    known = plan.similar_memories(point) + [
         (other, cosine)
         for other, cosine in near
         if other.status in LIVING_STATUSES
@@ -55,7 +55,7 @@ async def find_earlier(
 async def _near(
     ledger: StoreScenesLedger, index: WritableIndex, scope: Scope, point: IndexPoint
 ) -> list[tuple[Memory, float]]:
-    same_text = await ledger.ids_with_text(scope, point.memory.content_hash)
+    same_text = await ledger.ids_with_same_text(scope, point.memory.content_hash)
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
@@ -70,7 +70,7 @@ async def _near(
     return [(other, near[other.id]) for other in await ledger.memories(scope, list(near))] if near else []
 
 
-async def as_version(
+async def prepare_new_version(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, supersedes: MemoryId | None
 ) -> tuple[Memory, Memory | None, datetime | None]:
     """(memory, what it supersedes, since when) with the memory's dates as a version; an unknown memory to supersede is
@@ -80,15 +80,15 @@ async def as_version(
     known = await ledger.memories(scope, [supersedes])
     if not known:
         return memory, None, memory.happened_at
-    version, since = dated_as_version(memory, known[0], memory.created_at)
+    version, since = with_dates_of_version(memory, known[0], memory.created_at)
     if since is None:
         require_current(known[0])
     return version, known[0], since
 
 
-async def find_told_again(
+async def find_memory_with_same_text(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
-) -> Memory | ToldAgain | None:
+) -> Memory | OutdatedCopy | None:
     """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
     words = wording_key(memory)
     told = (one for one, _ in near if one.truth != "current" or one.absorbed_into is not None)
@@ -100,12 +100,12 @@ async def find_told_again(
     if latest.truth == "current":
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
-        return ToldAgain(earlier, None)
+        return OutdatedCopy(earlier, None)
     current = await ledger.current_version_ids(scope, [latest.id])
-    return ToldAgain(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
+    return OutdatedCopy(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
 
 
-async def find_most_similar(
+async def find_most_similar_id(
     ledger: StoreScenesLedger,
     embedder: Embedder,
     point: IndexPoint,
@@ -121,7 +121,7 @@ async def find_most_similar(
     if point.vector is not None:
         missing = {*hashes} - vectors.keys()
         vectors |= await ledger.vectors(embedder.model, sorted(missing))
-    cosines = embedder.space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
+    cosines = embedder.vector_space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
     texts = [other.scene.action for other in known]
     best = most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
     return None if best is None else known[best].id

@@ -14,7 +14,7 @@ from functools import cache
 
 from madeleine.memory.rules.storing.statements import VALUE_LEXICON_LISTS, Statement
 from madeleine.memory.text.lexicon import Lexicon, listed_words
-from madeleine.memory.text.reading import Reading
+from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_UNREPLACED_CLAUSES_CHARS = 300
@@ -43,7 +43,7 @@ def unreplaced_clauses(new: Statement, old: Statement) -> str:
     for clause in _clauses(new.reading):
         if known & (words := Statement(clause).content.keys()):
             replaced.add(_most_alike(stems, words))
-    values = frozenset(old.reading.listed(*VALUE_LEXICON_LISTS))
+    values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
     telling = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
     besides = [
         clause
@@ -63,9 +63,9 @@ def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) ->
     return max(stems, key=shared)
 
 
-def _clauses(reading: Reading) -> Iterator[str]:
+def _clauses(reading: TextReading) -> Iterator[str]:
     """In order; a part without a known verb belongs to the part before it."""
-    for sentence in split_sentences(reading.plain):
+    for sentence in split_sentences(reading.normalized_text):
         for text in _STRONG_END.split(sentence):
             start = 0
             for end in _weak_ends(reading.lexicons).finditer(text):
@@ -76,9 +76,9 @@ def _clauses(reading: Reading) -> Iterator[str]:
                 yield clause
 
 
-def _has_verb(text: str, reading: Reading) -> bool:
+def _has_verb(text: str, reading: TextReading) -> bool:
     verbs = listed_words(reading.lexicons, "person_verbs")
-    return any(word.low in verbs for word in Reading(text).words)
+    return any(word.low in verbs for word in TextReading(text).words)
 
 
 @cache
