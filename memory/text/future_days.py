@@ -20,13 +20,24 @@ _DAY_BEHIND = re.compile(rf"[\s,:]{{1,3}}(?:[^\W\d_]+\s+)?{_ISO}")
 _DAY_BEFORE = re.compile(rf"{_ISO}\s*\Z")
 _LAST_DAY = re.compile(rf"\s*[-–/]\s*\d|\s*\d{{1,2}}\s?[日号號일月월]|\s*(?:[^\W\d_]+\s+){{0,2}}{_ISO}")
 """Behind the first day of a period, which has an end."""
+_FIRST_DAY = re.compile(r"(?<![\w.,:/-])(\d{1,2})\.?\s*(?:[-–/]|[^\W\d_]{1,4})\s*\Z")
+"""Before the last day of a period: "3 to", "3. bis", "3-"."""
 _CLAUSE_MARK = re.compile(r"[,;:，、،]")
 
 
 def days_named_in_text(text: str, told: date) -> list[IsoPeriod]:
-    """Its dates and months, in order. A day without its year is the one that is nearest to the day of telling."""
-    periods = (parse_iso_period(match[1]) for match in _ISO_DAY.finditer(_with_iso_days(text, told)))
-    return [period for period in periods if period is not None]
+    """Its dates and months, in order, and the first day of "3 to 9 February". A day without its year is the one that is
+    nearest to the day of telling."""
+    dated = _with_iso_days(text, told)
+    days = (day for match in _ISO_DAY.finditer(dated) for day in (*_first_days(dated, match), match[1]))
+    return [period for day in days if (period := parse_iso_period(day)) is not None]
+
+
+def _first_days(text: str, last: re.Match[str]) -> Iterator[str]:
+    """The day before the last one of a period, if it is told as a number alone."""
+    first = _FIRST_DAY.search(text, 0, last.start())
+    if first and len(last[1]) == len("2027-02-09") and int(first[1]) < int(last[1][-2:]):
+        yield f"{last[1][:-2]}{int(first[1]):02}"
 
 
 def stated_start_in_text(text: str, told: date) -> IsoPeriod | None:

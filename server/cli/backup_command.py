@@ -19,6 +19,7 @@ from madeleine.server.background.backups import make_backup, path_of_backup
 from madeleine.server.background.index_origin import INDEX_FOLDERS, new_sibling_folder
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
 from madeleine.server.cli.output import absolute_path, print_json, show_spinner
+from madeleine.server.counted import counted
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -96,7 +97,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif indexed is None:
         print("The process that has the memory open rebuilds the index.")
     else:
-        print(f"The index was rebuilt: {indexed} memories.")
+        print(f"The index was rebuilt: {counted(indexed, 'memory', 'memories')}.")
     return 0
 
 

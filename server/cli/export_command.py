@@ -50,8 +50,8 @@ def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace,
     with open_ledger_export(ledger, arguments.being, journal=arguments.journal) as export:
         header = export.header()
         if not header.beings:
-            whose = f" of {arguments.being!r}" if arguments.being else ""
-            print(f"madeleine: there is nothing{visible_line(whose)} to export", file=sys.stderr)
+            whose = f" of {visible_line(repr(arguments.being))}" if arguments.being else ""
+            print(f"madeleine: there is nothing{whose} to export", file=sys.stderr)
             return EXIT_NOTHING_TO_DO
         if arguments.format == "markdown":
             count = _write_markdown(export, target)

@@ -13,6 +13,7 @@ from typing import Any
 from madeleine.memory.watch.extraction import EXTRACTION_PURPOSE
 from madeleine.memory.watch.thread import TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
+from madeleine.server.counted import counted
 from madeleine.server.settings.environment import (
     read_environment_variables,
     read_settings_file,
@@ -58,8 +59,8 @@ async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
 def ledger_status_lines(status: dict[str, Any]) -> Iterator[str]:
     if counts := status.get("thread"):
         yield (
-            f"Memory thread: {counts['unread']} messages unread ({counts['put_off']} of them put off until more is "
-            f"said), {counts['abandoned']} abandoned after failures, {counts['tokens']:,} tokens in 24 hours."
+            f"Memory thread: {counted(counts['unread'], 'message')} unread ({counts['put_off']} of them put off until "
+            f"more is said), {counts['abandoned']} abandoned after failures, {counts['tokens']:,} tokens in 24 hours."
         )
     if notes := status.get("unreadable_notes"):
         yield (

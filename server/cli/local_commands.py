@@ -34,6 +34,7 @@ from madeleine.server.cli.output import (
     read_text_file_or_stdin,
     redacted_secrets_sentence,
 )
+from madeleine.server.counted import counted
 from madeleine.server.http.tokens import generate_bearer_token, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -74,7 +75,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
     if arguments.json:
         print_json({"memories": count} | ({"kept": str(kept)} if kept else {}))
     else:
-        print(f"The index was rebuilt: {count} memories.")
+        print(f"The index was rebuilt: {counted(count, 'memory', 'memories')}.")
 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope, short_id_of_non_memory
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.text.structure import visible_line, visible_text
-from madeleine.patrol.report import PATROL_STEPS, PatrolProgress
+from madeleine.patrol.report import PATROL_STEPS, SKIP_MESSAGE_WITHOUT_MODEL, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, watch_events
 from madeleine.server.attach.connector import HostUnavailable
 from madeleine.server.cli.output import console, print_json, tool_client, tool_client_settings
@@ -194,7 +194,8 @@ def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
     if step.get("failed"):
         result = Text(f"failed: {visible_line(step['failed'])}", style="red")
     elif step.get("skipped"):
-        result = Text("needs a language model", style="dim")
+        needs_model = step["skipped"] == SKIP_MESSAGE_WITHOUT_MODEL
+        result = Text("needs a language model" if needs_model else visible_line(step["skipped"]), style="dim")
     return result.append("".join(f"\n{visible_line(note)}" for note in step.get("notes", ())))
 
 

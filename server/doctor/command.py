@@ -15,6 +15,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import console, print_json, show_spinner
+from madeleine.server.counted import counted
 from madeleine.server.doctor.clients import check_clients, check_hooks
 from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
@@ -47,7 +48,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     else:
         print_findings(findings)
         notes = sum(finding.level == "note" for finding in findings)
-        print(f"{problems} problems, {notes} notes." if problems or notes else "All is well.")
+        print(f"{counted(problems, 'problem')}, {counted(notes, 'note')}." if problems or notes else "All is well.")
     return EXIT_FAILURE if problems else 0
 
 

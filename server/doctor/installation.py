@@ -24,6 +24,7 @@ from madeleine.server.attach.connector import (
     is_host_running,
 )
 from madeleine.server.attach.endpoint import HOST_LOCK_FILE
+from madeleine.server.counted import counted
 from madeleine.server.doctor.findings import Finding
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import (
@@ -96,7 +97,7 @@ def check_permissions(data_dir: Path) -> Iterator[Finding]:
     if open_to_others:
         named = ", ".join(open_to_others[:MAX_NAMED_FILES])
         advice = "The next start of the host closes them; until then: chmod -R go= of the data directory."
-        text = f"Other users can read {len(open_to_others)} files of the memory ({named})."
+        text = f"Other users can read {counted(len(open_to_others), 'file')} of the memory ({named})."
         yield Finding("permissions", "problem", text, advice, {"files": open_to_others})
     else:
         yield Finding("permissions", "ok", "The files of the memory are readable by their owner alone.")
@@ -134,7 +135,7 @@ def check_host(data_dir: Path) -> Iterator[Finding]:
             yield Finding("host", "ok", "No process serves the memory now; the next client starts one.")
         return
     clients = status.get("clients", [])
-    text = f"Process {status['pid']} (Madeleine {status['version']}) serves {len(clients)} clients."
+    text = f"Process {status['pid']} (Madeleine {status['version']}) serves {counted(len(clients), 'client')}."
     yield Finding("host", "ok", text, details=status)
     if status["version"] != __version__:
         text = f"The process of the memory is Madeleine {status['version']}, and this is {__version__}."

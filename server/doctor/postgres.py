@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from madeleine.memory.errors import MadeleineError
+from madeleine.server.counted import counted
 from madeleine.server.doctor.findings import Finding
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
@@ -20,7 +21,7 @@ def check_postgres(settings: Settings) -> Iterator[Finding]:
     except MadeleineError as error:
         yield Finding("ledger", "problem", str(error), "Check that PostgreSQL runs, and MADELEINE_DATABASE_URL.")
         return
-    total = f"{sum(memories.values()):,} memories of {len(memories)} beings"
+    total = f"{counted(sum(memories.values()), 'memory', 'memories')} of {counted(len(memories), 'being')}"
     details = {"memories": memories}
     yield Finding("ledger", "ok", f"The memory is in PostgreSQL: {total}.", details=details)
     yield Finding("backup", "note", "Madeleine makes no backups of PostgreSQL.", BACKUP_ADVICE)

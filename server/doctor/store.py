@@ -12,6 +12,7 @@ from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin, require_ledger_of_index
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_SETTING
+from madeleine.server.counted import counted
 from madeleine.server.doctor.findings import Finding, FindingLevel
 from madeleine.server.doctor.installation import host_holds_lock
 from madeleine.server.settings.settings import Settings
@@ -70,10 +71,10 @@ def check_ledger(data_dir: Path, *, thorough: bool) -> Iterator[Finding]:
         if damage or revision != SCHEMA_REVISION:
             return
         memories = ledger.count_memories()
-        total = f"{sum(memories.values()):,} memories of {len(memories)} beings"
+        total = f"{counted(sum(memories.values()), 'memory', 'memories')} of {counted(len(memories), 'being')}"
         yield Finding("ledger", "ok", f"The memory database is whole: {total}.", details={"memories": memories})
         if unreadable := ledger.count_unreadable_notes():
-            text = f"{unreadable} notes could not be read."
+            text = f"{counted(unreadable, 'note')} could not be read."
             yield Finding("ledger", "note", text, "`madeleine profile show notes` shows them with the reason.")
         yield from _backup_finding(ledger, has_memories=bool(memories))
 
@@ -119,7 +120,7 @@ def check_index(settings: Settings) -> Iterator[Finding]:
         pending, memories = ledger.count_not_indexed(), sum(ledger.count_memories().values())
     details = {"pending": pending, "memories": memories, "path": str(folder)}
     if host_holds_lock(settings.data_dir):
-        text = f"The index is open; {pending} changes wait to be taken in."
+        text = f"The index is open; {counted(pending, 'change')} to be taken in."
         yield Finding("index", "ok", text, details=details)
     elif not built or not folder.is_dir():
         yield Finding("index", "note", "The index is not complete.", REBUILD_ADVICE, details)
@@ -128,7 +129,7 @@ def check_index(settings: Settings) -> Iterator[Finding]:
     elif IndexOrigin.read(folder) is None:
         yield Finding("index", "note", "The index does not tell which ledger it was made from.", "", details)
     else:
-        text = f"The files of the index are whole; {pending} changes wait to be taken in."
+        text = f"The files of the index are whole; {counted(pending, 'change')} to be taken in."
         yield Finding("index", "ok", text, details=details)
 
 

@@ -106,9 +106,29 @@ def test_a_restore_under_a_client_keeps_what_it_replaces(home: Path, tmp_path: P
         run(home, "restore", "--yes", str(backup))
         found = answer(client, 3, "search_memory", query="Fridolin harbour", mode="or")
         assert ["harbour" in json.dumps(hit) for hit in found["hits"]] == [True]
-    [kept] = home.glob("until-*/memory.db")
-    with closing(sqlite3.connect(kept)) as connection:
+    [kept] = home.glob("until-*")
+    with closing(sqlite3.connect(kept / "memory.db")) as connection:
         assert connection.execute("SELECT count(*) FROM memories").fetchone() == (2,)
+    with asking(home) as client:  # what was put aside holds it as well (ruling 25)
+        [hit] = answer(client, 1, "search_memory", query="harbour")["hits"]
+        assert str(kept) in answer(client, 2, "forget", ids=[hit["id"]])["copies"]
+
+
+@pytest.mark.parametrize("damage", ["cut off", pytest.param("no database", marks=pytest.mark.slow)])
+def test_a_backup_takes_the_place_of_a_damaged_memory(home: Path, tmp_path: Path, damage: str) -> None:
+    """It was refused, with the advice to restore a backup."""
+    backup = tmp_path / "b.db"
+    with asking(home) as client:
+        answer(client, 1, "store", text=TEXTS[0])
+        run(home, "backup", str(backup))
+    run(home, "stop")
+    memory = home / "memory.db"
+    whole = memory.read_bytes()
+    memory.write_bytes(whole[: len(whole) // 2] if damage == "cut off" else b"\0" * len(whole))
+    assert "damaged" in run(home, "restore", "--yes", str(backup))
+    with asking(home) as client:
+        assert len(answer(client, 1, "search_memory", query="harbour")["hits"]) == 1
+    assert len(list(home.glob("until-*/memory.db"))) == 1
 
 
 @pytest.mark.parametrize(

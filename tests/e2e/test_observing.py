@@ -242,7 +242,7 @@ def test_exports_are_imported_once_whatever_they_come_in(data_dir: Path, tmp_pat
         ("c-1", "The harbour", "claude.ai", 2), ("g-1", "The harbour", "chatgpt.com", 2),
     ]  # fmt: skip
     code, said, _ = run(data_dir, "import", files[1])
-    assert (code, said) == (3, "ChatGPT, 1 file: 2 messages were here already.\nNothing was new for 'ada'.\n")
+    assert (code, said) == (3, "ChatGPT, 1 file: 2 messages here already.\nNothing was new for 'ada'.\n")
     code, said, _ = run(data_dir, "import", files[1], "--remember", being="bob")
     assert (code, kept(data_dir, "bob")) == (0, [("g-1", "user", "Hi"), ("g-1", "assistant", "Hello")])
     assert rows(data_dir / "memory.db", "SELECT watched FROM sessions WHERE being_id = 'bob'") == [(0,)]

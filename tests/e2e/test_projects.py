@@ -107,4 +107,5 @@ async def test_the_commands_show_what_would_go_archive_it_and_bring_it_back(tmp_
         assert json.loads(run("archive", "list", "--json"))["memories"][0]["id"] == "m1"
         assert f"m1 is back: {BOAT}" in run("archive", "restore", "m1", "m7")
         assert json.loads(run("archive", "end", "--project", "boat", "--json"))["archived"] == 0
+        assert run("archive", "end", "--project", "boat") == "Nothing is kept for that session or project.\n"
         assert run("archive", "list") == "Nothing of that is archived.\n"

@@ -91,7 +91,7 @@ async def test_what_one_server_stores_another_recalls_over_stdio_and_http(
         told = madeleine(tmp_path / "first", "status", "--json", MADELEINE_DATABASE_URL=url)
         assert '"unread": 0' in told.stdout, told.stderr
         checked = madeleine(tmp_path / "first", "doctor", MADELEINE_DATABASE_URL=url)
-        assert "The memory is in PostgreSQL: 2 memories of 1 beings" in checked.stdout, checked.stdout
+        assert "The memory is in PostgreSQL: 2 memories of 1 being." in checked.stdout, checked.stdout
 
 
 class Load:

@@ -14,6 +14,7 @@ from madeleine.server.cli.output import console, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
 NOTHING_TO_ARCHIVE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
+NOTHING_KEPT = "Nothing is kept for that session or project."
 CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
 
 
@@ -55,7 +56,8 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
         if missing := answer.get("missing"):
             print(f"Not archived: {visible_line(', '.join(missing))}.")
     else:
-        print(_archived_sentence(answer["archived"], answer["run_id"]))
+        run_id = answer.get("run_id")
+        print(_archived_sentence(answer["archived"], run_id) if run_id else NOTHING_KEPT)
 
 
 def _archived_sentence(archived: int, run_id: str) -> str:

@@ -22,6 +22,7 @@ from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO, EXIT_USAGE
 from madeleine.server.cli.moving.export_import import run_import_on_host
 from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
+from madeleine.server.counted import counted
 from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -129,7 +130,7 @@ def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[Sourc
 
 def print_source_report(report: SourceReport, *, being: str, is_dry_run: bool, import_id: str) -> None:
     for name, of_format in report.formats.items():
-        print(f"{name}, {_count(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
+        print(f"{name}, {counted(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
         if is_dry_run:
             for sample in of_format.samples:
                 print(f"  for example: {visible_line(sample)}")
@@ -149,20 +150,16 @@ def _taken_in_words(report: FormatReport, *, is_dry_run: bool) -> str:
     statements = report.statements
     new = "would be new" if is_dry_run else "new"
     parts = [
-        f"{_count(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
+        f"{counted(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
         f"{statements['reinforced']:,} that reinforce a memory which says the same" if statements["reinforced"] else "",
-        f"{_count(report.messages, 'message')} of {_count(report.conversations, 'conversation')} {new}"
+        f"{counted(report.messages, 'message')} of {counted(report.conversations, 'conversation')} {new}"
         if report.messages
         else "",
-        f"{statements['known']:,} memories were here already" if statements["known"] else "",
-        f"{report.known_messages:,} messages were here already" if report.known_messages else "",
+        f"{counted(statements['known'], 'memory', 'memories')} here already" if statements["known"] else "",
+        f"{counted(report.known_messages, 'message')} here already" if report.known_messages else "",
         f"{statements['forgotten']:,} were forgotten here and do not come back" if statements["forgotten"] else "",
     ]
     return ", ".join(filter(None, parts)) or "nothing to take"
-
-
-def _count(number: int, singular: str, plural: str = "") -> str:
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def _counts_in_words(counts: Mapping[str, int]) -> str:
@@ -182,7 +179,7 @@ def print_problems(report: SourceReport) -> None:
         known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS if not format_.is_part))
         hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
         lines.append(
-            f"{_count(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
+            f"{counted(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
         )
     for line in lines:
         print(f"madeleine: {visible_line(line)}", file=sys.stderr)

@@ -15,6 +15,7 @@ from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_
 from madeleine.storage.sql.database.schema import schema_revision, translating_driver_errors
 
 COUNTED_TABLES = ("memories", "messages", "notes", "diary", "profile")
+_SINGULARS = {"memories": "memory", "messages": "message", "notes": "note"}
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -142,4 +143,7 @@ def _quoted(path: Path) -> str:
 
 def total_in_words(counts: Mapping[str, int]) -> str:
     """In words, as for a person."""
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing"
+    told = (
+        f"{count:,} {_SINGULARS.get(name, name) if count == 1 else name}" for name, count in counts.items() if count
+    )
+    return ", ".join(told) or "nothing"
