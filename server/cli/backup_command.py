@@ -44,6 +44,10 @@ RESTORING_FILE = f"{LEDGER_FILE}.restoring"
 MAX_LOCK_ATTEMPTS = 20
 """Each ends a host that a client has started meanwhile."""
 MAX_NAMED_IDS = 20
+SERVER_ENDED = (
+    "The process that served the memory has ended. Clients on this machine start the next one; "
+    "`madeleine serve --http` has to be started again."
+)
 
 
 async def backup_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -103,9 +107,11 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
 
 @contextmanager
 def _memory_for_itself(data_dir: Path) -> Iterator[None]:
-    """Ends the host; clients that start the next one meanwhile are told that the memory is in use."""
+    """Ends the process that serves the memory, and says so; clients that start the next one meanwhile are told that the
+    memory is in use."""
     for attempt in range(MAX_LOCK_ATTEMPTS):
-        stop_host(data_dir)
+        if stop_host(data_dir) and not attempt:
+            print(SERVER_ENDED, file=sys.stderr)
         lock = lock_data_directory(data_dir)
         try:
             lock.__enter__()

@@ -145,14 +145,16 @@ def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIAp
             if not status:
                 await json_rpc_error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
         finally:
-            # Never the headers, which hold the token, nor the query, which may hold anything.
+            # Never the values of headers, which hold the token, nor the query, which may hold anything.
+            headers = Headers(scope=scope)
             token = access_token_of_request(scope)
+            missing = "a token that is unknown, expired or revoked" if "authorization" in headers else "no token"
             logger.info(
                 "%s %.200s %s, %s, %.0f ms",
                 scope["method"],
                 scope["path"].encode("unicode_escape").decode(),
                 status or "unanswered",
-                token.client_id[:100] if token else "no token",
+                token.client_id[:100] if token else missing,
                 (time.monotonic() - started) * 1000,
             )
 
