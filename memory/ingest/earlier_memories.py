@@ -11,11 +11,12 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan, wording_key
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.future_dates import with_dates_of_version
 from madeleine.memory.rules.dynamics.truth import require_current
 from madeleine.memory.rules.storing.similar_wording import most_resembling_text
+from madeleine.memory.text.same_words import wording_key
 
 logger = logging.getLogger(__name__)
 
@@ -90,9 +91,9 @@ async def find_memory_with_same_text(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
 ) -> Memory | OutdatedCopy | None:
     """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
-    words = wording_key(memory)
+    words = wording_key(memory.scene.action)
     told = (one for one, _ in near if one.truth != "current" or one.absorbed_into is not None)
-    earlier = latest = next((one for one in told if wording_key(one) == words), None)
+    earlier = latest = next((one for one in told if wording_key(one.scene.action) == words), None)
     if earlier is None or latest is None:
         return None
     while latest.truth == "current" and latest.absorbed_into is not None:

@@ -24,7 +24,7 @@ from madeleine.memory.ingest.earlier_memories import (
 from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan, have_same_words
+from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import (
     Category,
@@ -45,7 +45,7 @@ from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
-from madeleine.memory.text.wording import differ_in_words
+from madeleine.memory.text.same_words import have_same_words
 
 logger = logging.getLogger(__name__)
 
@@ -311,7 +311,7 @@ class StoreScenes:
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
-        near_enough = cosine >= self.thresholds.same or have_same_words(memory, other)
+        near_enough = cosine >= self.thresholds.same or have_same_words(memory.scene.action, other.scene.action)
         return (
             not new.distinct
             and near_enough
@@ -331,7 +331,7 @@ class StoreScenes:
                 answers.append(StoredSceneResult(memory=memory, status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
-            not_kept = outcome.text if not repeated and differ_in_words(outcome.text, memory.scene.action) else ""
+            not_kept = outcome.text if not repeated and not have_same_words(outcome.text, memory.scene.action) else ""
             answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
             answers.append(answer)
         named = [answer.resembles for answer in answers if answer.resembles]

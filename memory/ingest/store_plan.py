@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +16,12 @@ from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
+from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.text.terms import bm25_text_of_memory
-from madeleine.memory.text.wording import Wording
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
 
-_NO_ASCII_LETTERS = bytes({*range(256)} - {*string.ascii_lowercase.encode()})
 
 StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
@@ -78,7 +75,7 @@ class StorePlan:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
             self._vectors[len(self.points)] = point.vector
         self.points.append(point)
-        self._by_words.setdefault(wording_key(point.memory), point.memory)
+        self._by_words.setdefault(wording_key(point.memory.scene.action), point.memory)
 
     def vectors(self) -> VectorByContentHash:
         """Of the points that have one."""
@@ -86,31 +83,10 @@ class StorePlan:
 
     def similar_memories(self, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine): first the memory with the same words, then the nearest."""
-        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory))) else {}
+        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory.scene.action))) else {}
         if point.vector is not None and self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
             for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
                 other = self.points[position].memory
                 similar.setdefault(other.id, (other, float(cosines[position])))
         return list(similar.values())
-
-
-def wording_key(memory: Memory) -> str:
-    return _words(memory.scene.action)
-
-
-def have_same_words(first: Memory, second: Memory) -> bool:
-    """Whether their actions differ in case and punctuation alone. That letters differ is seen sooner."""
-    mine, theirs = first.scene.action, second.scene.action
-    if mine.isascii() and theirs.isascii() and _ascii_letters(mine) != _ascii_letters(theirs):
-        return False
-    return _words(mine) == _words(theirs)
-
-
-def _ascii_letters(text: str) -> bytes:
-    return text.lower().encode().translate(None, _NO_ASCII_LETTERS)
-
-
-@lru_cache(maxsize=500)
-def _words(text: str) -> str:
-    return Wording(text).key

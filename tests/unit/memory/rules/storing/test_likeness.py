@@ -386,3 +386,10 @@ def test_a_long_scene_that_ends_otherwise_is_kept() -> None:
     other = a_memory(f"{LONG} The surgeon was worried by the knee.")
     assert not memories_tell_same_facts(other, one)
     assert memories_tell_same_facts(replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one)
+
+
+def test_of_long_texts_every_word_has_to_be_the_same() -> None:
+    """To lay fifteen of them side by side took a second of each store."""
+    long = " ".join(f"The lorry number {number} was checked by Anna." for number in range(60))
+    assert memories_tell_same_facts(a_memory(long.upper() + "!"), a_memory(long))
+    assert not memories_tell_same_facts(a_memory(long.replace("was checked", "has been checked")), a_memory(long))

@@ -1,0 +1,27 @@
+"""Whether two texts have the same words, seen fast for those that do not."""
+
+from __future__ import annotations
+
+import string
+from functools import lru_cache
+
+from madeleine.memory.text.wording import Wording
+
+_NO_ASCII_LETTERS = bytes({*range(256)} - {*string.ascii_lowercase.encode()})
+
+
+@lru_cache(maxsize=500)
+def wording_key(text: str) -> str:
+    """`Wording.key`."""
+    return Wording(text).key
+
+
+def have_same_words(first: str, second: str) -> bool:
+    """Whether they differ in case and punctuation alone. That letters differ is seen sooner."""
+    if first.isascii() and second.isascii() and _ascii_letters(first) != _ascii_letters(second):
+        return False
+    return wording_key(first) == wording_key(second)
+
+
+def _ascii_letters(text: str) -> bytes:
+    return text.lower().encode().translate(None, _NO_ASCII_LETTERS)
