@@ -28,7 +28,7 @@ from madeleine.memory.model import EmbeddingModelName
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.serve import serve_page
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.server.wiring.open_memory import OpenedMemory
 
 RESULTS = Path(__file__).parent / "results"
@@ -103,7 +103,7 @@ async def measure(folder: Path, memories: int) -> dict[str, float]:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     real = DenseEmbedder(EmbeddingModelName(PACKAGED_MODEL), folder / "models")
     async with (
-        LanguageModelPool(settings) as models,
+        OpenLanguageModels(settings) as models,
         open_store(folder / "data", memories, idle_nights=60, real=real) as memory,
         async_playwright() as playwright,
     ):

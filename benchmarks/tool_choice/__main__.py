@@ -21,7 +21,7 @@ from benchmarks.tool_choice.situations import Grades, Situation, ToolChoice, gra
 from madeleine.memory.language_model import Prompt, RejectedAnswer
 from madeleine.server.mcp.server import instructions_for_toolset, toolset_from_settings
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 
 READINGS = 3
 SITUATIONS_PER_PROMPT = 28
@@ -75,7 +75,7 @@ def grade_files(files: Sequence[str]) -> None:
 
 async def run_with_model() -> None:
     situations, shares = read_situations(), []
-    async with LanguageModelPool(Settings()) as pool, pool.process_model() as model:
+    async with OpenLanguageModels(Settings()) as pool, pool.process_model() as model:
         if model is None:
             sys.exit("No language model is configured. Set MADELEINE_LLM, or use `prompt` and `grade`.")
         for reading in range(1, READINGS + 1):

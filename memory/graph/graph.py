@@ -26,9 +26,9 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, was_true_at
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
-EXTRACTION_BATCH_MEMORIES = 20
+GRAPH_EXTRACTION_BATCH_MEMORIES = 20
 """Memories read in one go: some 10 ms."""
-MAX_EXTRACTED_MEMORIES_PER_CALL = 400
+MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL = 400
 """Memories that a question has read before it is answered; the background reads the rest."""
 MAX_FOLLOWED_MEMORIES = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
@@ -51,7 +51,7 @@ class ExtractGraph:
         done = 0
         last: MemoryId | None = None
         while most is None or done < most:
-            page = await self.ledger.memories_to_extract_from(limit=EXTRACTION_BATCH_MEMORIES, after=last)
+            page = await self.ledger.memories_to_extract_from(limit=GRAPH_EXTRACTION_BATCH_MEMORIES, after=last)
             if not page:
                 return True
             extracted: list[EntitiesOfMemory] = []
@@ -112,7 +112,7 @@ class ExploreEntityGraph:
     ) -> RelatedEntities:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
         `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""
-        is_incomplete = not await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
+        is_incomplete = not await self.extract(most=MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL)
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
             return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
@@ -190,7 +190,7 @@ class ExploreEntityGraph:
 
     async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
         """Those that most memories name."""
-        await self.extract(most=MAX_EXTRACTED_MEMORIES_PER_CALL)
+        await self.extract(most=MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL)
         return await self.ledger.entities_with_similar_name(scope, "", limit=limit)
 
     async def change_stated_relations(

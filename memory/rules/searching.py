@@ -107,7 +107,7 @@ def _compiled_pattern(pattern: str) -> re.Pattern[str]:
 
 # --- the tags of a message ---
 
-MAX_MESSAGE_TAGS = 8
+MAX_SEARCH_TAGS_PER_MESSAGE = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
 MAX_TAG_CHARS = 60
 
@@ -139,12 +139,12 @@ def extract_tag_texts(message: str) -> Iterator[str]:
 
 
 def most_specific_tags(message: str, stem: Stemmer) -> tuple[SearchTag, ...]:
-    """The `MAX_MESSAGE_TAGS` most specific tags; forms of one word are one tag."""
+    """The `MAX_SEARCH_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
     tags: dict[tuple[str, ...], SearchTag] = {}
     for text in extract_tag_texts(message):
         tag = tag_from_text(text, stem)
         tags.setdefault(tag.forms, tag)
-        if len(tags) == MAX_MESSAGE_TAGS:
+        if len(tags) == MAX_SEARCH_TAGS_PER_MESSAGE:
             break
     return tuple(tags.values())
 

@@ -24,7 +24,7 @@ from madeleine.server.background.loops import (
 )
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.storage.resources import limit_malloc_arenas
 from madeleine.tools.tool import ToolUseCases
 
@@ -138,7 +138,7 @@ def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:
 class ServedMemory:
     """A memory with its language models, and the loops of scheduled patrols and of the memory thread."""
 
-    models: LanguageModelPool
+    models: OpenLanguageModels
     memory: LazilyOpenedMemory
     loops: tuple[PollingLoop, ...]
 
@@ -151,7 +151,7 @@ class ServedMemory:
 async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
     async with (
-        LanguageModelPool(settings) as models,
+        OpenLanguageModels(settings) as models,
         LazilyOpenedMemory(settings) as memory,
         AsyncExitStack() as running,
     ):

@@ -21,7 +21,7 @@ from madeleine.server.clients.catalogue import (
     known_clients,
     server_command,
 )
-from madeleine.server.clients.changes import FileChange, plan_changes, read_configuration, write_change
+from madeleine.server.clients.changes import FileChange, plan_changes, read_client_configuration_text, write_change
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 from madeleine.server.settings.environment import VARIABLE_PREFIX, read_environment_variables
@@ -110,7 +110,7 @@ def configuration_to_paste(client: McpClient) -> str:
 
 
 def _has_plugin(places: ClientConfigurationPaths) -> bool:
-    text = read_configuration(places.claude_code / "settings.json")
+    text = read_client_configuration_text(places.claude_code / "settings.json")
     return bool(text and text.strip()) and has_claude_code_plugin(text or "")
 
 

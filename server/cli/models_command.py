@@ -42,7 +42,7 @@ from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_ledger_without_index
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.server.wiring.open_memory import MODELS_FOLDER, redaction_from_settings
 from madeleine.storage.sql.ledger import Ledger
 
@@ -317,7 +317,7 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
         loaded = await asyncio.to_thread(load_embedding_model, base, settings.data_dir / MODELS_FOLDER)
         write_questions: WriteQuestions | None = None
         if arguments.with_language_model:
-            pool = await stack.enter_async_context(LanguageModelPool(settings))
+            pool = await stack.enter_async_context(OpenLanguageModels(settings))
             language = await stack.enter_async_context(pool.process_model())
             if language is None:
                 raise InvalidInput("There is no language model: set MADELEINE_LLM, or leave --with-language-model out.")

@@ -36,7 +36,7 @@ class FileChange:
 
 def plan_adding_entry(file: ConfigurationFile) -> FileChange | None:
     """None if the entry stands there already. Raises `UnreadableConfiguration`."""
-    before = read_configuration(file.path)
+    before = read_client_configuration_text(file.path)
     after = _with_entry(file, before)
     if after == before:
         return None
@@ -48,11 +48,11 @@ def plan_adding_entry(file: ConfigurationFile) -> FileChange | None:
 def plan_removing_entry(file: ConfigurationFile) -> FileChange | None:
     """What was there before, if nothing else has changed since; else what is there now, without our entry. None if
     there is nothing of ours. Raises `UnreadableConfiguration`."""
-    now = read_configuration(file.path)
+    now = read_client_configuration_text(file.path)
     if now is None or not file.is_ours_in(file.read(now or file.empty)):
         return None
     backup = _backup_of(file.path)
-    earlier = read_configuration(backup)
+    earlier = read_client_configuration_text(backup)
     if now == _with_entry(file, earlier):
         return FileChange(file.path, now, earlier, spent=backup)
     return FileChange(file.path, now, file.take(now), spent=backup)
@@ -66,7 +66,7 @@ def _backup_of(path: Path) -> Path:
     return path.with_name(path.name + BACKUP_SUFFIX)
 
 
-def read_configuration(path: Path) -> str | None:
+def read_client_configuration_text(path: Path) -> str | None:
     """The text, with its ends of lines; None if there is no file. Raises `UnreadableConfiguration`."""
     try:
         with path.open("rb") as file:
@@ -89,7 +89,7 @@ def write_change(change: FileChange) -> None:
     try:
         if change.backup and change.before is not None:
             _replace_file(change.backup, change.before, like=path)
-        if read_configuration(path) != change.before:
+        if read_client_configuration_text(path) != change.before:
             raise UnreadableConfiguration("it has changed meanwhile; run the command again")
         if change.after is None:
             path.unlink()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from madeleine.server.clients.changes import read_configuration
+from madeleine.server.clients.changes import read_client_configuration_text
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration, parse_json_with_comments
 from madeleine.server.clients.toml_text import parse_toml
@@ -59,7 +59,7 @@ def configured_servers(
     """The entries for this server in all files that are there."""
     for client, file, key in server_files(places, project):
         try:
-            content = read_configuration_file(file)
+            content = parse_client_configuration(file)
         except UnreadableConfiguration as error:
             yield UnreadableConfigurationFile(client, file, str(error))
             continue
@@ -97,7 +97,7 @@ def hooks_of_claude_code(places: ClientConfigurationPaths, project: Path) -> Map
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
     found: dict[Path, frozenset[str]] = {}
     for file in files:
-        content = read_configuration_file(file)
+        content = parse_client_configuration(file)
         hooks = content.get("hooks") if isinstance(content, dict) else None
         events = hooks.items() if isinstance(hooks, dict) else ()
         if own := frozenset(str(event) for event, groups in events if _OWN_HOOK.search(json.dumps(groups))):
@@ -105,10 +105,10 @@ def hooks_of_claude_code(places: ClientConfigurationPaths, project: Path) -> Map
     return found
 
 
-def read_configuration_file(file: Path) -> Any:
+def parse_client_configuration(file: Path) -> Any:
     """The content of a JSON file, with comments and trailing commas as editors allow them, or of a TOML file; None
     where there is none. Raises `UnreadableConfiguration`."""
-    text = read_configuration(file)
+    text = read_client_configuration_text(file)
     if text is None or not text.strip():
         return None
     return parse_toml(text) if file.suffix == ".toml" else parse_json_with_comments(text)

@@ -44,7 +44,7 @@ from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Host:
 
     settings: Settings
     use_cases: Callable[[], Awaitable[ToolUseCases]]
-    models: LanguageModelPool
+    models: OpenLanguageModels
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
@@ -358,7 +358,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
             logger.info("process %d ends", os.getpid())
 
 
-def make_page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
+def make_page_opener(memory: LazilyOpenedMemory, models: OpenLanguageModels) -> OpenPage:
     """Imports the web server when the page is first opened: most hosts never need it."""
 
     def open_page(settings: Settings, port: int) -> AbstractAsyncContextManager[str]:

@@ -39,9 +39,9 @@ from madeleine.server.ui.guard import (
 from madeleine.server.ui.live import live_page_events
 from madeleine.server.ui.memory_map import MemoryMaps
 from madeleine.server.ui.reading import PageReader
-from madeleine.server.ui.sessions import SESSION_SECONDS, PageSession, PageSessions
+from madeleine.server.ui.sessions import PAGE_SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import tool_result_of_crash
 from madeleine.tools.tool import ToolCall
@@ -76,7 +76,7 @@ class PageServices:
 def build_page(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
-    models: LanguageModelPool,
+    models: OpenLanguageModels,
     patrol_events: PatrolEventBroadcast,
     *,
     sessions: PageSessions | None = None,
@@ -265,7 +265,7 @@ def login_by_token(sessions: PageSessions) -> ASGIApp:
 
 def _session_response(request: Request, secret: str) -> Response:
     response = JSONResponse({})
-    set_session_cookie(response, request.scope, secret, max_age=int(SESSION_SECONDS))
+    set_session_cookie(response, request.scope, secret, max_age=int(PAGE_SESSION_SECONDS))
     return response
 
 

@@ -33,7 +33,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.app import build_page, login_by_link, page_routes
 from madeleine.server.ui.guard import PAGE_PATH, require_session
 from madeleine.server.ui.sessions import PageSessions
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -46,7 +46,7 @@ MAX_PAGE_CONNECTIONS = 64
 async def serve_page(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
-    models: LanguageModelPool,
+    models: OpenLanguageModels,
     patrol_events: PatrolEventBroadcast,
     *,
     port: int = 0,

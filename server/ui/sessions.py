@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from madeleine.server.mcp.server import Caller
 
-LINK_SECONDS = 600.0
+LOGIN_LINK_SECONDS = 600.0
 """A link that nobody has opened is refused after that."""
-SESSION_SECONDS = 12 * 3600.0
-MAX_SESSIONS = 200
+PAGE_SESSION_SECONDS = 12 * 3600.0
+MAX_PAGE_SESSIONS = 200
 """Beyond them the oldest ends."""
 
 
@@ -35,7 +35,7 @@ class _ExpiringSessions:
     def add(self, session: PageSession) -> str:
         secret = secrets.token_urlsafe(32)
         self._by_hash[_hash(secret)] = self._now() + self._seconds, session
-        while len(self._by_hash) > MAX_SESSIONS:
+        while len(self._by_hash) > MAX_PAGE_SESSIONS:
             self._by_hash.popitem(last=False)
         return secret
 
@@ -53,8 +53,8 @@ class PageSessions:
     """256 random bits name each link and each session, so one round of SHA-256 keeps them."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._links = _ExpiringSessions(LINK_SECONDS, now)
-        self._sessions = _ExpiringSessions(SESSION_SECONDS, now)
+        self._links = _ExpiringSessions(LOGIN_LINK_SECONDS, now)
+        self._sessions = _ExpiringSessions(PAGE_SESSION_SECONDS, now)
 
     def new_link_token(self, caller: Caller) -> str:
         return self._links.add(PageSession(caller))

@@ -173,7 +173,7 @@ def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
         name, joint, quote, quoted, bare = match.groups()
         value = quoted if quote else bare.rstrip(_ENDS_A_SENTENCE) or bare
         at = match.end(2)
-        if is_secret_value(name, joint, value, quoted=bool(quote)):
+        if is_value_of_named_secret(name, joint, value, quoted=bool(quote)):
             kind = "password" if not _OTHER_SECRET_NAME.search(name) else "token" if "oken" in name else "secret"
             start = match.start(4 if quote else 5)
             parts += text[done:start], mark(kind)
@@ -181,7 +181,7 @@ def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
     return "".join(parts) + text[done:]
 
 
-def is_secret_value(name: str, joint: str, value: str, *, quoted: bool) -> bool:
+def is_value_of_named_secret(name: str, joint: str, value: str, *, quoted: bool) -> bool:
     """Whether the text behind the name of a secret is its value, and not prose, code, a template or our own mark."""
     name, sign = name.lower(), joint.strip().lower()
     has_signs = any(char.isdigit() for char in value) and not value.replace("_", "").replace("-", "").isalnum()

@@ -48,7 +48,7 @@ class ObserveCommandOutput:
 
 def observe_command(arguments: argparse.Namespace) -> int:
     """Always 0; with --strict 1 if something was not recorded."""
-    outcome = run_with_time_limit(arguments.timeout, lambda deadline: observe_conversation(arguments, deadline))
+    outcome = run_with_time_limit(arguments.timeout, lambda deadline: run_observe_hook(arguments, deadline))
     if outcome.output_text:
         print(outcome.output_text, flush=True)
     if outcome.error_text:
@@ -81,7 +81,7 @@ def run_with_time_limit(seconds: float, work: Callable[[float], ObserveCommandOu
     return outcomes[0] if outcomes else late
 
 
-def observe_conversation(arguments: argparse.Namespace, deadline: float) -> ObserveCommandOutput:
+def run_observe_hook(arguments: argparse.Namespace, deadline: float) -> ObserveCommandOutput:
     # Not `sys.stdin`: an abandoned thread that reads it would delay the end of the process.
     text = io.FileIO(0, closefd=False).readall().decode("utf-8-sig", errors="replace")
     request = parse_observe_input(arguments, text)

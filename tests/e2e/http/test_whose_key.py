@@ -17,7 +17,7 @@ from madeleine.server.attach.connector import HostHandshakeRequest
 from madeleine.server.attach.endpoint import open_host_listener
 from madeleine.server.host.host import Host
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools import toolset
 from madeleine.tools.run_patrol import run_patrol
@@ -100,7 +100,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
     settings = Settings.model_validate({"data_dir": tmp_path} | own_settings(stub))
     async with (
         asyncio.timeout(TIMEOUT_SECONDS),
-        LanguageModelPool(settings) as models,
+        OpenLanguageModels(settings) as models,
         open_memory(settings, embedder=WordEmbedder(), background=False) as memory,
     ):
 

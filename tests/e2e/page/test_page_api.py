@@ -23,9 +23,9 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.ui import memory_map, projection
 from madeleine.server.ui.app import READ_ENDPOINTS
 from madeleine.server.ui.serve import serve_page
-from madeleine.server.ui.sessions import LINK_SECONDS, PageSessions
+from madeleine.server.ui.sessions import LOGIN_LINK_SECONDS, PageSessions
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.language_models import LanguageModelPool
+from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import WordEmbedder
 from tests.e2e.http.http_serving import bearer, serving
@@ -63,7 +63,7 @@ class OpenPage:
 @asynccontextmanager
 async def open_page(folder: Path, **settings: Any) -> AsyncIterator[OpenPage]:
     wanted = Settings.model_validate({"data_dir": folder / "data", "being": "ada"} | settings)
-    async with LanguageModelPool(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
+    async with OpenLanguageModels(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
 
         async def opened() -> OpenedMemory:
             return memory
@@ -109,7 +109,7 @@ async def test_a_link_opens_the_page_once_and_not_for_long(page: OpenPage) -> No
     now = 0.0
     sessions = PageSessions(lambda: now)
     token = sessions.new_link_token(Caller(BeingId("ada")))
-    now = LINK_SECONDS + 1
+    now = LOGIN_LINK_SECONDS + 1
     assert sessions.redeem_link_token(token) is None
 
 

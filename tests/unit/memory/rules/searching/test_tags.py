@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.rules.searching import (
-    MAX_MESSAGE_TAGS,
+    MAX_SEARCH_TAGS_PER_MESSAGE,
     MAX_TAG_CHARS,
     extract_tag_texts,
     most_specific_tags,
@@ -47,7 +47,7 @@ def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
         "berries",
     ]
     many = " ".join(f"w{n}ord" for n in range(100))
-    assert len(most_specific_tags(many, stem_english_word)) == MAX_MESSAGE_TAGS
+    assert len(most_specific_tags(many, stem_english_word)) == MAX_SEARCH_TAGS_PER_MESSAGE
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(ENGLISH_STOP_WORDS))).map(" ".join))
