@@ -24,6 +24,7 @@ def on_system(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_system", ["windows", "macos"], indirect=True)
 async def test_a_client_stores_recalls_and_comes_back_to_the_same_host(
     tmp_path: Path, on_system: dict[str, str], request: pytest.FixtureRequest

@@ -41,6 +41,7 @@ def test_an_export_that_is_imported_is_exported_with_the_same_bytes(
             validator.validate(json.loads(line))
 
 
+@pytest.mark.slow
 @_SETTINGS
 @given(data=st.data())
 def test_imports_in_any_order_and_number_give_the_same_store(data: st.DataObject, templates: Path) -> None:

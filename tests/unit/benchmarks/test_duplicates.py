@@ -25,7 +25,7 @@ async def test_no_changed_fact_is_merged_and_nine_of_ten_paraphrases_are_recogni
 
 @pytest.mark.parametrize(
     "language",
-    [code if code == "de" else pytest.param(code, marks=pytest.mark.slow) for code in hand_written.languages()],
+    [pytest.param(code, marks=pytest.mark.slow) for code in hand_written.languages()],
 )
 async def test_no_changed_fact_of_a_language_is_taken_for_one_told_again(tmp_path: Path, language: str) -> None:
     """Ruling 13: another order, role, opposite or value; and another case, day, lesson or feeling is the same fact."""
