@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.hosting import hosted, madeleine, no_host_left, status
 from tests.e2e.serving import call_tool
 
-SWITCH = "from madeleine import operating_system\noperating_system.SYSTEM = {!r}\n"
+SWITCH = "from madeleine import operating_system\noperating_system.OPERATING_SYSTEM = {!r}\n"
 
 
 @pytest.fixture

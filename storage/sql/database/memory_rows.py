@@ -93,17 +93,19 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
 
 
 _superseded, _absorbed = memories.alias("superseded"), memories.alias("absorbed").c
-_ABSORBED_IDS = select(_absorbed.id).where(_absorbed.absorbed_into == _m.id).correlate(memories)
-_BEFORE = (
-    select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
-    .where(
-        _superseded.c.being_id == _m.being_id,
-        or_(_superseded.c.superseded_by == _m.id, _superseded.c.superseded_by.in_(_ABSORBED_IDS)),
-    )
+_SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS)).where(
+    _superseded.c.being_id == _m.being_id
+)
+_BEFORE = func.coalesce(
+    _SUPERSEDED_TEXT.where(_superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)
     .correlate(memories)
-    .scalar_subquery()
+    .scalar_subquery(),
+    _SUPERSEDED_TEXT.where(_absorbed.absorbed_into == _m.id, _superseded.c.superseded_by == _absorbed.id)
+    .limit(1)
+    .correlate(memories)
+    .scalar_subquery(),
 )
 """Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
 _SCENE = RowMap(
