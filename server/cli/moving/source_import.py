@@ -31,6 +31,10 @@ from madeleine.server.wiring.open_memory import redaction_from_settings
 from madeleine.storage.sql.ledger import Ledger
 
 IMPORT_CLIENT_NAME = "madeleine import"
+CONVERSATIONS_HINT = (
+    "madeleine: conversations are found by search_memory, by their words. recall has what became memories: --remember "
+    "makes them, with a language model."
+)
 _STATEMENTS = TypeAdapter(dict[str, Statement])
 MAX_SOURCE_CHARS = 500
 
@@ -74,6 +78,8 @@ async def import_sources(
         print_json(_report_as_json(report, import_id))
     else:
         print_source_report(report, being=settings.being, is_dry_run=dry_run, import_id=import_id)
+        if not remember and any(of_format.messages for of_format in report.formats.values()):
+            print(CONVERSATIONS_HINT, file=sys.stderr)
     print_problems(report)
     if report.unusable or (report.unrecognised_count and not report.formats):
         return EXIT_USAGE
