@@ -62,10 +62,10 @@ def around(owner, name):
 
 original = backup_command.replace_ledger
 
-def replace_ledger(*arguments):
+def replace_ledger(*arguments, **named):
     for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (shutil, "copyfile")):
         around(owner, name)
-    original(*arguments)
+    original(*arguments, **named)
     os._exit(0)
 
 backup_command.replace_ledger = replace_ledger
