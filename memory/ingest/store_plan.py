@@ -21,8 +21,6 @@ from madeleine.memory.text.terms import bm25_text_of_memory
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
-
-
 StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
 

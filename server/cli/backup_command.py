@@ -81,12 +81,14 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     remove_ledger_file(draft)  # a killed restore's
     try:
         await asyncio.to_thread(back_up_ledger, source, draft)
-        await _print_forgotten(data_dir / LEDGER_FILE, draft)
+        ledger = data_dir / LEDGER_FILE
+        is_readable = has_content(ledger) and await asyncio.to_thread(is_whole_ledger, ledger)
+        await _print_forgotten(ledger, draft, is_readable=is_readable)
         if not (arguments.yes or _is_confirmed()):
             print("madeleine: nothing was changed", file=sys.stderr)
             return EXIT_FAILURE
         with _memory_for_itself(data_dir):
-            kept, counts = await _restore(data_dir, draft)
+            kept, counts = await _restore(data_dir, draft, is_readable=is_readable)
     finally:
         remove_ledger_file(draft)
     if not arguments.json:
@@ -127,21 +129,23 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _open_carry_over(ledger: Path, draft: Path) -> AsyncIterator[tuple[Ledger, RestoredLedgerUpdate | None]]:
-    """The restored ledger, and what to carry over if there is a ledger to be replaced that can be read."""
+async def _open_carry_over(
+    ledger: Path, draft: Path, *, is_readable: bool
+) -> AsyncIterator[tuple[Ledger, RestoredLedgerUpdate | None]]:
+    """The restored ledger, and what to carry over if the ledger to be replaced is there and can be read."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
-        if has_content(ledger) and await asyncio.to_thread(is_whole_ledger, ledger):
+        if is_readable:
             yield restored, RestoredLedgerUpdate(await stack.enter_async_context(open_ledger(ledger)), restored)
         else:
             yield restored, None
 
 
-async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, int]]:
+async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
     kept = new_sibling_folder(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
-    async with _open_carry_over(ledger, draft) as (restored, carry_over):
+    async with _open_carry_over(ledger, draft, is_readable=is_readable) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
@@ -151,7 +155,7 @@ async def _restore(data_dir: Path, draft: Path) -> tuple[Path | None, dict[str, 
             copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.add_copy(copy)
     counts = await asyncio.to_thread(_settle, draft)
-    await asyncio.to_thread(replace_ledger, ledger, draft, kept, is_whole=carry_over is not None)
+    await asyncio.to_thread(replace_ledger, ledger, draft, kept, is_whole=is_readable)
     for folder in INDEX_FOLDERS:
         if kept and (index := data_dir / folder).exists():
             index.rename(kept / folder)
@@ -170,10 +174,10 @@ def _settle(draft: Path) -> dict[str, int]:
     return counts
 
 
-async def _print_forgotten(ledger: Path, draft: Path) -> None:
-    async with _open_carry_over(ledger, draft) as (_, carry_over):
+async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> None:
+    async with _open_carry_over(ledger, draft, is_readable=is_readable) as (_, carry_over):
         held = await carry_over.ids_forgotten_since_backup() if carry_over else {}
-    if carry_over is None:
+    if not is_readable:
         reason = "The memory here is damaged, and cannot tell" if has_content(ledger) else "No memory is here to tell"
         print(f"{reason} what was forgotten since the backup was made: forget it again.", file=sys.stderr)
     if held:
