@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.e2e.hosting import no_host_left
 from tests.e2e.serving import furnish
+from tests.waiting import DEADLOCK_S
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -26,7 +27,7 @@ def output_of_program(page: str, folder: Path) -> list[str]:
         env=dict(os.environ) | {"MADELEINE_THREAD": "off"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLOCK_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

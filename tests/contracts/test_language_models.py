@@ -14,6 +14,7 @@ from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language_model import ModelCallCost
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
 from tests.language.stub import KEY, Protocol, Stub, http_error, language_server, model_says
+from tests.waiting import DEADLOCK_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,7 +124,7 @@ def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protoco
     with language_server([http_error(500, message=PRIVATE), model_says(GOOD)]) as stub:
         found = subprocess.run(
             [sys.executable, "-c", ASK, protocol, stub.url(protocol), KEY],
-            cwd=ROOT, env=talkative, capture_output=True, text=True, check=False, timeout=60,
+            cwd=ROOT, env=talkative, capture_output=True, text=True, check=False, timeout=DEADLOCK_S,
         )  # fmt: skip
     assert found.returncode == 0, found.stderr
     assert "input_tokens=100" in found.stdout

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.serving import COMMAND, ROOT, connected, environment, furnish, snippets
+from tests.waiting import DEADLOCK_S
 
 
 def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +29,7 @@ def madeleine(data_dir: Path, *arguments: str, **more: str) -> subprocess.Comple
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLOCK_S,
         check=False,
     )
 
@@ -163,8 +164,8 @@ class Asker:
         assert self.process.stdin
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        code = self.process.wait(timeout=60)
-        self._reader.join(timeout=60)
+        code = self.process.wait(timeout=DEADLOCK_S)
+        self._reader.join(timeout=DEADLOCK_S)
         assert self.process.stdout
         self.process.stdout.close()
         return code

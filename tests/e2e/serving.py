@@ -21,11 +21,11 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 
 from tests.household import new_store
+from tests.waiting import DEADLOCK_S
 
 ROOT = Path(__file__).parents[2]
 Era = Literal["legacy", "2026-07-28"]
 ERAS: tuple[Era, ...] = ("legacy", "2026-07-28")
-TIMEOUT_SECONDS = 60.0
 EVERY_TOOL = {"recall", "recall_memory", "search_memory", "store", "update_memory", "forget", "run_patrol"}
 
 
@@ -82,7 +82,7 @@ async def connected(
     server = StdioServerParameters(
         command=executable, args=arguments, env=environment(data_dir, being, **(more or {})), cwd=ROOT
     )
-    async with Client(stdio_client(server), mode=era, read_timeout_seconds=TIMEOUT_SECONDS) as client:
+    async with Client(stdio_client(server), mode=era, read_timeout_seconds=DEADLOCK_S) as client:
         yield client
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.serving import ROOT, RawConnection, call_tool, command, connected, environment
+from tests.waiting import DEADLOCK_S
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PHRASE = "Tr0ub4dor" + "And3"
@@ -21,7 +22,7 @@ KEY = "\n".join(
 def madeleine(data_dir: Path, *arguments: str, **more: str) -> str:
     """What a command prints. Started under a umask that closes nothing."""
     done = subprocess.run(
-        [*command(), *arguments], env=environment(data_dir, **more), cwd=ROOT, capture_output=True, timeout=60,
+        [*command(), *arguments], env=environment(data_dir, **more), cwd=ROOT, capture_output=True, timeout=DEADLOCK_S,
         check=True, encoding="utf-8", umask=0,
     )  # fmt: skip
     return done.stdout

@@ -25,6 +25,7 @@ from tests.doubles import ADA
 from tests.e2e.hosting import hosts_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
+from tests.waiting import DEADLOCK_S
 
 EXAMPLE = """\
 <memory>
@@ -326,7 +327,7 @@ def run(data_dir: Path, *words: str) -> str:
         env=environment(data_dir),
         cwd=ROOT,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLOCK_S,
         check=True,
         encoding="utf-8",
     ).stdout

@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.waiting import DEADLOCK_S
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -34,7 +36,7 @@ def test_the_demo_shows_all_that_it_promises_and_then_the_page() -> None:
                 assert line, printed
                 printed += line
             assert "Done in" in printed
-            assert "Madeleine" in httpx.get(link[0], follow_redirects=True, timeout=60).text
+            assert "Madeleine" in httpx.get(link[0], follow_redirects=True, timeout=DEADLOCK_S).text
         finally:
             os.killpg(demo.pid, signal.SIGINT)  # as Ctrl-C does
         assert "is removed" in demo.stdout.read()

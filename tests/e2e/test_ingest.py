@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.conftest import Lodger
 from tests.e2e.hosting import madeleine, no_host_left
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment, tool_error
+from tests.waiting import DEADLOCK_S
 
 TRIP = (
     "Maria took the night train to Lisbon in May and forgot her blue umbrella there. She noticed it only when it "
@@ -123,7 +124,7 @@ def test_the_command_reads_standard_input_and_gives_all_of_it_one_category(tmp_p
     with no_host_left(data):
         found = subprocess.run(
             [*COMMAND, "ingest", "-", "--category", "social", "--json"],
-            env=environment(data), cwd=ROOT, input=TRIP.encode(), capture_output=True, timeout=120, check=True,
+            env=environment(data), cwd=ROOT, input=TRIP.encode(), capture_output=True, timeout=DEADLOCK_S, check=True,
         )  # fmt: skip
     [tally] = json.loads(found.stdout)
     assert (tally["file"], tally["stored"]) == ("standard input", 1)

@@ -16,11 +16,11 @@ from mcp.client.client import Client
 from tests.e2e.serving import call_tool, connected
 from tests.household import rows
 from tests.language.stub import ModelRequest, Stub, StubAnswer, http_error, language_server, model_says
+from tests.waiting import DEADLOCK_S
 
 LYON = "I moved to Lyon in May with my two cats, and I am glad of it."
 ESSENCE = "Ada moved to Lyon in May with her two cats."
 TOOLS = {"MADELEINE_TOOLS": "observe,recall,recall_memory,search_memory,store"}
-PATIENCE = 60.0
 
 
 def shown(asked: ModelRequest) -> list[dict[str, Any]]:
@@ -53,7 +53,7 @@ async def say(client: Client, text: str, *, session: str = "s", role: str = "use
 
 async def eventually(client: Client, found: Callable[[], bool]) -> None:
     """Of what the server does by itself, while it is asked other things."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(DEADLOCK_S):
         while not found():
             await client.list_tools()
 
@@ -71,7 +71,7 @@ def to_look_at(data_dir: Path) -> int:
 
 def end_put_off(data_dir: Path) -> None:
     """As if the hour had passed for which messages are put off."""
-    with closing(sqlite3.connect(data_dir / "memory.db", timeout=PATIENCE)) as connection, connection:
+    with closing(sqlite3.connect(data_dir / "memory.db", timeout=DEADLOCK_S)) as connection, connection:
         connection.execute("UPDATE sessions SET next_try = 0")
 
 

@@ -16,6 +16,7 @@ from tests.e2e.hosting import asking, hosted, hosts_of, no_host_left
 from tests.e2e.serving import COMMAND, ROOT, call_tool, connected, environment, tool_error
 from tests.household import rows
 from tests.remains import found_in
+from tests.waiting import DEADLOCK_S
 
 HARBOUR = "I live by the harbour in Xylomarseille"
 
@@ -37,7 +38,7 @@ def run(data_dir: Path, *words: str, given: Any = "", being: str = "ada", **more
         input=given if isinstance(given, str) else json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLOCK_S,
         check=False,
     )
     return found.returncode, found.stdout, found.stderr
@@ -177,7 +178,7 @@ def test_a_memory_that_cannot_be_had_ends_no_turn(tmp_path: Path) -> None:
             [*COMMAND, "observe", "--timeout", "0.2"],
             env=environment(tmp_path / "data"), cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=DEADLOCK_S) == 0
             assert process.stderr
             assert b"within 0.2 s" in process.stderr.read()
 
@@ -194,7 +195,7 @@ def test_hooks_of_several_agents_at_once_lose_nothing(data_dir: Path) -> None:
         assert process.stdin
         process.stdin.write(f"message {n}".encode())
         process.stdin.close()
-    assert [process.wait(timeout=60) for process in started] == [0] * 6
+    assert [process.wait(timeout=DEADLOCK_S) for process in started] == [0] * 6
     assert sorted(text for _, _, text in kept(data_dir)) == [f"message {n}" for n in range(6)]
 
 

@@ -20,6 +20,7 @@ from madeleine.server.settings.environment import project_of_directory, with_pro
 from tests.contracts.ledger.ledger_values import ADA, batch, memory
 from tests.e2e.hosting import hosted, madeleine, no_host_left
 from tests.e2e.serving import call_tool, command, environment, furnish
+from tests.waiting import DEADLOCK_S
 
 BOAT = "The boat needs paint"
 
@@ -75,7 +76,7 @@ async def test_a_hook_recalls_what_belongs_to_the_directory_of_its_conversation(
                     subprocess.run,
                     [sys.executable, "-P", "-m", "madeleine", "observe", "--recall", "--strict", "--timeout", "60"],
                     env=environment(data, MADELEINE_PROJECT="auto"), cwd="/", input=json.dumps(hook),
-                    capture_output=True, text=True, timeout=120, check=False,
+                    capture_output=True, text=True, timeout=DEADLOCK_S, check=False,
                 )  # fmt: skip
                 assert (ran.returncode, ran.stderr) == (0, "")
                 assert (BOAT in ran.stdout) == found, cwd

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.serving import EVERY_TOOL, ROOT, TIMEOUT_SECONDS, RawConnection, command, environment, raw_connection
+from tests.e2e.serving import EVERY_TOOL, ROOT, RawConnection, command, environment, raw_connection
+from tests.waiting import DEADLOCK_S
 
 STORE = (
     b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":'
@@ -94,7 +95,7 @@ def test_what_was_asked_before_the_end_of_the_input_is_done_and_answered(tmp_pat
         STORE,
     )
     with serving(tmp_path) as process:
-        output, _ = process.communicate(b"\n".join(lines) + b"\n", timeout=TIMEOUT_SECONDS)
+        output, _ = process.communicate(b"\n".join(lines) + b"\n", timeout=DEADLOCK_S)
         assert process.returncode == 0
     first, second = map(json.loads, output.splitlines())
     assert (first["id"], second["id"]) == (1, 7)
@@ -109,7 +110,7 @@ def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path:
         client = RawConnection(process)
         client.source.close()
         client.send(STORE)
-        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert process.wait(timeout=DEADLOCK_S) == 0
         assert process.stderr
         assert b"Traceback" not in process.stderr.read()
     assert len(in_ledger(tmp_path, "id")) == 1
@@ -128,7 +129,7 @@ def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told:
         found = client.call("tools/call", asked)["result"]["structuredContent"]
         assert found["fragments"]
         process.send_signal(told)
-        assert process.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert process.wait(timeout=DEADLOCK_S) == 0
         assert process.stderr
         assert b"Traceback" not in process.stderr.read()
     assert in_ledger(tmp_path, "reactivation_count") == [1]

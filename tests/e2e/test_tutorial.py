@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import DEADLOCK_S
+
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 _STEP = re.compile(r"^```(?P<kind>python|console)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _SAVE_AS = re.compile(r"save this as `([\w.]+)`", re.IGNORECASE)
@@ -47,7 +49,7 @@ def test_every_line_of_the_tutorial_does_what_it_says(tmp_path: Path, environmen
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=DEADLOCK_S,
             check=False,
         )
 

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.serving import TIMEOUT_SECONDS, call_tool, connected
+from tests.e2e.serving import call_tool, connected
+from tests.waiting import DEADLOCK_S
 
 NOWHERE = "http://127.0.0.1:9"
 """The discard port of this machine, where nobody listens: every download fails at once."""
@@ -37,7 +38,7 @@ async def test_vectors_are_filled_in_once_a_model_can_be_had(tmp_path: Path) -> 
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)
         assert found(await call_tool(client, "recall", query=IN_OTHER_WORDS, format="memories")) == []
-    async with connected(tmp_path) as client, asyncio.timeout(TIMEOUT_SECONDS):
+    async with connected(tmp_path) as client, asyncio.timeout(DEADLOCK_S):
         while not found(answer := await call_tool(client, "recall", query=IN_OTHER_WORDS, format="memories")):
             pass
     assert found(answer) == [stored["id"]]

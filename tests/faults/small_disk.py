@@ -14,7 +14,8 @@ from unittest.mock import patch
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, command, environment
+from tests.e2e.serving import ROOT, command, environment
+from tests.waiting import DEADLOCK_S
 
 TOOLS = ("unshare", "nsenter", "mount")
 
@@ -70,14 +71,14 @@ class SmallDisk:
         executable, *arguments = self.command()
         env = environment(self.path / "data") | {"PYTHONPATH": str(ROOT)}
         server = StdioServerParameters(command=executable, args=arguments, env=env, cwd=ROOT)
-        patience = patch("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", TIMEOUT_SECONDS)
+        patience = patch("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", DEADLOCK_S)
         with patience, self.log.open("a", encoding="utf-8") as log:
-            async with Client(stdio_client(server, errlog=log), read_timeout_seconds=TIMEOUT_SECONDS) as client:
+            async with Client(stdio_client(server, errlog=log), read_timeout_seconds=DEADLOCK_S) as client:
                 yield client
 
     async def logged(self, words: str) -> None:
         """Waits until the server says so."""
-        async with asyncio.timeout(TIMEOUT_SECONDS):
+        async with asyncio.timeout(DEADLOCK_S):
             with self.log.open(encoding="utf-8") as log:
                 while words not in (log.readline() or await asyncio.sleep(0.05, "")):
                     pass

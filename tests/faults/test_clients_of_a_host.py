@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.e2e.hosting import asking, hosts_of
 from tests.e2e.serving import COMMAND, ROOT, environment
+from tests.waiting import DEADLOCK_S
 
 
 def test_a_client_that_is_killed_takes_nobody_with_it(data_dir: Path) -> None:
@@ -45,7 +46,7 @@ def test_a_client_that_reads_nothing_holds_up_nobody_else(data_dir: Path) -> Non
             assert other.wait_for(1)[0]["result"]["structuredContent"]["status"] == "stored"
     finally:
         slow.kill()
-        slow.communicate(timeout=60)
+        slow.communicate(timeout=DEADLOCK_S)
 
 
 def test_a_forwarder_that_is_told_to_end_finishes_and_leaves_the_host_to_others(data_dir: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_forwarder_that_is_told_to_end_finishes_and_leaves_the_host_to_others(
         one.wait_for(1)
         one.store(1, "The kettle is new")
         one.process.send_signal(signal.SIGTERM)
-        assert one.process.wait(timeout=60) == 0
+        assert one.process.wait(timeout=DEADLOCK_S) == 0
         other.call(0, "recall", query="Which lamp is broken?")
         assert len(other.wait_for(1)[-1]["result"]["structuredContent"]["sources"]) >= 1
         assert len(hosts_of(data_dir)) == 1
@@ -73,7 +74,7 @@ def test_code_in_the_directory_of_a_client_is_not_run(data_dir: Path, tmp_path: 
         cwd=project,
         input=json.dumps(line).encode() + b"\n",
         capture_output=True,
-        timeout=120,
+        timeout=DEADLOCK_S,
         check=False,
     )
     assert (found.returncode, found.stderr) == (0, b"")
@@ -98,7 +99,13 @@ def test_requests_from_a_file_are_answered_to_the_last(data_dir: Path, tmp_path:
     file.write_text("\n".join([*lines, "no json at all"]), encoding="utf-8")
     with file.open("rb") as source, answers.open("wb") as sink:
         found = subprocess.run(
-            COMMAND, env=environment(data_dir), cwd=ROOT, stdin=source, stdout=sink, timeout=120, check=False
+            COMMAND,
+            env=environment(data_dir),
+            cwd=ROOT,
+            stdin=source,
+            stdout=sink,
+            timeout=DEADLOCK_S,
+            check=False,
         )
     assert found.returncode == 0
     got = [json.loads(line) for line in answers.read_text(encoding="utf-8").splitlines()]

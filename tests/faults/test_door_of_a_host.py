@@ -35,6 +35,7 @@ from madeleine.server.attach.endpoint import (
 )
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, mode, no_host_left, status
 from tests.e2e.serving import call_tool
+from tests.waiting import DEADLOCK_S
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
     held = threading.Event()
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    assert held.wait(timeout=60)
+    assert held.wait(timeout=DEADLOCK_S)
     try:
         yield wanted
     finally:
@@ -84,7 +85,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
                 link.connect(host_address(data_dir).path)
                 link.sendall(HostHandshakeRequest(want="stop").line())
                 link.recv(1)
-        thread.join(timeout=60)
+        thread.join(timeout=DEADLOCK_S)
 
 
 async def test_the_host_of_an_older_installation_makes_room(data_dir: Path) -> None:
@@ -178,10 +179,10 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
         address = host_address(data_dir)
         assert mode(data_dir / HOST_INFO_FILE) == 0o600
         for token in ("", "wrong", address.token[:-1]):
-            with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
+            with socket.create_connection(("127.0.0.1", address.port), timeout=DEADLOCK_S) as link:
                 link.sendall(HostHandshakeRequest(token=token).line())
                 assert link.recv(100) == b""
-        with socket.create_connection(("127.0.0.1", address.port), timeout=60) as link:
+        with socket.create_connection(("127.0.0.1", address.port), timeout=DEADLOCK_S) as link:
             link.sendall(HostHandshakeRequest(want="status", token=address.token).line())
             assert json.loads(link.recv(65536))["madeleine"]["ok"]
 

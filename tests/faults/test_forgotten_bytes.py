@@ -35,6 +35,7 @@ from tests.doubles import ADA, BOB, NOW
 from tests.e2e.serving import ROOT, call_tool, command, connected, environment
 from tests.household import ScriptedModel, shown_memories
 from tests.remains import DenseWords, found_in
+from tests.waiting import DEADLOCK_S
 
 SECRET = NewScene(
     scene=Scene(
@@ -387,7 +388,7 @@ def killed_while_forgetting(data_dir: Path, memory_id: str, *, after_seconds: fl
             timer = threading.Timer(after_seconds, process.send_signal, [signal.SIGKILL])
             timer.start()
             process.stdout.read()
-            assert process.wait(timeout=60) == -signal.SIGKILL
+            assert process.wait(timeout=DEADLOCK_S) == -signal.SIGKILL
         finally:
             process.kill()
             with suppress(BrokenPipeError):

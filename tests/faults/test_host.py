@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.hosting import Asker, asking, hosted, hosts_of, kill, status, texts_of
 from tests.e2e.serving import ERAS, Era, call_tool
+from tests.waiting import DEADLOCK_S
 
 KINDS = ("unix", "tcp")
 
@@ -70,7 +71,7 @@ async def store_from_many(data_dir: Path, *, clients: int, each: int, kills: int
                 kill(pid)
         for asker, writer in zip(askers, writers, strict=True):
             answers = asker.wait_for(each, seconds=1800)
-            writer.join(timeout=60)
+            writer.join(timeout=DEADLOCK_S)
             assert sorted(answer["id"] for answer in answers) == list(range(each))
             assert [answer for answer in answers if "error" in answer or answer["result"].get("isError")] == []
             assert {answer["result"]["structuredContent"]["status"] for answer in answers} == {"stored"}

@@ -17,8 +17,7 @@ import pytest
 from benchmarks.made_up_sentences import sentences
 from tests.e2e.hosting import hosts_of, madeleine, no_host_left
 from tests.e2e.serving import COMMAND, ROOT, environment
-
-LIMIT_S = 60
+from tests.waiting import DEADLOCK_S
 
 
 def a_text(paragraphs: int) -> str:
@@ -47,7 +46,7 @@ def test_a_second_run_goes_on_where_the_first_was_killed(tmp_path: Path, killed:
             [*COMMAND, "ingest", str(file)], env=environment(data, **small), cwd=ROOT,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-        until = time.monotonic() + LIMIT_S
+        until = time.monotonic() + DEADLOCK_S
         while outcomes(data) < 3:
             assert first.poll() is None
             assert time.monotonic() < until
@@ -56,7 +55,7 @@ def test_a_second_run_goes_on_where_the_first_was_killed(tmp_path: Path, killed:
         else:
             for pid in hosts_of(data):
                 os.kill(pid, signal.SIGKILL)
-        _, told = first.communicate(timeout=LIMIT_S)
+        _, told = first.communicate(timeout=DEADLOCK_S)
         if killed == "the host":
             assert first.returncode == 1
             assert b"Run the same command again: it continues where it stopped" in told

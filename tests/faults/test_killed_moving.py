@@ -19,6 +19,7 @@ from tests.e2e.serving import ROOT
 from tests.household import new_store
 from tests.moving_values import file_of, imported
 from tests.properties.test_moving import many_records
+from tests.waiting import DEADLOCK_S
 
 IMPORT = """
 import asyncio, os, signal, sys
@@ -78,7 +79,7 @@ def run(script: str, *words: str, data_dir: Path | None = None) -> subprocess.Co
 
     return subprocess.run(
         [sys.executable, "-c", script, *words],
-        env=environment(data_dir or ROOT), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        env=environment(data_dir or ROOT), cwd=ROOT, capture_output=True, text=True, timeout=DEADLOCK_S, check=False,
     )  # fmt: skip
 
 

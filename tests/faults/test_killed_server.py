@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.serving import ROOT, call_tool, command, connected, environment, raw_connection, snippets
+from tests.waiting import DEADLOCK_S
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
 ToolCall = tuple[str, dict[str, object]]
@@ -65,8 +66,8 @@ def call_until_killed(data_dir: Path, calls: list[ToolCall], *, kill_after: int,
             acknowledged.append(answer["id"])
             if len(acknowledged) == kill_after:
                 threading.Timer(more_seconds, process.send_signal, [signal.SIGKILL]).start()
-        assert process.wait(timeout=60) == -signal.SIGKILL
-        writer.join(timeout=60)
+        assert process.wait(timeout=DEADLOCK_S) == -signal.SIGKILL
+        writer.join(timeout=DEADLOCK_S)
         with suppress(BrokenPipeError):
             sink.close()
     return acknowledged

@@ -18,9 +18,9 @@ from tests.e2e.hosting import asking
 from tests.e2e.serving import connected
 from tests.household import rows
 from tests.language.stub import ModelAnswer, ModelRequest, StubAnswer, held_answer, language_server, model_says
+from tests.waiting import DEADLOCK_S
 
 TOWNS = ("Lyon", "Turin", "Porto", "Gdansk", "Bergen", "Malmo")
-PATIENCE = 60.0
 
 
 def answer(asked: ModelRequest) -> ModelAnswer:
@@ -87,7 +87,7 @@ async def test_no_conversation_is_lost_or_remembered_twice_by_sigkill_in_its_tur
         stub.answers = answer
         async with connected(tmp_path, more=more) as client:
             await client.call_tool("observe", talk(TOWNS[-1]))
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(DEADLOCK_S):
                 while waiting(tmp_path):
                     await client.list_tools()
     assert told(tmp_path) == Counter(dict.fromkeys(TOWNS, 1))

@@ -29,6 +29,7 @@ from tests.e2e.hosting import hosts_of, kill
 from tests.e2e.http.http_serving import bearer, posted
 from tests.e2e.serving import COMMAND, ROOT, environment, snippets
 from tests.faults.small_disk import SmallDisk, small_disk
+from tests.waiting import DEADLOCK_S
 
 BEINGS = ("ada", "bert", "cleo")
 CLIENTS_OF_KIND = 8
@@ -36,7 +37,6 @@ CALLS_OF_CLIENT = 120
 MEGABYTES = 250
 ATTACKS = ("silent_sockets", "slow_readers", "stalled_bodies", "unknown_keys")
 WHOLE_SECONDS = 900
-TIMEOUT_SECONDS = 180.0
 """For a start or an answer, on a machine with much else to do."""
 
 Answer = Mapping[str, Any] | None
@@ -102,7 +102,7 @@ class Day:
 
 @asynccontextmanager
 async def http_client(day: Day, port: int, token: str) -> AsyncIterator[CallTool]:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=TIMEOUT_SECONDS) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLOCK_S) as client:
 
         async def call(tool: str, arguments: Mapping[str, Any]) -> Answer:
             await day.serving.wait()
@@ -136,7 +136,7 @@ async def stdio_client_of(disk: SmallDisk, being: str, variables: Mapping[str, s
     env = environment(disk.path / "data", being, **variables) | {"PYTHONPATH": str(ROOT)}
     server = StdioServerParameters(command=executable, args=arguments, env=env, cwd=ROOT)
     with disk.log.open("a", encoding="utf-8") as log:
-        async with Client(stdio_client(server, errlog=log), read_timeout_seconds=TIMEOUT_SECONDS) as client:
+        async with Client(stdio_client(server, errlog=log), read_timeout_seconds=DEADLOCK_S) as client:
             yield client
 
 
@@ -172,7 +172,7 @@ class HttpServer:
         self.process = await self._begin("serve", "--http")
         stream = self.process.stderr
         assert stream is not None
-        async with asyncio.timeout(TIMEOUT_SECONDS):
+        async with asyncio.timeout(DEADLOCK_S):
             async for line in stream:
                 self.said.append(line)
                 if line.startswith(b"Madeleine listens on "):

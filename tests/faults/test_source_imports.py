@@ -18,8 +18,8 @@ from benchmarks.made_up_sentences import sentences
 from tests import other_programs as programs
 from tests.e2e.hosting import hosts_of, madeleine, no_host_left
 from tests.e2e.serving import COMMAND, ROOT, environment
+from tests.waiting import DEADLOCK_S
 
-LIMIT_S = 120
 LARGE_MEGABYTES = 200
 MAX_GROWTH_BYTES = 100_000_000
 """Of the command's resident memory, over a small import; 1 GB takes no more (docs/importing.md)."""
@@ -54,7 +54,7 @@ def test_an_import_that_was_killed_is_continued_and_doubles_nothing(tmp_path: Pa
             [*COMMAND, "import", str(notes)], env=environment(data), cwd=ROOT,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-        until = time.monotonic() + LIMIT_S
+        until = time.monotonic() + DEADLOCK_S
         while count(data, "memories") < 300:
             assert first.poll() is None, first.communicate()
             assert time.monotonic() < until
@@ -63,7 +63,7 @@ def test_an_import_that_was_killed_is_continued_and_doubles_nothing(tmp_path: Pa
         else:
             for pid in hosts_of(data):
                 os.kill(pid, signal.SIGKILL)
-        first.communicate(timeout=LIMIT_S)
+        first.communicate(timeout=DEADLOCK_S)
         went_on = killed == "the host" and first.returncode == 0  # killed between two requests: the next finds another
         assert went_on or first.returncode != 0
         before = count(data, "memories")

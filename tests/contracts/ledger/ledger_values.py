@@ -38,7 +38,6 @@ ADA = Scope(BeingId("ada"))
 BOB = Scope(BeingId("bob"))
 MODEL = EmbeddingModelName("tests")
 MOMENT = datetime(2025, 3, 1, 12, 0, 0, 123457, tzinfo=UTC)
-WAIT_S = 10
 """How long a test waits for what should come at once."""
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 """Every ledger runs the same property, each example over a being of its own."""

@@ -18,7 +18,6 @@ from tests.contracts.ledger.ledger_values import (
     MODEL,
     MOMENT,
     RUN,
-    WAIT_S,
     all_states,
     apply_changes,
     batch,
@@ -32,6 +31,7 @@ from tests.contracts.ledger.ledger_values import (
     stored_memory,
     vector,
 )
+from tests.waiting import DEADLOCK_S
 
 
 class PatrolStateContract:
@@ -227,7 +227,7 @@ class PatrolStateContract:
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
         await ledger.memories.commit(ADA, batch(one))
-        async with asyncio.timeout(WAIT_S), ledger.patrols.patrol_transaction(ADA) as transaction:
+        async with asyncio.timeout(DEADLOCK_S), ledger.patrols.patrol_transaction(ADA) as transaction:
             (subject,) = await all_states(ledger, transaction)
             await transaction.apply_changes(
                 PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"

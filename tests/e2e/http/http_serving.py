@@ -31,7 +31,8 @@ from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.tools.tool import ToolUseCases
 from tests.doubles import WordEmbedder
-from tests.e2e.serving import TIMEOUT_SECONDS, Era
+from tests.e2e.serving import Era
+from tests.waiting import DEADLOCK_S
 
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 MODERN = JSON | {"mcp-protocol-version": "2026-07-28"}
@@ -50,7 +51,7 @@ class Served:
     @asynccontextmanager
     async def browser(self, headers: Mapping[str, str] | None = None) -> AsyncIterator[httpx.AsyncClient]:
         """Any HTTP client."""
-        async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=TIMEOUT_SECONDS) as client:
+        async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=DEADLOCK_S) as client:
             yield client
 
     @asynccontextmanager
@@ -63,9 +64,9 @@ class Served:
             async with Client(sse_client(f"{self.url}/sse", headers=headers), mode=era) as client:
                 yield client
             return
-        async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=DEADLOCK_S) as http:
             transport = streamable_http_client(f"{self.url}/mcp", http_client=http)
-            async with Client(transport, mode=era, read_timeout_seconds=TIMEOUT_SECONDS) as client:
+            async with Client(transport, mode=era, read_timeout_seconds=DEADLOCK_S) as client:
                 yield client
 
     async def token(
@@ -167,7 +168,7 @@ async def serving(
         )
         try:
             both: set[asyncio.Future[Any]] = {task, listening}
-            await asyncio.wait(both, timeout=TIMEOUT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(both, timeout=DEADLOCK_S, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 await task
             port = httpx.URL(listening.result()).port

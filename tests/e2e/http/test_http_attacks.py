@@ -19,7 +19,8 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import OpenLanguageModels
 from madeleine.tools.tool import ToolUseCases
 from tests.e2e.http.http_serving import JSON, MODERN, Served, asked, bearer, call, headers_of, posted, serving
-from tests.e2e.serving import TIMEOUT_SECONDS, call_tool
+from tests.e2e.serving import call_tool
+from tests.waiting import DEADLOCK_S
 
 TEXT = "Grandmother cooked lasagne on Sunday"
 
@@ -98,7 +99,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(server: Served) -> No
     head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
     reader, writer = await asyncio.open_connection("127.0.0.1", server.settings.http_port)
     writer.write(head)
-    async with asyncio.timeout(TIMEOUT_SECONDS):
+    async with asyncio.timeout(DEADLOCK_S):
         assert (await reader.readline()).split()[1] == b"408"
     writer.close()
 
@@ -115,7 +116,7 @@ async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_error(
         writer.write(head.encode())
         await writer.drain()
         writer.close()
-    async with asyncio.timeout(TIMEOUT_SECONDS), server.browser() as client:
+    async with asyncio.timeout(DEADLOCK_S), server.browser() as client:
         while caplog.text.count("POST /mcp unanswered") < 5:
             assert (await posted(client, "tools/list")).status_code == 200
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING or record.exc_info]
@@ -219,9 +220,9 @@ async def test_calls_above_the_limit_are_refused_and_an_error_inside_stays_insid
     settings = Settings(data_dir=tmp_path, http_port=0)
     message = ("tools/call", {"name": "recall", "arguments": {"query": "x"}})
     async with (
-        asyncio.timeout(TIMEOUT_SECONDS),
+        asyncio.timeout(DEADLOCK_S),
         Listening(settings, held) as server,
-        httpx.AsyncClient(base_url=server.base, timeout=TIMEOUT_SECONDS) as client,
+        httpx.AsyncClient(base_url=server.base, timeout=DEADLOCK_S) as client,
     ):
         first = asyncio.create_task(posted(client, *message))
         await held.waiting.wait()
@@ -240,14 +241,14 @@ async def test_calls_above_the_limit_are_refused_and_an_error_inside_stays_insid
 async def test_what_was_begun_is_answered_and_open_streams_do_not_hold_up_the_end(tmp_path: Path, sse: bool) -> None:
     held = Held()
     settings = Settings(data_dir=tmp_path, http_port=0)
-    async with asyncio.timeout(TIMEOUT_SECONDS), Listening(settings, held) as server:
+    async with asyncio.timeout(DEADLOCK_S), Listening(settings, held) as server:
         port = httpx.URL(server.base).port
         other = Served(settings.model_copy(update={"http_port": port}), server.end)
         async with other.connected(sse=sse) as client:
             call_ = asyncio.create_task(client.call_tool("recall", {"query": "x"}))
             await held.waiting.wait()
             server.end.set()
-            async with httpx.AsyncClient(base_url=server.base, timeout=TIMEOUT_SECONDS) as late:
+            async with httpx.AsyncClient(base_url=server.base, timeout=DEADLOCK_S) as late:
                 while (await late.get("/health")).status_code != 200:
                     pass
                 refused = await posted(late, "tools/list")
@@ -265,9 +266,9 @@ async def test_a_server_that_is_cancelled_answers_what_was_begun_and_lets_go_of_
     settings = Settings(data_dir=tmp_path, http_port=0)
     message = ("tools/call", {"name": "recall", "arguments": {"query": "x"}})
     server = Listening(settings, held)
-    async with asyncio.timeout(TIMEOUT_SECONDS):
+    async with asyncio.timeout(DEADLOCK_S):
         base = (await server.url).removesuffix("/mcp")
-        async with httpx.AsyncClient(base_url=base, timeout=TIMEOUT_SECONDS) as client:
+        async with httpx.AsyncClient(base_url=base, timeout=DEADLOCK_S) as client:
             answer = asyncio.create_task(posted(client, *message))
             await held.waiting.wait()
             server.task.cancel()

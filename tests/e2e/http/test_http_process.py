@@ -17,7 +17,8 @@ import pytest
 
 from tests.e2e.hosting import asking
 from tests.e2e.http.http_serving import bearer, call, headers_of
-from tests.e2e.serving import ROOT, TIMEOUT_SECONDS, command, environment
+from tests.e2e.serving import ROOT, command, environment
+from tests.waiting import DEADLOCK_S
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="its event loop takes no signals")
 
@@ -29,7 +30,7 @@ def madeleine(data_dir: Path, *arguments: str, **settings: str) -> subprocess.Co
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=DEADLOCK_S,
         check=False,
     )
 
@@ -70,7 +71,7 @@ def listed(client: httpx.Client, url: str, token: str = "") -> int:
 def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_log(tmp_path: Path) -> None:
     with (
         process(tmp_path, MADELEINE_LOG_LEVEL="debug") as (server, url),
-        httpx.Client(timeout=TIMEOUT_SECONDS) as client,
+        httpx.Client(timeout=DEADLOCK_S) as client,
     ):
         assert listed(client, url) == 200
         made = madeleine(tmp_path, "token", "create", "--being", "bo", "--name", "desk", "--resource", url)
@@ -86,7 +87,7 @@ def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_
         assert madeleine(tmp_path, "token", "revoke", id_).returncode == 0
         assert listed(client, url, token) == 401
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert server.wait(timeout=DEADLOCK_S) == 0
         assert server.stderr
         log = server.stderr.read()
     assert "POST /mcp 200" in log
@@ -99,21 +100,21 @@ def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_pa
     """1,100 of them under `ulimit -n 1024` stopped everything, and wrote 289 MB of log in 90 s."""
     with (
         process(tmp_path, before="ulimit -Sn 256; ulimit -Hn 1024") as (server, url),
-        httpx.Client(timeout=TIMEOUT_SECONDS) as client,
+        httpx.Client(timeout=DEADLOCK_S) as client,
         ExitStack() as silent,
     ):
         limits = Path(f"/proc/{server.pid}/limits").read_text(encoding="utf-8")
         assert re.search(r"Max open files +1024 +1024 ", limits)
         port = httpx.URL(url).port
         for _ in range(1_100):
-            silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS))
+            silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLOCK_S))
         assert client.get(url.replace("/mcp", "/health")).status_code == 200
         assert listed(client, url) == 200
         with asking(tmp_path) as asker:
             asker.call(1, "recall", query="Which lamp is broken?")
             assert "result" in asker.wait_for(1)[0]
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=TIMEOUT_SECONDS) == 0
+        assert server.wait(timeout=DEADLOCK_S) == 0
         assert server.stderr
         assert len(server.stderr.read().splitlines()) < 100
 

@@ -25,7 +25,7 @@ from madeleine.server.http import app, connection, streams
 from madeleine.server.http.app import GracefulHttpShutdown
 from madeleine.server.wiring.clocks import utc_now
 from tests.e2e.http.http_serving import JSON, Served, asked, bearer, call, headers_of, posted, serving
-from tests.e2e.serving import TIMEOUT_SECONDS
+from tests.waiting import DEADLOCK_S
 
 LOOK = ("search_memory", {"query": "lasagne"})
 INITIALIZE = {
@@ -49,7 +49,7 @@ class Raw:
 
     async def status(self) -> int:
         """Of the answer; 0 if the server hangs up without one."""
-        async with asyncio.timeout(TIMEOUT_SECONDS):
+        async with asyncio.timeout(DEADLOCK_S):
             try:
                 line = await self._reader.readline()
             except ConnectionError:
@@ -132,7 +132,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
                 read_bytes -= len(await loop.sock_recv(client, min(read_bytes, 2**16)))
             reset = select.poll()
             reset.register(client, 0)  # nothing but errors and the end
-            assert await asyncio.to_thread(reset.poll, 1000 * TIMEOUT_SECONDS)
+            assert await asyncio.to_thread(reset.poll, 1000 * DEADLOCK_S)
             ended.set()
 
 
@@ -228,7 +228,7 @@ async def open_stream(client: httpx.AsyncClient, token: dict[str, str]) -> Async
 
 async def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "TOKEN_CHECK_SECONDS", 0.05)
-    async with serving(tmp_path) as server, server.browser(JSON) as client, asyncio.timeout(TIMEOUT_SECONDS):
+    async with serving(tmp_path) as server, server.browser(JSON) as client, asyncio.timeout(DEADLOCK_S):
         async with open_stream(client, {}) as anonymous:
             revoked = await server.token()
             await anonymous.aread()
@@ -236,7 +236,7 @@ async def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.
             await server.revoke(revoked)
             await stream.aread()
         expiring = await server.token(expires_at=utc_now() + timedelta(seconds=2))
-        monkeypatch.setattr(streams, "TOKEN_CHECK_SECONDS", TIMEOUT_SECONDS)
+        monkeypatch.setattr(streams, "TOKEN_CHECK_SECONDS", DEADLOCK_S)
         async with open_stream(client, bearer(expiring)) as stream:
             await stream.aread()
 
@@ -245,7 +245,7 @@ async def test_a_caller_that_opens_many_streams_loses_its_own_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "MAX_STREAMS_PER_CALLER", 1)
-    async with serving(tmp_path) as server, server.browser(JSON) as client, asyncio.timeout(TIMEOUT_SECONDS):
+    async with serving(tmp_path) as server, server.browser(JSON) as client, asyncio.timeout(DEADLOCK_S):
         token = bearer(await server.token())
         async with open_stream(client, token) as first, open_stream(client, token):
             await first.aread()

@@ -26,8 +26,9 @@ from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.doubles import WordEmbedder
 from tests.e2e.hosting import hosted, madeleine, no_host_left
 from tests.e2e.http.http_serving import asked, posted, serving
-from tests.e2e.serving import TIMEOUT_SECONDS, call_tool
+from tests.e2e.serving import call_tool
 from tests.language.stub import Stub, http_error, language_server, model_says
+from tests.waiting import DEADLOCK_S
 
 OWN, ADAS, BOBS = (f"sk-{name}-" + "9Zt" * 8 for name in ("own", "ada", "bob"))
 HEADER = "X-Madeleine-LLM-Key"
@@ -99,7 +100,7 @@ async def test_a_request_without_a_key_gets_no_others(tmp_path: Path, stub: Stub
 async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, stub: Stub) -> None:
     settings = Settings.model_validate({"data_dir": tmp_path} | own_settings(stub))
     async with (
-        asyncio.timeout(TIMEOUT_SECONDS),
+        asyncio.timeout(DEADLOCK_S),
         OpenLanguageModels(settings) as models,
         open_memory(settings, embedder=WordEmbedder(), background=False) as memory,
     ):

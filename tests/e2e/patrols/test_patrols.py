@@ -26,6 +26,7 @@ from madeleine.server.wiring.data_directory import open_ledger_without_index
 from tests.doubles import ADA
 from tests.e2e.hosting import asking, hosted, hosts_of, madeleine, no_host_left, status
 from tests.e2e.serving import COMMAND, ERAS, ROOT, Era, call_tool, connected, environment
+from tests.waiting import DEADLOCK_S
 
 
 def after(memories: int) -> dict[str, str]:
@@ -303,7 +304,7 @@ def test_a_host_that_is_killed_in_mid_patrol_leaves_no_run_running(data_dir: Pat
             assert begun["event"] == "begins"
             for pid in hosts_of(data_dir):
                 os.kill(pid, signal.SIGKILL)
-        said = command.communicate(timeout=60)[1]
+        said = command.communicate(timeout=DEADLOCK_S)[1]
         assert (command.returncode, "went away before it answered" in said) == (1, True)
         asker.call(1, "search_memory", query="lamp")
         asker.wait_for(2)

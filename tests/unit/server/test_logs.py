@@ -13,6 +13,7 @@ import pytest
 from madeleine.memory.errors import KeyConflict, StorageFull
 from madeleine.server.logs import LOG_FORMAT, TracebackRedactingFormatter
 from tests.e2e.serving import ROOT, call_tool, connected
+from tests.waiting import DEADLOCK_S
 
 SECRET = "Zoé buried the xylophoniser"
 
@@ -75,7 +76,7 @@ def test_at_the_level_debug_a_server_logs_no_text_that_it_is_given(tmp_path: Pat
         f"import asyncio\nfrom tests.unit.server.test_logs import converse\nasyncio.run(converse({str(tmp_path)!r}))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=DEADLOCK_S, check=False
     )
     assert done.returncode == 0, done.stderr
     assert " INFO madeleine.patrol." in done.stderr  # it does log

@@ -20,8 +20,8 @@ from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger.ledger_values import WAIT_S
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
+from tests.waiting import DEADLOCK_S
 
 
 class Stubborn(EdgeIndex):
@@ -80,7 +80,7 @@ async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         IndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
     )
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(DEADLOCK_S):
             yield house
     finally:
         task.cancel()
@@ -111,7 +111,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
-    monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", WAIT_S)
+    monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", DEADLOCK_S)
     assert (await at_work.forget(ADA, [one])).bytes_scrubbed
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
@@ -158,7 +158,7 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     task.cancel()
     await asyncio.wait({task})
     at_work.index.go.set()
-    assert await at_work.scrubber.run_and_wait(within_seconds=WAIT_S)
+    assert await at_work.scrubber.run_and_wait(within_seconds=DEADLOCK_S)
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
 

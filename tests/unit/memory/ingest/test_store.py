@@ -36,9 +36,10 @@ from madeleine.memory.vector_space import VectorSpace
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
+from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.fakes.ledger import InMemoryLedger
+from tests.waiting import DEADLOCK_S
 
 DINNER = "At the long table in the kitchen we talked about the quiet house by the lake"
 
@@ -397,7 +398,7 @@ async def test_a_caller_that_goes_away_between_ledger_and_index_stops_neither(tm
     index = await HeldIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
     assert isinstance(index, HeldIndex)
     index.hold()
-    async with asyncio.timeout(WAIT_S), open_ledger(tmp_path / "memory.db") as ledger:
+    async with asyncio.timeout(DEADLOCK_S), open_ledger(tmp_path / "memory.db") as ledger:
         home = Home(ledger, index, embedder)
         caller = asyncio.create_task(home.store(ADA, [scene(DINNER)]))
         await index.begun.wait()

@@ -17,9 +17,10 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT, render_memory_block
-from tests.contracts.ledger.ledger_values import WAIT_S, apply_changes, states
+from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids
+from tests.waiting import DEADLOCK_S
 
 LONG = a_memory("harbor " * 30)
 """30 tokens, 31 as a line of a prompt, and the best answer to "harbor"."""
@@ -222,7 +223,7 @@ async def test_the_words_are_looked_up_while_the_model_works(home: Home) -> None
     await home.put(SHORT[0])
     log: list[str] = []
     embedder, index = SlowEmbedder(log), RecordingIndex(home.index, log)
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(DEADLOCK_S):
         answer = asyncio.create_task(home.recall(index, embedder)(ADA, RecallQuery(text="harbor")))
         await index.wants_vector.wait()
         assert not answer.done()
@@ -234,7 +235,7 @@ async def test_the_words_are_looked_up_while_the_model_works(home: Home) -> None
 async def test_an_index_that_fails_ends_the_embedding_and_the_caller_is_told(home: Home) -> None:
     """Every task has an owner: nobody would ever ask for this vector."""
     embedder = SlowEmbedder([])
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(DEADLOCK_S):
         with pytest.raises(IndexUnavailable, match="the server is down"):
             await home.recall(AwayIndex(), embedder)(ADA, RecallQuery(text="harbor"))
         await embedder.cancelled.wait()
@@ -246,7 +247,7 @@ async def test_a_caller_that_goes_away_ends_the_embedding(home: Home) -> None:
     await home.put(SHORT[0])
     embedder = SlowEmbedder([])
     index = RecordingIndex(home.index, [])
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(DEADLOCK_S):
         caller = asyncio.create_task(home.recall(index, embedder)(ADA, RecallQuery(text="harbor")))
         await index.wants_vector.wait()
         caller.cancel()

@@ -19,8 +19,8 @@ from madeleine.server.background.index_upkeep import IndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from tests.contracts.ledger.ledger_values import WAIT_S
 from tests.doubles import ADA, WordEmbedder, a_memory
+from tests.waiting import DEADLOCK_S
 
 Turn = int | str
 """Memories brought in, or what else was done."""
@@ -89,7 +89,7 @@ class House:
         work = IndexUpkeep(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
         task = asyncio.create_task(work.run())
         try:
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(DEADLOCK_S):
                 yield work
         finally:
             task.cancel()
