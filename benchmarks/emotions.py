@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import metrics
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, Emotion, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings

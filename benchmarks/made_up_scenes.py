@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
 
 _PEOPLE = (

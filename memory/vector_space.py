@@ -71,8 +71,10 @@ class VectorSpace:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
-    def _is_readable(self, vector: Vector) -> bool:
-        return self.legibility_of_text(vector) >= MIN_LEGIBILITY
+    def _are_readable(self, vectors: VectorRows) -> NDArray[np.bool_]:
+        if not len(self.means):
+            return np.ones(len(vectors), np.bool_)
+        return np.asarray(self.legibility[self._language(vectors)] >= MIN_LEGIBILITY, np.bool_)
 
     def mean_of_nearest_language(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
@@ -96,11 +98,15 @@ class VectorSpace:
         """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
         missing or cannot be read."""
         cosines: list[float | None] = [None] * len(others)
-        rows = {at: other for at, other in enumerate(others) if other is not None and self._is_readable(other)}
-        if rows and vector is not None and self._is_readable(vector):
-            centred = self.centred(np.asarray([vector, *rows.values()], np.float32))
-            for at, cosine in zip(rows, self.calibrated_cosines(centred[1:] @ centred[0]), strict=True):
-                cosines[at] = float(cosine)
+        there = [at for at, other in enumerate(others) if other is not None]
+        if vector is None or not there:
+            return cosines
+        rows = np.asarray([vector, *(others[at] for at in there)], np.float32)
+        readable, centred = self._are_readable(rows), self.centred(rows)
+        if readable[0]:
+            calibrated = self.calibrated_cosines(centred[1:] @ centred[0])
+            for at in np.flatnonzero(readable[1:]):
+                cosines[there[at]] = float(calibrated[at])
         return cosines
 
     def languages(self, vectors: VectorRows) -> NDArray[np.intp]:

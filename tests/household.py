@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sqlite3
@@ -17,9 +16,11 @@ import numpy as np
 
 from madeleine.memory.errors import LanguageModelUnavailable, StorageError, UnusableAnswer
 from madeleine.memory.index import IndexPoint
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.ingest.update_and_forget import UpdateMemory
+from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.language_model import Answer, ModelCallCost, Prompt
 from madeleine.memory.model import (
     Memory,
@@ -208,7 +209,7 @@ class Household:
         self.embedder = WordEmbedder()
         self.index = NearbyIndex()
         self.words = FakeWordStatistics()
-        write_lock = asyncio.Lock()
+        write_lock = WriteLock()
         self.store_scenes = StoreScenes(ledger.memories, self.index, self.embedder, now=clock, write_lock=write_lock)
         self.update = UpdateMemory(ledger.memories, self.index, self.embedder, write_lock, now=clock)
         journalled: Any = self.mortal

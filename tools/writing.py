@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.store_plan import OutdatedCopy
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, Scene, Scope
 
 SENTENCES = Path(__file__).parent / "sentences"

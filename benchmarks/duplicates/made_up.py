@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.made_up_sentences import CHANGES, sentences
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, Scene, Scope
 
 ADA = Scope(BeingId("ada"))

@@ -24,7 +24,7 @@ from benchmarks.dynamics.plan_texts import (
     FactTemplate,
 )
 from examples.conversation import read_conversation
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
 
 START = date(2026, 1, 1)

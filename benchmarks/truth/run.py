@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.truth.material import DAYS, Chain, LookAlike, OlderAnswer, Told
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery

@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings

@@ -10,8 +10,9 @@ from datetime import datetime
 
 from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
-from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
 from madeleine.memory.profile import (

@@ -38,9 +38,10 @@ async def find_earlier_memories(
     plan: StorePlan,
     *,
     supersedes: MemoryId | None,
+    sharing_words: Sequence[MemoryId] | None = None,
 ) -> EarlierMemories:
-    """`supersedes`: no candidate."""
-    near = await _near(ledger, index, scope, point)
+    """`supersedes`: no candidate. `sharing_words`: those that `ids_sharing_words` found, if they are known."""
+    near = await _near(ledger, index, scope, point, sharing_words)
     known = plan.similar_memories(point) + [
         (other, cosine)
         for other, cosine in near
@@ -53,16 +54,26 @@ async def find_earlier_memories(
     return EarlierMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
 
 
+async def ids_sharing_words(index: WritableIndex, scope: Scope, memory: Memory) -> list[MemoryId]:
+    """Living memories that share the most words with the new one. Raises `IndexUnavailable`."""
+    words = memory.scene.action
+    return await index.ids_sharing_words(scope, words, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING_STATUSES)
+
+
 async def _near(
-    ledger: StoreScenesLedger, index: WritableIndex, scope: Scope, point: IndexPoint
+    ledger: StoreScenesLedger,
+    index: WritableIndex,
+    scope: Scope,
+    point: IndexPoint,
+    sharing_words: Sequence[MemoryId] | None,
 ) -> list[tuple[Memory, float]]:
     same_text = await ledger.ids_with_same_text(scope, point.memory.content_hash)
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
-        words = point.memory.scene.action
-        alike = await index.ids_sharing_words(scope, words, limit=at_most, statuses=LIVING_STATUSES)
-        near = dict.fromkeys(alike, 1.0 if vector is None else 0.0)
+        if sharing_words is None:
+            sharing_words = await ids_sharing_words(index, scope, point.memory)
+        near = dict.fromkeys(sharing_words, 1.0 if vector is None else 0.0)
         if vector is not None:
             near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))
     except IndexUnavailable as error:

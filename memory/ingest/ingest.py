@@ -19,8 +19,9 @@ from weakref import WeakValueDictionary
 from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import IngestLedger
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import (
     BeingId,
     Category,

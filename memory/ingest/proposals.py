@@ -15,6 +15,7 @@ from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
     Statement,
     differ_in_value_of_one_thing,
+    read_statement,
     states_change_of_old_statement,
 )
 from madeleine.memory.rules.storing.supersession import (
@@ -22,6 +23,7 @@ from madeleine.memory.rules.storing.supersession import (
     MAX_SUPERSESSION_CANDIDATES,
     MIN_PROPOSAL_COSINE,
     WordRarity,
+    may_be_superseded,
     supersession_score,
     word_rarity,
 )
@@ -47,10 +49,18 @@ class SupersededMemorySearch:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
 
+    async def read_ahead(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
+        """Read what a search will most likely ask for, so that it is remembered. `others`: share words with the new
+        memory, the most similar first. Raises `IndexUnavailable`."""
+        new = read_statement(memory.scene.action)
+        old = [read_statement(other.scene.action) for other in others[:MAX_PROPOSAL_CANDIDATES]]
+        similar = [one for one in old if not one.content.keys().isdisjoint(new.content)]
+        await self._rarities(scope, [one for one in similar if may_be_superseded(new, one)])
+
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:MAX_SUPERSESSION_CANDIDATES] if cosine > 0]
-        new = Statement(memory.scene.action)
+        new = read_statement(memory.scene.action)
         candidates = [
             (other, cosine, old)
             for other, cosine in nearest[:MAX_PROPOSAL_CANDIDATES]
@@ -58,7 +68,7 @@ class SupersededMemorySearch:
             and other.truth == "current"
             and not other.compressed
             and true_since(other) < true_since(memory)
-            and not new.content.keys().isdisjoint((old := Statement(other.scene.action)).content)
+            and not new.content.keys().isdisjoint((old := read_statement(other.scene.action)).content)
         ]
         but_for_a_value = [
             other
@@ -69,6 +79,7 @@ class SupersededMemorySearch:
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
         best, best_score = None, 0.0
+        candidates = [candidate for candidate in candidates if may_be_superseded(new, candidate[-1])]
         rarities = await self._rarities(scope, [old for _, _, old in candidates])
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
             cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]

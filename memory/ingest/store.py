@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
@@ -22,60 +22,27 @@ from madeleine.memory.ingest.earlier_memories import (
     prepare_new_version,
 )
 from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
+from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.read_ahead import StoreReadAhead, StoreReadings
 from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan
-from madeleine.memory.lessons.values import Lesson
+from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import (
-    Category,
     ContentHash,
-    Emotion,
-    EmotionVector,
-    KnowledgeKind,
     Memory,
     MemoryId,
-    Provenance,
-    Scene,
     Scope,
     Vector,
-    first_timeline_moment,
 )
 from madeleine.memory.retention.levels import kept_at_level
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
-from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.same_words import have_same_words
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewScene:
-    """A scene to store. `importance` None means 0.5 for a new memory, unchanged for a reinforced one. `supersedes`: the
-    memory that was true until the scene's first date, or until now; `is_update`: an update of that memory has made
-    it, and it is retracted if the update is undone. `sources`: the messages that it was drawn from."""
-
-    scene: Scene
-    feeling: str = ""
-    category: Category = "episodic"
-    importance: float | None = None
-    emotions: tuple[Emotion, ...] = ()
-    emotion: EmotionVector | None = None
-    lesson: str = ""
-    themes: tuple[str, ...] = ()
-    session_id: str = ""
-    pinned: bool = False
-    key: str | None = None
-    tool: str = "store"
-    supersedes: MemoryId | None = None
-    is_update: bool = False
-    sources: tuple[MessageId, ...] = ()
-    knowledge: KnowledgeKind | None = None
-    """Of what all share."""
-    learnt: Lesson | None = None
-    distinct: bool = False
-    """It says something else than any memory, however alike: store it beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +101,7 @@ class StoreScenes:
     on_commit: Callable[[], None] = lambda: None
     begin_index_update: Callable[[], ReportIndexed] = lambda: lambda _: None
     redact: RedactText = redact_secrets
-    write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    write_lock: WriteLock = field(default_factory=WriteLock)
     search_superseded: SupersededMemorySearch | None = None
     """None: no memory is proposed to be superseded."""
     thresholds: DuplicateThresholds = field(default_factory=DuplicateThresholds)
@@ -168,27 +135,34 @@ class StoreScenes:
         versions = [(kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
         memories = [memory for memory, _, _ in versions]
         texts = [memory.embedded_text for memory in memories]
-        embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
-        points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
+        async with self._read_ahead.running(scope, memories) as reading:
+            embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
+            points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
+            readings = await reading
         drafts = [
             _Draft(scene, point, superseded, since)
             for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
         ]
         # A client that goes away does not stop its store half-way between ledger and index.
-        return await asyncio.shield(self._commit(scope, drafts, embedded, approve, import_id))
+        return await asyncio.shield(
+            self._commit(scope, drafts, embedded, readings=readings, approve=approve, import_id=import_id)
+        )
 
     async def _commit(
         self,
         scope: Scope,
         drafts: Sequence[_Draft],
         embedded: EmbeddingOutcome,
+        *,
+        readings: StoreReadings,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
             report_indexed = self.begin_index_update()
-            plan = await self._plan(scope, drafts, approve)
+            is_read = self.write_lock.is_turn(readings.turn)
+            plan = await self._plan(scope, drafts, readings.sharing_words if is_read else [], approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
             if new or plan.reinforcements or plan.supersessions:
@@ -224,6 +198,10 @@ class StoreScenes:
                 for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
             ]
 
+    @cached_property
+    def _read_ahead(self) -> StoreReadAhead:
+        return StoreReadAhead(self.ledger, self.index, self.write_lock, self.search_superseded)
+
     async def index_changed_memories(self, memories: Sequence[Memory]) -> None:
         """Index memories whose state an act has changed, after its commit."""
         await index_committed_points(self.index, await self._points_of(memories))
@@ -236,13 +214,19 @@ class StoreScenes:
         vectors = await self.ledger.vectors(self.embedder.model, hashes)
         return await index_points_from_memories(memories, vectors, self.embedder)
 
-    async def _plan(self, scope: Scope, drafts: Sequence[_Draft], approve: Callable[[MemoryId], None]) -> StorePlan:
+    async def _plan(
+        self,
+        scope: Scope,
+        drafts: Sequence[_Draft],
+        sharing_words: Sequence[Sequence[MemoryId]],
+        approve: Callable[[MemoryId], None],
+    ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
         scenes = [draft.scene for draft in drafts]
         by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
         turns = await self.ledger.next_turn_numbers(scope, [scene.session_id for scene in scenes])
         plan = StorePlan(len(drafts))
-        for draft in drafts:
+        for draft, sharing in zip_longest(drafts, sharing_words):
             scene, point = draft.scene, draft.point
             key, text = scene.key, scene.scene.action
             if key is not None and (before := by_key.get(key)):
@@ -252,7 +236,7 @@ class StoreScenes:
                 _plan_supersession(plan, draft, before)  # an act that comes with the second telling
                 continue
             earlier = await find_earlier_memories(
-                self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes
+                self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes, sharing_words=sharing
             )
             told = await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
@@ -337,45 +321,6 @@ class StoreScenes:
         named = [answer.resembles for answer in answers if answer.resembles]
         resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
         return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]
-
-
-def redact_scene(new: NewScene, redact: RedactText) -> tuple[NewScene, Mapping[str, int]]:
-    """The scene without secrets, and the number of secrets by kind.
-
-    A secret in the key is refused: redacted, the key would be the same as another one.
-    """
-    refuse_secret_argument("key", new.key or "", redact)
-    redaction = CountingRedactor(redact)
-    redacted = redaction.fields(new, "feeling", "lesson", "themes", "session_id")
-    return replace(redacted, scene=redaction.scene(new.scene)), redaction.found
-
-
-def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
-    """A fresh, active memory without a cluster (ruling 1)."""
-    return Memory(
-        id=MemoryId(str(uuid.uuid4())),
-        being_id=scope.being_id,
-        scene=new.scene,
-        feeling=new.feeling,
-        importance=0.5 if new.importance is None else min(1.0, max(0.0, new.importance)),
-        category=new.category,
-        themes=new.themes,
-        emotions=new.emotions,
-        emotion=new.emotion,
-        lesson=new.lesson,
-        key=new.key,
-        pinned=new.pinned,
-        knowledge=new.knowledge,
-        provenance=Provenance(
-            tool=new.tool,
-            client=scope.client,
-            session_id=new.session_id,
-            author=scope.author,
-            author_role=scope.role if scope.author is not None else None,
-        ),
-        created_at=now,
-        happened_at=first_timeline_moment(new.scene.when, now),
-    )
 
 
 def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcement:

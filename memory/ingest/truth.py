@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import TruthLedger
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome

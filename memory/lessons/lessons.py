@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.memory.embedding import Embedder, cached_vectors_of_any_precision
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.ingest.update_and_forget import UpdateMemory
 from madeleine.memory.language_model import (
     LanguageModel,

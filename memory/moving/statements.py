@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
-from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Category, Scene, Scope
 from madeleine.memory.moving.ports import SourceImportLedger
 from madeleine.memory.moving.sources.values import Statement

@@ -14,7 +14,8 @@ from datetime import datetime
 
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, redact_scene
+from madeleine.memory.ingest.new_scene import NewScene, redact_scene
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.language_model import LanguageModel

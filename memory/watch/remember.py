@@ -14,8 +14,9 @@ from madeleine.memory.chat import Message
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, SourcesForgotten
 from madeleine.memory.index import CandidateQuery, RecallIndex
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import MemoryAndKeyReader
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, MemoryStatus, Scene, Scope, Vector
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.rules.storing.quoting import (

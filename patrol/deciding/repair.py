@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from madeleine.memory.ingest.store import NewScene, memory_from_new_scene
+from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene
 from madeleine.memory.language_model import RejectedAnswer
 from madeleine.memory.model import NoteId, Scene
 from madeleine.memory.rules.storing.secrets import RedactText

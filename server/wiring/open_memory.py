@@ -28,6 +28,7 @@ from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
+from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
@@ -131,7 +132,7 @@ async def open_memory(
             remember_origin,
             extract_graph=ExtractGraph(ledger.graph_extraction),
         )
-        write_lock = asyncio.Lock()
+        write_lock = WriteLock()
         switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
         if background:
             await stack.enter_async_context(upkeep.background_task())
@@ -180,7 +181,7 @@ def _build_use_cases(
     embedder: Embedder,
     upkeep: IndexUpkeep,
     *,
-    write_lock: asyncio.Lock,
+    write_lock: WriteLock,
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
 ) -> tuple[ToolUseCases, MemoryThread]:

@@ -26,7 +26,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 
 from madeleine.inference import PACKAGED_MODEL
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import EmbeddingModelName, Scene, interchangeable_models
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.archiving.retention import EndedScope

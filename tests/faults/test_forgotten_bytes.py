@@ -21,8 +21,8 @@ from mcp.client.client import Client
 from madeleine.memory.chat import NewMessage
 from madeleine.memory.core_blocks.values import BlockEdit
 from madeleine.memory.errors import CannotUndo
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.notes import add_note
-from madeleine.memory.ingest.store import NewScene
 from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt

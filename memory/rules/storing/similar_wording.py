@@ -50,7 +50,7 @@ def most_resembling_text(
     """
     mine = _pieces(text)
     greatest = [
-        _resemblance(bound, cosine) for bound, cosine in zip(_wording_bounds(text, others), cosines, strict=True)
+        _resemblance(bound, cosine) for bound, cosine in zip(wording_bounds(text, others), cosines, strict=True)
     ]
     best, best_score = None, at_least
     for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
@@ -62,19 +62,25 @@ def most_resembling_text(
     return best
 
 
-def _wording_bounds(text: str, others: Sequence[str]) -> list[float]:
+def wording_bounds(text: str, others: Sequence[str]) -> list[float]:
     """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
     function word were one in any language of the script."""
-    mine = frozenset(_pieces(text).tolist())
-    numbers = _NUMBER_PIECES * len(_numbers(TextReading(text)))
-    bounds = []
-    for other in others:
-        words = _words(TextReading(other))
-        surely = words - listed_words(lexicons_by_script(other), *_COMMON_WORDS)
-        least = set[int]().union(*map(_hashes_of_word, surely))
-        shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
-        bounds.append(shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0)
-    return bounds
+    return [_wording_bound(text, other) for other in others]
+
+
+@lru_cache(maxsize=500)
+def _wording_bound(text: str, other: str) -> float:
+    mine, numbers = _pieces_and_number_pieces(text)
+    words = _words(TextReading(other))
+    surely = words - listed_words(lexicons_by_script(other), *_COMMON_WORDS)
+    least = set[int]().union(*map(_hashes_of_word, surely))
+    shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
+    return shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0
+
+
+@lru_cache(maxsize=16)
+def _pieces_and_number_pieces(text: str) -> tuple[frozenset[int], int]:
+    return frozenset(_pieces(text).tolist()), _NUMBER_PIECES * len(_numbers(TextReading(text)))
 
 
 def _resemblance(wording: float, cosine: float | None) -> float:

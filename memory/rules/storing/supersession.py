@@ -64,15 +64,18 @@ def _guessed_rarity(idf: float, memories: float) -> float:
     return min(1.0, max(0.0, rarity))
 
 
+def may_be_superseded(new: Statement, old: Statement) -> bool:
+    """Whether the two can have a score at all: two of one wording, and questions, have none."""
+    return not new.asks and not old.asks and share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO
+
+
 def supersession_score(
     new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
 ) -> float:
     """Above 0 the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
-    one. `mean_word_rarity`: of the old one's words."""
+    one. `rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
-    if not shared or new.asks or old.asks:
-        return -math.inf
-    if share_of_same_wording(new, old) > MAX_SHARED_WORD_RATIO:
+    if not shared or not may_be_superseded(new, old):
         return -math.inf
     others = max(COSINE_OF_UNRELATED_MEMORIES, sum(other_cosines) / max(1, len(other_cosines)))
     score = (

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import BeingId, Memory, RunId, Scene, Scope
 from madeleine.server.background.loops import PatrolEventBroadcast

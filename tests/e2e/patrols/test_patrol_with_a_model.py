@@ -125,7 +125,7 @@ async def test_whatever_the_model_answers_the_mechanical_patrol_is_done_and_noth
 ) -> None:
     """Good, broken, hostile, none: the store stays valid, and what was not decided is handed out (ruling 10)."""
     with language_server(answer) as stub:
-        more = stub.environment("anthropic") | {"MADELEINE_LLM_TIMEOUT_SECONDS": "1"}
+        more = stub.environment("anthropic") | {"MADELEINE_LLM_TIMEOUT_SECONDS": "3"}
         async with lodger.connected(more=more) as client:
             for text in DINNERS:
                 await call_tool(client, "store", text=text)

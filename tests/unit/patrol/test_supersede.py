@@ -28,6 +28,9 @@ class _LastStored:
         before, self.before = self.before, memory
         return before
 
+    async def read_ahead(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
+        """Nothing to remember."""
+
 
 async def proposed(home: Household, *texts: str) -> list[Memory]:
     home.store_scenes = replace(home.store_scenes, search_superseded=_LastStored())  # type: ignore[arg-type]

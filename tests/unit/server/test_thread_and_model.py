@@ -39,7 +39,7 @@ def mind_of(stub: Stub) -> Any:
         url=stub.anthropic_url,
         small_model="small",
         large_model="large",
-        timeout_seconds=0.5,
+        timeout_seconds=3.0,
         retries=0,
     )
     return open_language_model(config, "a key")

@@ -16,7 +16,7 @@ from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.ingest import update_and_forget
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, PointsForNextSession
 from madeleine.memory.recall.ports import MemoryReactivation

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
 from madeleine.memory.ingest.ingest import IngestOutcome, IngestRequest
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Scene
 from madeleine.memory.vector_space import VectorSpace
 from tests.doubles import ADA, BOB

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.store import NewScene, StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery

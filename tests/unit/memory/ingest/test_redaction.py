@@ -7,7 +7,7 @@ import json
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import NewScene, redact_scene
+from madeleine.memory.ingest.new_scene import NewScene, redact_scene
 from madeleine.memory.model import DatedAction, Scene
 from madeleine.memory.rules.storing.secrets import redact_note_content, redact_nothing, redact_secrets
 

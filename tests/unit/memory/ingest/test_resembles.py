@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points_from_memories
-from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.search import BrowseMemories

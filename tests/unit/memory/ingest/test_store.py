@@ -14,7 +14,8 @@ import pytest
 from madeleine.memory.errors import IndexUnavailable, InvalidInput, KeyConflict
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import (
     Category,
     DatedAction,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.chat import ChatRole, NewMessage
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
-from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, Vector
 from madeleine.memory.recall.recall import Recall

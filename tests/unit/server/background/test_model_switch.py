@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from madeleine.inference import PACKAGED_MODEL
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.background import model_switch

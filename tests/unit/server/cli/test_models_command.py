@@ -12,7 +12,7 @@ import pytest
 from madeleine.inference import PACKAGED_MODEL
 from madeleine.inference.available import models_without_network
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.store import NewScene
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
 from madeleine.memory.vector_space import CosineCalibration
 from madeleine.server.background.model_records import ModelRecords, ServingModel

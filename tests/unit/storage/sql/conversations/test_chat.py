@@ -12,8 +12,9 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, SourcesForgotten
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import ErasedIds
-from madeleine.memory.ingest.store import NewScene, StoreScenes
+from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Memory, Scene
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch

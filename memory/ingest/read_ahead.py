@@ -1,0 +1,64 @@
+"""What a store reads while the model embeds its texts, on the other core: most of what it would else read afterwards,
+when others wait for it (ADR 72)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from madeleine.memory.errors import IndexUnavailable
+from madeleine.memory.index import WritableIndex
+from madeleine.memory.ingest.earlier_memories import ids_sharing_words
+from madeleine.memory.ingest.ports import StoreScenesLedger
+from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.write_lock import WriteLock
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.rules.storing.similar_wording import wording_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReadings:
+    """`sharing_words`: for each of the new memories in order, as `ids_sharing_words`; they hold for whoever has the
+    write lock in that `turn`."""
+
+    turn: int | None
+    sharing_words: Sequence[Sequence[MemoryId]]
+
+
+@dataclass(frozen=True, eq=False)
+class StoreReadAhead:
+    """Only the ids are handed on. The readings of texts and the rarities of words are remembered where they are made,
+    so that to ask for them again costs nothing."""
+
+    ledger: StoreScenesLedger
+    index: WritableIndex
+    write_lock: WriteLock
+    search_superseded: SupersededMemorySearch | None
+
+    @asynccontextmanager
+    async def running(self, scope: Scope, memories: Sequence[Memory]) -> AsyncIterator[Awaitable[StoreReadings]]:
+        """Reading begins when the caller first waits for something else, and ends with the context."""
+        reading = asyncio.create_task(self._read(scope, memories))
+        try:
+            yield reading
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(self, scope: Scope, memories: Sequence[Memory]) -> StoreReadings:
+        turn = self.write_lock.next_turn()
+        try:
+            return StoreReadings(turn, [await self._ids_sharing_words(scope, memory) for memory in memories])
+        except IndexUnavailable:  # the store itself says so, if it still is
+            return StoreReadings(None, [])
+
+    async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
+        ids = await ids_sharing_words(self.index, scope, memory)
+        others = await self.ledger.memories(scope, ids) if ids else []
+        wording_bounds(memory.scene.action, [other.scene.action for other in others])
+        if self.search_superseded is not None:
+            await self.search_superseded.read_ahead(scope, memory, others)
+        await asyncio.sleep(0)
+        return ids

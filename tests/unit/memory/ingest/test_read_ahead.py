@@ -1,0 +1,119 @@
+"""What a store reads while the model embeds its text (ADR 72): not twice, and not what is out of date (ruling 1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from madeleine.memory.errors import EmbeddingUnavailable
+from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
+from madeleine.memory.ingest.write_lock import WriteLock
+from madeleine.memory.model import MemoryId, MemoryStatus, Scene, Scope
+from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.schema import IndexFingerprint
+from madeleine.storage.sql.ledger import open_ledger
+from tests.doubles import ADA, Clock, WordEmbedder
+from tests.waiting import DEADLOCK_S
+
+DINNER, DINNER_LOUDER = "Ben cooked a dinner of lentils", "Ben cooked a DINNER of lentils!"
+
+
+class HeldEmbedder(WordEmbedder):
+    """Waits with the texts of `held` until it is told to go on, and then cannot be had."""
+
+    def __init__(self, *held: str) -> None:
+        super().__init__()
+        self._held = held
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not set(self._held).isdisjoint(texts):
+            self.asked.set()
+            await self.go_on.wait()
+        raise EmbeddingUnavailable(self.model, "it was told to be away")
+
+
+class CountingIndex(EdgeIndex):
+    searches = 0
+    searched: asyncio.Event
+
+    async def ids_sharing_words(
+        self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
+    ) -> list[MemoryId]:
+        self.searches += 1
+        self.searched.set()
+        return await super().ids_sharing_words(scope, words, limit=limit, statuses=statuses)
+
+
+class Home:
+    def __init__(self, store: StoreScenes, index: CountingIndex, embedder: HeldEmbedder) -> None:
+        self._store, self.index, self.embedder = store, index, embedder
+
+    async def store(self, text: str) -> StoredSceneResult:
+        [stored] = await self._store(ADA, [NewScene(scene=Scene(action=text))])
+        return stored
+
+
+@pytest.fixture
+async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
+    embedder = HeldEmbedder(DINNER_LOUDER)
+    index = await CountingIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+    assert isinstance(index, CountingIndex)
+    index.searched = asyncio.Event()
+    async with asyncio.timeout(DEADLOCK_S), open_ledger(new_db) as ledger:
+        yield Home(StoreScenes(ledger.memories, index, embedder, now=Clock()), index, embedder)
+    await index.close()
+
+
+async def test_the_index_is_searched_by_words_once_while_the_model_works(home: Home) -> None:
+    storing = asyncio.create_task(home.store(DINNER_LOUDER))
+    await home.embedder.asked.wait()
+    await home.index.searched.wait()
+    home.embedder.go_on.set()
+    assert (await storing).status == "stored"
+    assert home.index.searches == 1
+
+
+async def test_what_was_stored_meanwhile_is_not_missed(home: Home) -> None:
+    """By words alone: the model cannot be had."""
+    storing = asyncio.create_task(home.store(DINNER_LOUDER))
+    await home.embedder.asked.wait()
+    await home.index.searched.wait()
+    before = await home.store(DINNER)
+    home.embedder.go_on.set()
+    after = await storing
+    assert (before.status, after.status) == ("stored", "reinforced")
+    assert after.memory.id == before.memory.id
+
+
+async def test_a_turn_holds_only_if_nobody_had_the_lock_since() -> None:
+    lock = WriteLock()
+    turn = lock.next_turn()
+    async with lock:
+        assert lock.is_turn(turn)
+        assert lock.next_turn() is None
+    async with lock:
+        assert not lock.is_turn(turn)
+        assert not lock.is_turn(None)
+    turn = lock.next_turn()
+    async with lock:
+        assert lock.is_turn(turn)
+
+
+async def test_a_turn_read_while_another_waits_does_not_hold() -> None:
+    lock = WriteLock()
+    await lock.acquire()
+    waiting = asyncio.create_task(lock.acquire())
+    await asyncio.sleep(0)
+    lock.release()  # who waits is woken, and has not run yet
+    turn = lock.next_turn()
+    await waiting
+    lock.release()
+    async with lock:
+        assert not lock.is_turn(turn)
