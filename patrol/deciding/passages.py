@@ -60,8 +60,10 @@ def _session_and_day(memory: Memory) -> tuple[str, str]:
 
 
 def _kept_together(memory: Memory) -> tuple[str, ...]:
-    """Only what is found in the same places, and kept for as long, becomes one passage (spec O2)."""
-    return (*_session_and_day(memory), memory.project or "", memory.level or "")
+    """Only what is found in the same places, and kept for as long, becomes one passage (spec O2); without a session, by
+    which scenes of a day belong together, only what is of one topic."""
+    topic = "" if memory.provenance.session_id else memory.cluster_id or ""
+    return (*_session_and_day(memory), memory.project or "", memory.level or "", topic)
 
 
 def _parts(memories: Sequence[Memory]) -> Iterator[list[Memory]]:

@@ -196,7 +196,8 @@ async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryState]) 
     memories = await work.memories(members)
     words = sorted(clustering.count_shared_name_words(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
-    return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)))
+    taken = {cluster.name for cluster in work.clusters.values()}
+    return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)), taken)
 
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -29,7 +29,9 @@ def unit_mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None
 
 
 MIN_CLUSTER_NAME_WORD_CHARS = 3
-MAX_CLUSTER_NAME_PARTS = 2
+MIN_MEMORIES_SHARING_NAME_WORD = 2
+MAX_CLUSTER_NAME_THEMES, MAX_CLUSTER_NAME_WORDS = 2, 3
+"""Of two words of a topic one is often a person's name; the third says what it is about."""
 MAX_CLUSTER_NAME_CHARS = 60
 
 
@@ -44,21 +46,32 @@ def candidate_cluster_name_words(memory: Memory) -> set[str]:
 def count_shared_name_words(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
     counts = Counter(word for memory in memories for word in candidate_cluster_name_words(memory))
-    return Counter({word: count for word, count in counts.items() if count >= MAX_CLUSTER_NAME_PARTS})
+    return Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_NAME_WORD})
 
 
-def cluster_name_from_memories(memories: Sequence[Memory], idf: Mapping[str, float]) -> str:
-    """Up to two themes that at least half of the memories share; else the two words with the greatest count × IDF;
-    else the beginning of the first action. At most 60 characters."""
+def cluster_name_from_memories(
+    memories: Sequence[Memory], idf: Mapping[str, float], taken: Collection[str] = ()
+) -> str:
+    """Up to two themes that at least half of the memories share; else the three words with the greatest count × IDF, as
+    the memories write them; else the beginning of the first action. At most 60 characters. `taken`: names of other
+    clusters, from which it differs if a word can tell them apart (rulings 4, 17)."""
     themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
-    common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)]
-    if common:
-        return " & ".join(common[:MAX_CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
+    common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)][:MAX_CLUSTER_NAME_THEMES]
     counts = count_shared_name_words(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
-    if telling:
-        return " & ".join(telling[:MAX_CLUSTER_NAME_PARTS])[:MAX_CLUSTER_NAME_CHARS]
-    return " ".join(memories[0].scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
+    words = [_as_written(word, memories) for word in telling]
+    if not common and not words:
+        return " ".join(memories[0].scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
+    shown, others = (common, words) if common else (words[:MAX_CLUSTER_NAME_WORDS], words[MAX_CLUSTER_NAME_WORDS:])
+    names = [", ".join(parts)[:MAX_CLUSTER_NAME_CHARS] for parts in (shown, *([*shown[:2], word] for word in others))]
+    return next((name for name in names if name not in taken), names[0])
+
+
+def _as_written(word: str, memories: Sequence[Memory]) -> str:
+    """The form of the word that is commonest inside sentences: names keep their capital."""
+    found = [one for memory in memories for one in TextReading(memory.scene.action).words if one.low == word]
+    inside = Counter(one.text for one in found if not one.opens)
+    return max(inside, key=lambda form: (inside[form], form)) if inside else word
 
 
 RootClusterName = Literal["Business", "Private"]

@@ -209,7 +209,7 @@ async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(store: 
     for i in (1, 2, 3):
         store.put(a_memory(f"ramen and gyoza {'abc'[i - 1] * 3}"), lean(0.9, i))
     await assigned(store)
-    assert "gyoza & ramen" in store.names()
+    assert "gyoza, ramen" in store.names()
 
 
 async def test_without_a_model_memories_wait_for_their_vectors(store: StepStore) -> None:

@@ -21,8 +21,8 @@ def themed(*themes: tuple[str, ...]) -> list[Memory]:
     ("themes", "name"),
     [
         ([("food",), ("food",), ("food",)], "food"),
-        ([("food", "Rome"), ("food", "Rome"), ("food",)], "food & Rome"),
-        ([("Rome", "food", "art"), ("Rome", "food", "art"), ("Rome", "food")], "Rome & food"),
+        ([("food", "Rome"), ("food", "Rome"), ("food",)], "food, Rome"),
+        ([("Rome", "food", "art"), ("Rome", "food", "art"), ("Rome", "food")], "Rome, food"),
         ([("food",), ("food",), (), ()], "food"),
     ],
 )
@@ -42,7 +42,7 @@ def test_a_theme_that_one_memory_repeats_counts_once() -> None:
 def test_without_common_themes_the_most_telling_words_name_it() -> None:
     """ruling 4: count × IDF: ramen 3 × 1.0, broth 2 × 4.0, kitchen 2 × 2.0."""
     memories = [a_memory("Ramen with broth"), a_memory("ramen, broth, kitchen"), a_memory("The kitchen and ramen")]
-    assert cluster_name_from_memories(memories, {"ramen": 1.0, "broth": 4.0, "kitchen": 2.0}) == "broth & kitchen"
+    assert cluster_name_from_memories(memories, {"ramen": 1.0, "broth": 4.0, "kitchen": 2.0}) == "broth, kitchen, ramen"
 
 
 def test_without_common_words_the_first_action_names_it() -> None:
@@ -76,3 +76,31 @@ def test_a_word_is_common_if_two_memories_hold_it() -> None:
     """ruling 4"""
     counts = count_shared_name_words([a_memory("ramen ramen soup"), a_memory("Ramen"), a_memory("noodles")])
     assert counts == {"ramen": 2}
+
+
+def test_a_name_differs_from_those_of_other_clusters_where_a_word_can_tell() -> None:
+    """ruling 17"""
+    memories = [
+        a_memory("wheat flour from Brandt", themes=("prices",)),
+        a_memory("Brandt has flour", themes=("prices",)),
+    ]
+    idf = {"flour": 3.0, "brandt": 2.0}
+    assert cluster_name_from_memories(memories, idf) == "prices"
+    assert cluster_name_from_memories(memories, idf, {"prices"}) == "prices, flour"
+    assert cluster_name_from_memories(memories, idf, {"prices", "prices, flour"}) == "prices, Brandt"
+    every_name = {"prices", "prices, flour", "prices, Brandt"}
+    assert cluster_name_from_memories(memories, idf, every_name) == "prices"
+
+
+def test_a_fourth_word_takes_the_place_of_the_third_in_a_name_that_is_taken() -> None:
+    """ruling 17"""
+    memories = [a_memory("eggs milk butter cream"), a_memory("butter, cream, milk, eggs")]
+    idf = {"eggs": 4.0, "milk": 3.0, "butter": 2.0, "cream": 1.0}
+    assert cluster_name_from_memories(memories, idf) == "eggs, milk, butter"
+    assert cluster_name_from_memories(memories, idf, {"eggs, milk, butter"}) == "eggs, milk, cream"
+
+
+def test_names_of_people_and_german_nouns_keep_their_capital() -> None:
+    """ruling 17: in its own language."""
+    memories = [a_memory("Tooth of Lene is loose"), a_memory("Does Lene brush every tooth?")]
+    assert cluster_name_from_memories(memories, {"lene": 2.0, "tooth": 1.0}) == "Lene, tooth"
