@@ -9,9 +9,10 @@ A file begins with a header, up to its first blank line:
     passwords = "password"   words for a password, and for "is" between one and its value, each apart by `|`
     password_links = "is"
 
-Below it, a text of words apart by white space is a word list, `[numbers]` gives the words for each number, and
-`[patterns]` has regular expressions, one a line, each of whole words where the language is spaced, that are matched
-against lower-case text with straight apostrophes. `[cased]` patterns are matched against the text as it is written.
+Below it, a text of words apart by white space is a word list, `[numbers]` gives the words for each number, `[emotions]`
+those by which a question asks for each emotion (of a language without spaces their beginnings), and `[patterns]` has
+regular expressions, one a line, each of whole words where the language is spaced, that are matched against lower-case
+text with straight apostrophes. `[cased]` patterns are matched against the text as it is written.
 `{part}` in a pattern stands for a line of `[parts]`. `[retold]` lists what may differ when a text is told again
 (`memory.text.wording`): `fillers`, `forms` and `endings` (each line interchangeable, `-` for none), `beginnings`,
 `accents_tell` where an accent is part of the word, and `spaces_are_free` where words may be joined. Only some may

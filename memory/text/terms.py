@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import day_in_words, parse_iso_period
-from madeleine.memory.text.lexicon import lexicons_by_script, load_lexicon
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, load_lexicon
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.written_dates import dates_mentioned_in_text, text_with_iso_dates
 
@@ -17,6 +18,8 @@ words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 
 LESSON_MARK_TERM = "zqlesson"
 """A word of every memory that has a lesson: a question for what was learnt is one for these (ruling 22)."""
+EMOTION_MARK_PREFIX = "zqemotion"
+"""Before the label of an emotion, a word of every memory that has it: "proud", "stolz" and "fière" ask for pride."""
 _WORD = re.compile(r"\w+")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
@@ -35,16 +38,30 @@ def bm25_words(text: str) -> str:
     return without_accents(normalize_words(_ELISION.sub(" ", text_with_iso_dates(text))))
 
 
-def words_asking_for_lessons(question: str) -> tuple[str, ...]:
-    """The words of a question that ask for lessons, such as `learn`."""
+def words_asking_for_marks(question: str) -> dict[str, tuple[str, ...]]:
+    """The words of a question that ask for what is marked: `learn` for lessons, `proud` for an emotion. By the mark."""
     text = without_accents(normalize_words(question)).lower()
-    words = _WORD.findall(text)
-    return tuple(
-        word
-        for lexicon in lexicons_by_script(text)
-        for word in sorted(map(without_accents, lexicon.words("lesson_words")))
-        if word in words or (not lexicon.entries.get("spaced", True) and word in text)
-    )
+    words = frozenset(_WORD.findall(text))
+    asking: dict[str, tuple[str, ...]] = {}
+    for lexicon in lexicons_by_script(text):
+        is_spaced = lexicon.entries.get("spaced", True)
+        for mark, listed in _words_by_mark(lexicon).items():
+            found = [word for word in listed if word in words or (not is_spaced and word in text)]
+            if found:
+                asking[mark] = tuple(dict.fromkeys((*asking.get(mark, ()), *found)))
+    return asking
+
+
+@cache
+def _words_by_mark(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
+    lists = {f"{EMOTION_MARK_PREFIX}{label}": words for label, words in lexicon.entries.get("emotions", {}).items()}
+    lists[LESSON_MARK_TERM] = lexicon.entries.get("lesson_words", "")
+    return {mark: tuple(sorted({without_accents(word) for word in words.split()})) for mark, words in lists.items()}
+
+
+def _marks_of_memory(memory: Memory) -> list[str]:
+    lesson = [LESSON_MARK_TERM] if memory.lesson else []
+    return lesson + [f"{EMOTION_MARK_PREFIX}{label}" for label in memory.emotions]
 
 
 def bm25_text_of_memory(memory: Memory) -> str:
@@ -63,6 +80,6 @@ def bm25_text_of_memory(memory: Memory) -> str:
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
-        memory.feeling, *memory.themes, memory.lesson, LESSON_MARK_TERM if memory.lesson else "",
+        memory.feeling, *memory.themes, memory.lesson, *_marks_of_memory(memory),
     )  # fmt: skip
     return bm25_words(" ".join(part for part in parts if part))

@@ -17,7 +17,7 @@ from madeleine.memory.text.scripts import (
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, bm25_words
 
-BM25_TERMS_VERSION = 6
+BM25_TERMS_VERSION = 7
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]

@@ -30,7 +30,7 @@ from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId,
 from madeleine.memory.text.content_words import content_words, is_identifier
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN, UNSPACED_SIGN
-from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_lessons
+from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_marks
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.point_contents import PointContent, weights_of_terms
 from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
@@ -178,9 +178,9 @@ class HybridIndex(ABC):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
-        lesson_words = words_asking_for_lessons(query.words)
-        lesson_terms = bm25.query_term_ids(LESSON_MARK_TERM) if lesson_words else []
-        terms = [*terms, *lesson_terms]
+        asking = words_asking_for_marks(query.words)
+        marks = {mark: bm25.query_term_ids(mark) for mark in asking}
+        terms = [*terms, *(term for of_mark in marks.values() for term in of_mark)]
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
@@ -190,13 +190,16 @@ class HybridIndex(ABC):
             for word, ids in words.items()
             for piece, of_piece in _known_and_unknown_pieces(word, ids, known)
         }
-        if any(known[term] is not None for term in lesson_terms):
-            named = [word for word in words if fold_text(word) in lesson_words] or lesson_words[:1]
-            words |= {word: [*words.get(word, ()), *lesson_terms] for word in named}
+        for mark, of_mark in marks.items():
+            if any(known[term] is not None for term in of_mark):
+                named = [word for word in words if fold_text(word) in asking[mark]]
+                if not named and (mark == LESSON_MARK_TERM or UNSPACED_SIGN.search(asking[mark][0])):
+                    named = [asking[mark][0]]  # too common a word to count, or part of one
+                words |= {word: [*words.get(word, ()), *of_mark] for word in named}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
         bridges = bm25.half_hiragana_term_ids(query.words)
-        optional = {*bridges, *lesson_terms}
+        optional = {*bridges, *(term for of_mark in marks.values() for term in of_mark)}
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         contents = [hit.content for hit in hits if hit.content]

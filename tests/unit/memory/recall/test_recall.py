@@ -274,3 +274,24 @@ async def test_a_typing_error_is_forgiven_where_nothing_matches_and_named(home: 
     asked.clear()
     assert (await recall(ADA, RecallQuery(text="Marseille"))).notices == ()
     assert asked == []
+
+
+PROUD = a_memory("Samira passed the exam at the vocational school", emotions=("pride", "joy"))
+WORRIED = a_memory("Tobias waits for the bank", emotions=("nervousness",))
+
+
+@pytest.mark.parametrize("question", ["What are we proud of?", "Worauf sind wir stolz?", "何を誇りに思っていますか"])
+async def test_a_question_for_a_feeling_finds_what_has_its_label(home: Home, question: str) -> None:
+    """ruling 21: the text does not say it, in any language."""
+    await home.put(PROUD, WORRIED, UNRELATED)
+    found = await home.recall()(ADA, RecallQuery(text=question))
+    assert [*ids(found), *ids(found.near)][:1] == [PROUD.id]
+
+
+async def test_a_feeling_that_is_said_beside_the_question_changes_nothing(home: Home) -> None:
+    """ruling 21"""
+    await home.put(
+        harbor := a_memory("The harbor lies behind the mill"), a_memory("The jar broke", emotions=("remorse",))
+    )
+    found = await home.recall()(ADA, RecallQuery(text="I am so sorry to ask you this: where is the harbor?"))
+    assert ids(found)[:1] == [harbor.id]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from madeleine.memory.rules.feelings import EMOTION_LABELS
 from madeleine.memory.text.lexicon import LEXICON_FOLDER, lexicons_by_script, load_lexicon, load_lexicon_headers
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
@@ -33,6 +34,14 @@ def test_every_language_has_every_pattern_and_they_compile(language: str) -> Non
     assert set(EVERY_LANGUAGE_HAS) <= set(entries["patterns"])
     assert all(load_lexicon(language).pattern(name) for name in entries["patterns"])
     assert all(load_lexicon(language).pattern(name, cased=True) for name in entries.get("cased", {}))
+
+
+def test_every_language_has_words_for_the_same_emotions_which_are_labels() -> None:
+    """ruling 21"""
+    tables = [load_lexicon(language).entries["emotions"] for language in LANGUAGES]
+    assert set(tables[0]) <= set(EMOTION_LABELS)
+    assert [sorted(table) for table in tables] == [sorted(tables[0])] * len(LANGUAGES)
+    assert all(words.strip() for table in tables for words in table.values())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.text.terms import bm25_text_of_memory, bm25_words, normalize_words
+from madeleine.memory.text.terms import bm25_text_of_memory, bm25_words, normalize_words, words_asking_for_marks
 from tests.doubles import a_memory
 
 
@@ -52,3 +52,30 @@ def test_a_shortened_article_is_no_part_of_the_next_word() -> None:
     """ruling 19: "l'entretien" holds "entretien"; English contractions stay one word, a stop word."""
     text = "l'entretien, dell’acqua, we've don't"
     assert bm25_words(text).replace(",", "").split() == ["entretien", "dell", "acqua", "weve", "dont"]
+
+
+def test_the_labels_of_its_emotions_are_among_its_words() -> None:
+    """ruling 21"""
+    memory = a_memory("She passed.", emotions=("pride", "joy"))
+    assert bm25_text_of_memory(memory) == "Sunday 2026-03-01 She passed. zqemotionpride zqemotionjoy"
+
+
+@pytest.mark.parametrize(
+    ("question", "asking"),
+    [
+        ("What is Mara proud of?", {"zqemotionpride": ("proud",)}),
+        (
+            "Worauf bin ich stolz, und wovor habe ich Angst?",
+            {"zqemotionpride": ("stolz",), "zqemotionfear": ("angst",)},
+        ),
+        ("De quoi est-elle fière ?", {"zqemotionpride": ("fiere",)}),
+        ("何を誇りに思っていますか", {"zqemotionpride": ("誇り",)}),
+        ("What have we learned?", {"zqlesson": ("learned",)}),
+        ("Where does Mara live?", {}),
+    ],
+)
+def test_a_question_asks_for_emotions_and_lessons_in_its_own_words(
+    question: str, asking: dict[str, tuple[str, ...]]
+) -> None:
+    """rulings 21 and 22"""
+    assert words_asking_for_marks(question) == asking
