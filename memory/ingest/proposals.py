@@ -22,6 +22,7 @@ from madeleine.memory.rules.storing.supersession import (
     MAX_PROPOSAL_CANDIDATES,
     MAX_SUPERSESSION_CANDIDATES,
     MIN_PROPOSAL_COSINE,
+    MIN_PROPOSAL_SCORE,
     WordRarity,
     may_be_superseded,
     supersession_score,
@@ -78,7 +79,7 @@ class SupersededMemorySearch:
         ]
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
-        best, best_score = None, 0.0
+        best, best_score = None, MIN_PROPOSAL_SCORE
         candidates = [candidate for candidate in candidates if may_be_superseded(new, candidate[-1])]
         rarities = await self._rarities(scope, [old for _, _, old in candidates])
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
