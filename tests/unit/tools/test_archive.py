@@ -92,6 +92,20 @@ async def test_what_has_had_its_time_is_found_in_the_archive_and_not_recalled_un
         assert await memory.index.count() == await memory.ledger.index_source.count_memories() == 4
 
 
+async def test_what_was_brought_back_stays_for_as_long_as_its_rule_says(tmp_path: Path) -> None:
+    """The next run archived it again: its time was still over (spec O8)."""
+    async with opened(tmp_path, **RULES) as memory:
+        call = caller(memory)
+        await call("store", text="The kettle is red")
+        OPEN[0] = timedelta(days=31)
+        await call("run_patrol", steps=["retention"])
+        await call("archive", action="restore", ids=["m1"])
+        OPEN[0] = timedelta(days=60)
+        assert (await call("run_patrol", steps=["retention"]))["steps"] == []
+        OPEN[0] = timedelta(days=62)
+        assert (await call("run_patrol", steps=["retention"]))["steps"][0]["archived"] == 1
+
+
 async def test_a_patrol_archives_by_itself_once_in_its_interval_and_its_undo_brings_all_back(tmp_path: Path) -> None:
     async with opened(tmp_path, **RULES) as memory:
         call = caller(memory)
