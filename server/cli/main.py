@@ -69,6 +69,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
         return forward_stdio_to_url(url) if (url := server_url_from_arguments(arguments)) else run_forwarder(arguments)
+    warn_of_other_memory(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
@@ -137,6 +138,22 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
     for line in ledger_status_lines(of_ledger):
         print(line)
+
+
+_COMMANDS_OF_THIS_MACHINE = frozenset({
+    "status", "stop", "reindex", "note", "audit", "token", "costs", "export", "import", "move-in", "backup", "restore",
+    "models", "ui",
+})  # fmt: skip
+"""They work on files or a process of this machine, so no server over HTTP can carry them out."""
+
+
+def warn_of_other_memory(arguments: argparse.Namespace) -> None:
+    """Say so where a server over HTTP is named, and the command does not ask it."""
+    is_local = arguments.command in _COMMANDS_OF_THIS_MACHINE
+    if arguments.command == "patrol":
+        is_local = arguments.watch or arguments.verb == "runs"
+    if is_local and read_environment_variables().get(URL_VARIABLE):
+        print_error(f"this is about the memory on this machine; the server of {URL_VARIABLE} is not asked.")
 
 
 _MODULES_OF_OTHER_NAMES = {

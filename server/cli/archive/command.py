@@ -77,8 +77,8 @@ async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], com
 def _print_plan(plan: Mapping[str, Any]) -> None:
     rules = plan["rules"]
     kept = (counted(rule["days"], "day") if "days" in rule else "for good" for rule in rules)
-    rows = [(rule["category"], days, rule["from"]) for rule, days in zip(rules, kept, strict=True)]
-    _print_table(("category", "kept", "by"), rows)
+    of_rules = [(rule["category"], days, rule["from"]) for rule, days in zip(rules, kept, strict=True)]
+    _print_table(("category", "kept", "by"), of_rules)
     if most := plan.get("max_memories"):
         print(f"At most {counted(most, 'memory', 'memories')}.")
     print()
