@@ -10,8 +10,9 @@ from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive_commands
-from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
+from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, with_suggestion
 from madeleine.server.cli.looking.arguments import add_costs_command, add_graph_command
+from madeleine.server.suggestions import suggestion
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
