@@ -114,14 +114,14 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
 
 
 def print_host_status(data_dir: Path, *, as_json: bool) -> None:
-    """Print the process that owns the memory, its clients, the state of the memory thread, and the number of unreadable
-    notes. Raises `HostRefused`, `StorageError`."""
-    from madeleine.server.cli.ledger_status import ledger_status_lines, read_ledger_status
+    """Print the process that owns the memory, its clients, whether the memory thread runs, what it has to read, and the
+    number of unreadable notes. Raises `HostRefused`, `StorageError`."""
+    from madeleine.server.cli.ledger_status import ledger_status_lines, memory_thread_of_next_host, read_ledger_status
 
     try:
         status = query_host(data_dir, "status")
     except HostUnavailable:
-        status = {"data_dir": str(data_dir)}
+        status = {"data_dir": str(data_dir)} | memory_thread_of_next_host()
     of_ledger = read_ledger_status(data_dir)
     if as_json:
         print(json.dumps(status | of_ledger, indent=2))
@@ -136,7 +136,7 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
             print(f"  over HTTP at {status['http']}")
         for client in status["clients"]:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
-    for line in ledger_status_lines(of_ledger):
+    for line in ledger_status_lines(status | of_ledger):
         print(line)
 
 

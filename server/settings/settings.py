@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
@@ -58,6 +58,7 @@ _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
 _DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationConfig(), LessonConfig()
+_THREAD_HINT = "set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, or MADELEINE_THREAD_RECORDS to do without one"
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
 
 
@@ -67,6 +68,13 @@ def _hour_or_off(written: str) -> object:
 
 def _path_or_none(written: str) -> object:
     return Path(written).expanduser().absolute() if written.strip() else None
+
+
+class MemoryThreadState(NamedTuple):
+    """Whether the memory thread runs, and why."""
+
+    on: bool
+    reason: str
 
 
 class Settings(HttpSettings, LlmSettings, ContextFlags):
@@ -204,6 +212,23 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     @property
     def asks_for_project(self) -> bool:
         return self.project == AUTOMATIC_PROJECT
+
+    @property
+    def memory_thread_state(self) -> MemoryThreadState:
+        """By default on only with a language model (spec T1)."""
+        if self.thread == "off":
+            return MemoryThreadState(False, "MADELEINE_THREAD is off")
+        if self.has_chosen_llm():
+            return MemoryThreadState(True, "a language model was chosen")
+        if self.thread_records:
+            return MemoryThreadState(True, "MADELEINE_THREAD_RECORDS keeps conversations without a language model")
+        if not self.resolved_llm_key():
+            return MemoryThreadState(False, f"there is no language model; {_THREAD_HINT}")
+        if self.thread == "on":
+            return MemoryThreadState(True, "MADELEINE_THREAD is on, and there is a key that other programs use")
+        return MemoryThreadState(
+            False, "there is only a key that other programs use; set MADELEINE_THREAD to on to use it"
+        )
 
 
 def read_settings(

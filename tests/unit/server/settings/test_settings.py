@@ -88,9 +88,7 @@ def test_an_unknown_name_in_the_file_is_refused_by_name_and_place_with_the_neare
 
 
 def test_an_unknown_entry_of_a_setting_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"retention\.dayz in .*: there is no such entry"
-    ):
+    with pytest.raises(InvalidInput, match=r"retention\.dayz in .*: there is no such entry"):
         read_settings(environment(tmp_path, retention='{"dayz": 3}'))
 
 
