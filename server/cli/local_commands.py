@@ -30,6 +30,7 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
     console,
+    plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -137,9 +138,7 @@ def _audit_line(entry: AuditEntry) -> str:
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
     """Of each id the first signs, which every call takes."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("number", "time", "event", "caller", "tool", "ids"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("number", "time", "event"))
+    table = plain_table("number", "time", "event", "caller", "tool", "ids", no_wrap=("number", "time", "event"))
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
         cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
@@ -261,9 +260,7 @@ def _token_as_json(token: BearerTokenRecord, *, now: datetime) -> dict[str, Any]
 
 
 def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "name", "being", "role", "access", "for", "state"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "id")
+    table = plain_table("id", "name", "being", "role", "access", "for", "state", no_wrap=("id",))
     for token in tokens:
         access = "read-only" if token.read_only else "read and write"
         cells = (token.id, token.name, token.being_id, token.role, access, token.resource)

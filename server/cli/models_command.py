@@ -37,7 +37,7 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server.attach.client import ensure_host_running
 from madeleine.server.background.model_records import CALIBRATIONS_SETTING, ModelRecords, ServingModel
 from madeleine.server.background.model_switch import CALIBRATION_TEXTS, calibrate_by_texts
-from madeleine.server.cli.output import console, print_json
+from madeleine.server.cli.output import console, plain_table, print_json
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -74,9 +74,7 @@ async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledge
     if arguments.json:
         print_json(state)
         return
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("model", "", "memories embedded"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table("model", "", "memories embedded")
     for model in state["models"]:
         count = f"{model['embedded']:,} of {state['memories']:,}" if model["embedded"] else ""
         table.add_row(visible_line(model["model"]), ", ".join(model["roles"]), count)
@@ -253,7 +251,8 @@ async def _memories(settings: Settings, ledger: Ledger) -> AsyncIterator[Memory]
 
 
 def _score_table(name: str, of_models: Mapping[str, Mapping[str, evaluation.RetrievalScore]]) -> Table:
-    table = Table(title=visible_line(name), title_justify="left")
+    table = plain_table()
+    table.title, table.title_justify = visible_line(name), "left"
     for heading in ("model", "category", "queries", "nDCG@10", "R@5", "R@10"):
         table.add_column(heading, justify="left" if heading in ("model", "category") else "right", overflow="fold")
     for model, scores in of_models.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -22,6 +22,7 @@ from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 PIPED_CONSOLE_WIDTH_CHARS = 120
 PROGRESS_LINE_SHARE = 0.1
@@ -59,6 +60,17 @@ def console(file: IO[str] | None = None) -> Console:
 
     file = file or sys.stdout
     return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_CONSOLE_WIDTH_CHARS)
+
+
+def plain_table(*headings: str, no_wrap: Collection[str] = ()) -> Table:
+    """Columns with no lines between them, for a person and for a program that reads what is piped. Long texts are
+    folded, except in the columns of `no_wrap`."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading in no_wrap)
+    return table
 
 
 @contextmanager

@@ -7,12 +7,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from rich.table import Table
-
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
     console,
+    plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -70,9 +69,7 @@ def print_profile_entries(answer: Mapping[str, Any]) -> None:
     if not entries and not notes:
         print("Nothing of it is known yet. `madeleine profile set` writes it.")
         return
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("kind", "name", "text"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table("kind", "name", "text")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
         table.add_row(entry["kind"], visible_line(entry["name"]) + off, visible_line(entry["text"]))

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, print_json, tool_client
+from madeleine.server.cli.output import console, plain_table, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
 MAX_TABLE_TEXT_CHARS = 48
@@ -46,9 +46,8 @@ def closing_sentences_of_explanation(answer: Mapping[str, Any]) -> Iterator[str]
 
 def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
     """The score of each with its parts, or what keeps it away."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "score", "outcome", "parts of the score, or of the likeness", "text"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("id", "score"))
+    headings = ("id", "score", "outcome", "parts of the score, or of the likeness", "text")
+    table = plain_table(*headings, no_wrap=("id", "score"))
     for memory in memories:
         likeness = memory.get("likeness", {})
         of_likeness = f"{score_parts_in_words(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""

@@ -7,11 +7,9 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_USAGE
-from madeleine.server.cli.output import console, print_json, tool_client
+from madeleine.server.cli.output import console, plain_table, print_json, tool_client
 from madeleine.server.counted import counted
 from madeleine.server.crash_output import print_error
 from madeleine.server.settings.settings import Settings
@@ -113,9 +111,7 @@ def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in headings:
-        table.add_column(heading.replace("_", " "), overflow="fold")
+    table = plain_table(*(heading.replace("_", " ") for heading in headings))
     for row in rows:
         table.add_row(*map(visible_line, row))
     console().print(table, markup=False)
