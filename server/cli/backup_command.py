@@ -11,6 +11,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput, StorageBusy
 from madeleine.memory.model import BeingId
+from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
@@ -34,7 +35,6 @@ from madeleine.storage.sql.database.backup import (
     is_whole_ledger,
     remove_ledger_file,
     replace_ledger,
-    total_in_words,
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -64,7 +64,7 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
     if arguments.json:
         print_json({"file": str(target), "counts": counts})
     else:
-        print(f"Backed up to {target}, and verified: {total_in_words(counts)}.")
+        print(f"Backed up to {target}, and verified: {counts_in_words(counts)}.")
 
 
 async def restore_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
         remove_ledger_file(draft)
     if not arguments.json:
         print(
-            f"Restored from {source}: {total_in_words(counts)}."
+            f"Restored from {source}: {counts_in_words(counts)}."
             + (f" What was there is kept in {kept}." if kept else "")
         )
     with show_spinner("rebuilding the index"):
