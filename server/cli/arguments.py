@@ -214,7 +214,7 @@ def _add_token(commands: Subparsers, json: CommandLineParser) -> None:
     add("--read-only", action="store_true", help="only tools that change nothing")
     add("--name", default="", help="its purpose, shown in the list")
     add("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
-    add("--resource", help="the server's URL, as clients write it (default: the setting public_url)")
+    add("--resource", help="the server's URL, as clients write it (default: by the settings, or of the running server)")
     verbs.add_parser("list", parents=[json], help="show all tokens, without their secrets")
     revoke = verbs.add_parser("revoke", parents=[json], help="refuse a token from now on")
     revoke.add_argument("id", help="as `madeleine token list` shows it")

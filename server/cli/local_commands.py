@@ -27,6 +27,7 @@ from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import visible_line
+from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
     console,
@@ -200,7 +201,7 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
         raise InvalidInput(f"--name: give at most {MAX_BEARER_TOKEN_NAME_CHARS} printable characters.")
     refuse_secret_argument("--name", arguments.name, redact_secrets)
-    resource = arguments.resource or settings.resource
+    resource = arguments.resource or settings.public_url or _resource_of_running_server(settings) or settings.resource
     try:
         AnyHttpUrl(resource)
     except ValidationError as error:
@@ -224,6 +225,15 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         return
     print(f"Token {token.id} for {token.resource}; it is shown this once:", file=sys.stderr)
     print(bearer)
+
+
+def _resource_of_running_server(settings: Settings) -> str:
+    """The URL that tokens of the running server are bound to, whose port may come from its command line; "" if none
+    runs."""
+    try:
+        return str(query_host(settings.data_dir, "status").get("resource", ""))
+    except (HostUnavailable, HostRefused):
+        return ""
 
 
 def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
