@@ -154,7 +154,8 @@ def _first_signs(entry: AuditEntry) -> str:
 
 
 def _caller(entry: AuditEntry) -> str:
-    return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role) if part)
+    token = f"token {entry.token}" if entry.token else ""
+    return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role, token) if part)
 
 
 def parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:

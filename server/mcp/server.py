@@ -85,6 +85,8 @@ class Caller:
     being_id: BeingId
     role: Role = "agent"
     read_only: bool = False
+    token: str = ""
+    """Id of the token, "" without one."""
 
     def __post_init__(self) -> None:
         if not may_connect_as_being(self.being_id):
@@ -119,7 +121,8 @@ class McpRequestHandlers:
 
     async def _scope(self, context: RequestContext, *, counts: bool = True) -> Scope:
         caller = self.caller_of(context)
-        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=counts)
+        client = client_name_of_request(context)
+        scope = Scope(caller.being_id, client, caller.role, count_activations=counts, token=caller.token)
         if self.asks_for_project and not self._project:
             self._project.append(await project_of_client(context.session))
         return self.levels.applied_to(replace(scope, project="".join(self._project)))
