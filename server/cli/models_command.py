@@ -210,7 +210,8 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
         )
         return
     for name, of_models in tables.items():
-        console().print(_score_table(name, of_models))
+        print(visible_line(name))
+        console().print(_score_table(of_models))
 
 
 def _results_of_units(
@@ -250,11 +251,10 @@ async def _memories(settings: Settings, ledger: Ledger) -> AsyncIterator[Memory]
                 yield memory
 
 
-def _score_table(name: str, of_models: Mapping[str, Mapping[str, evaluation.RetrievalScore]]) -> Table:
-    table = plain_table()
-    table.title, table.title_justify = visible_line(name), "left"
-    for heading in ("model", "category", "queries", "nDCG@10", "R@5", "R@10"):
-        table.add_column(heading, justify="left" if heading in ("model", "category") else "right", overflow="fold")
+def _score_table(of_models: Mapping[str, Mapping[str, evaluation.RetrievalScore]]) -> Table:
+    table = plain_table("model", "category")
+    for heading in ("queries", "nDCG@10", "R@5", "R@10"):
+        table.add_column(heading, justify="right")
     for model, scores in of_models.items():
         for category, score in scores.items():
             means = (score.ndcg_at_10, score.recall_at_5, score.recall_at_10)
