@@ -21,6 +21,7 @@ def build_audit_entry(
         author=scope.author or "",
         client=scope.client,
         role=scope.role,
+        token=scope.token,
         tool=tool,
         ids=tuple(dict.fromkeys(ids)),
     )
@@ -41,7 +42,7 @@ class RecordAuditEvent:
 
 AuditEventKind = Literal[
     "store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "reindex", "token", "profile",
-    "supersede", "retract", "restore", "import",
+    "supersede", "retract", "restore", "import", "export", "backup",
 ]  # fmt: skip
 
 
@@ -50,8 +51,9 @@ class AuditEntry:
     """One event (spec O4, O10), without any text or query.
 
     `being_id` is "" for events of all beings; `author` the being that acted on what all share, else "". `role` is ""
-    for connections without one. `ids`: the memories, notes, messages and days of the diary that were written, shown or
-    erased, the run of a patrol, the token. `seq` numbers the entries without a gap; 0 before it is written.
+    for connections without one; `token` the id of the bearer token that the call came by, else "". `ids`: the memories,
+    notes, messages and days of the diary that were written, shown or erased, the run of a patrol, the token that was
+    made or revoked. `seq` numbers the entries without a gap; 0 before it is written.
     """
 
     event: AuditEventKind
@@ -60,6 +62,7 @@ class AuditEntry:
     author: BeingId | Literal[""] = ""
     client: str = ""
     role: str = ""
+    token: str = ""
     tool: str = ""
     ids: tuple[str, ...] = ()
     seq: int = 0

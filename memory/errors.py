@@ -60,8 +60,8 @@ class NotPermitted(MadeleineError):
             f"{tool} needs the permission to {permission}, which the role {role!r} of this connection does not have. "
             "Nothing was done: ask for it from a person, or for a token of the role senior or human."
             if permission
-            else f"{tool} changes the memory, and this connection is read-only. Nothing was done: ask for a token with "
-            "write access."
+            else f"{tool} changes the memory; this connection is read-only, by its token or by MADELEINE_READ_ONLY. "
+            "Nothing was done: ask for a token with write access, or for a server without that setting."
         )
         self.tool = tool
 

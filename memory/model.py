@@ -50,8 +50,7 @@ Emotion = Literal[
 
 
 Role = Literal["human", "c_suite", "lead", "senior", "agent"]
-"""The kind of caller that speaks for a being: a person, an agent that is trusted with decisions (three ranks), any
-other agent (spec O4)."""
+"""The caller that speaks for a being (spec O4): a person, an agent trusted with decisions (three ranks), any other."""
 KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowledge"]
 """Of what an organisation knows (spec O4, O5): core policies; decision records, procedures and conventions; what an
 agent has shared."""
@@ -80,8 +79,8 @@ def may_connect_as_being(being: str) -> bool:
 class Scope:
     """The being that is served, and the caller (spec P1, ruling 12). It comes from the connection, never from a tool
     argument. A caller sees and changes the memories of this being and of no other. Without `count_activations`
-    reactivations are not counted. `author`: the being that acts, where it is another: on what all share. `project`:
-    memories of another project are not found; "" for none. `level`: of what is stored (spec O2)."""
+    reactivations are not counted. `author`: the being that acts, where it is another: on what all share. `project`: no
+    memory of another is found; "" for none. `level`: of what is stored (spec O2). `token`: id of the bearer token."""
 
     being_id: BeingId
     client: str = ""
@@ -90,6 +89,7 @@ class Scope:
     author: BeingId | None = None
     project: str = ""
     level: MemoryLevel = "persistent"
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import scene_to_text, short_id_of_non_memory
+from madeleine.memory.model import BeingId, scene_to_text, short_id_of_non_memory
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.search import split_search_terms
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import ArchivedMemory, ArchiveGroup, ArchiveGroupId, ArchiveGroupSummary
-from madeleine.memory.rules.archiving.retention import EndedScope
+from madeleine.memory.rules.archiving.retention import EndedScope, RetentionConfig, RetentionRule, RetentionSource
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments
 from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCall, object_schema, tool
@@ -22,6 +23,13 @@ ARCHIVE_REASON_TEXTS = {
     "limit": "there were too many memories",
     "session_ended": "it was kept for a session, which has ended",
     "project_ended": "it was kept for a project, which has ended",
+}
+RULE_SOURCE_TEXTS: Mapping[RetentionSource, str] = {
+    "being_rule": "the being's rule for the category",
+    "store_rule": "the store's rule for the category",
+    "being_default": "the being's days",
+    "store_default": "the store's days",
+    "keep": "no rule",
 }
 ArchiveAction = Literal["find", "groups", "plan", "restore", "summarise", "end"]
 _PERMISSIONS: dict[ArchiveAction, Permission] = {"restore": "write", "summarise": "write", "end": "maintain"}
@@ -51,7 +59,7 @@ def _permission_of(arguments: ArchiveArguments) -> Permission:
 
 @tool(
     ArchiveArguments,
-    object_schema("", array="memories groups missing", string="notice run_id", integer="archived"),
+    object_schema("", array="memories groups missing rules", string="notice run_id", integer="archived max_memories"),
     listed=False,
     permission="read",
     permission_of=_permission_of,
@@ -74,7 +82,11 @@ async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]
         case "plan":
             planned = await use.plan(scope)
             shown = [await _planned_as_json(call, group) for group in planned]
-            return {"groups": shown, "archived": sum(len(group.reasons) for group in planned)}
+            return {
+                "groups": shown,
+                "archived": sum(len(group.reasons) for group in planned),
+                "rules": [rule_as_json(rule) for rule in use.rules(scope.being_id)],
+            } | without_empty_fields(max_memories=use.config.max_memories_of(scope.being_id))
         case "restore":
             return await _restore(call, arguments)
         case "summarise":
@@ -135,6 +147,25 @@ def archived_as_json(entry: ArchivedMemory) -> dict[str, Any]:
         "reason": ARCHIVE_REASON_TEXTS[entry.reason],
         "group": short_id_of_non_memory(entry.group_id),
     }
+
+
+def rule_as_json(rule: RetentionRule) -> dict[str, Any]:
+    """Without `days` where it keeps for good."""
+    return {"category": rule.category, "from": RULE_SOURCE_TEXTS[rule.source]} | without_empty_fields(days=rule.days)
+
+
+def archived_because(entry: ArchivedMemory, config: RetentionConfig, being: BeingId) -> str:
+    """When and why a memory was archived, by which of today's rules, and what brings it back."""
+    memory, rule = entry.memory, ""
+    days, most = config.rule_for_being(being, memory.category).days, config.max_memories_of(being)
+    if entry.reason == "expired" and days is not None:
+        rule = f" (the rule for {memory.category} memories: {days} days)"
+    elif entry.reason == "limit" and most is not None:
+        rule = f" (at most {most})"
+    return (
+        f"It was archived on {entry.archived_at.date().isoformat()}, as {ARCHIVE_REASON_TEXTS[entry.reason]}{rule}. "
+        f"`madeleine archive restore {memory.short_id}`, or the tool archive, brings it back."
+    )
 
 
 def group_as_json(group: ArchiveGroupSummary) -> dict[str, Any]:

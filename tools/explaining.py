@@ -8,6 +8,7 @@ from typing import Any
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.explaining import MemoryExplanation, QuerySimilarity, RecallExplanation
 from madeleine.memory.recall.recall import RecallResult
+from madeleine.tools.archive import archived_because
 from madeleine.tools.replies import without_empty_fields
 from madeleine.tools.tool import ToolCall
 
@@ -31,7 +32,14 @@ async def explanation_as_json(
 ) -> dict[str, Any]:
     """What is 0 or empty is left out. The parts of a score add up to it, and those of a likeness."""
     memories = []
+    unknown = [one.id for one in explanation.memories if one.memory is None]
+    entries = await call.use.archive.entries(call.scope, unknown) if unknown else []
+    archived = {entry.memory.id: entry for entry in entries}
     for explained in explanation.memories:
+        if (entry := archived.get(explained.id)) is not None:
+            because = archived_because(entry, call.use.archive.config, call.scope.being_id)
+            memories.append({"id": entry.short_id, "outcome": "archived", "reason": because})
+            continue
         reason = await call.with_short_ids(explained.reason)
         memories.append(_memory_explanation_as_json(explained, reason, given_ids.get(explained.id, explained.id)))
     return {"ranking": explanation.profile, "memories": memories}

@@ -46,9 +46,13 @@ ALL_TOOLS_TOOLSET = "all"
 
 
 class Toolset:
-    """`max_text_chars` bounds every long text, in the schemas and at each call."""
+    """`max_text_chars` bounds every long text, in the schemas and at each call. `refused`: names of tools that would be
+    here if the server were not read-only."""
 
-    def __init__(self, tools: Sequence[Tool], *, max_text_chars: int, role: Role = "human") -> None:
+    def __init__(
+        self, tools: Sequence[Tool], *, max_text_chars: int, role: Role = "human", refused: Iterable[str] = ()
+    ) -> None:
+        self.refused = frozenset(refused)
         self._tools = {tool.name: tool for tool in tools}
         self.max_text_chars = max_text_chars
         self._role = role

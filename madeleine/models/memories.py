@@ -142,7 +142,7 @@ class NearRecord(MemoryRecord):
 class MemoryExplanation(LibraryAnswer):
     """Why a memory came, or did not. `outcome` is "recalled", "near", or where it fell out: "past the limit", "too
     long", "below the gate", "no candidate", "superseded", "retracted", "merged", "summarised", "faded", "filtered",
-    "switched off", "unknown". `reason`: a sentence, if the numbers do not say it all."""
+    "switched off", "archived", "unknown". `reason`: a sentence, if the numbers do not say it all."""
 
     id: str
     text: str = ""

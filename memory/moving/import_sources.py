@@ -184,7 +184,7 @@ class ImportSources:
 
     def _parts(self, statement: Statement) -> Iterator[Statement]:
         redaction = CountingRedactor(self.redact)
-        clean = redaction.fields(statement, "text", "id", "lesson", "themes")
+        clean = redaction.fields(statement, "text", "id", "lesson", "themes", "actors")
         self.report.redacted.update(redaction.found)
         for text in split_by_length(clean.text, MAX_STATEMENT_CHARS):
             if storable_text(text).strip():

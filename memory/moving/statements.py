@@ -71,6 +71,7 @@ def _scene(key: str, statement: Statement) -> NewScene:
     return NewScene(
         scene=Scene(
             action=statement.text,
+            actors=statement.actors,
             when=(statement.when,) if statement.when else (),
         ),
         category=statement.category or _category(statement.text),

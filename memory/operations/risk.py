@@ -11,6 +11,7 @@ RISK_BY_AUDIT_EVENT: Mapping[AuditEventKind, RiskLevel] = {
     **dict.fromkeys(("recall", "store", "reinforce", "observe", "note"), "low"),
     # It changes what is there, and can be undone.
     **dict.fromkeys(("update", "supersede", "retract", "restore", "patrol", "profile", "reindex", "import"), "medium"),
-    "forget": "high",
+    # A copy of all that was told leaves the memory.
+    **dict.fromkeys(("forget", "export", "backup"), "high"),
     "token": "critical",
 }

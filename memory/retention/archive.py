@@ -9,7 +9,7 @@ from datetime import datetime
 
 from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import ORGANISATION, Memory, MemoryId, Scope
+from madeleine.memory.model import CATEGORIES, ORGANISATION, BeingId, Memory, MemoryId, Scope
 from madeleine.memory.retention.ports import ArchiveLedger, ArchiveQuery, RetentionLedger
 from madeleine.memory.retention.values import (
     MAX_SUMMARY_CHARS,
@@ -20,7 +20,13 @@ from madeleine.memory.retention.values import (
     ArchiveGroupSummary,
     groups_to_archive,
 )
-from madeleine.memory.rules.archiving.retention import NO_ENDED_SCOPE, EndedScope, RetentionConfig, plan_retention
+from madeleine.memory.rules.archiving.retention import (
+    NO_ENDED_SCOPE,
+    EndedScope,
+    RetentionConfig,
+    RetentionRule,
+    plan_retention,
+)
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
 MAX_RESTORED_AT_ONCE = 500
@@ -59,6 +65,14 @@ class Archive:
             return []
         going = plan_retention(await reads.memory_ages(), self.config, scope.being_id, self.now(), ended)
         return groups_to_archive(await reads.memories(list(going)), going)
+
+    def rules(self, being: BeingId) -> list[RetentionRule]:
+        """Those in force for a being, of each category."""
+        return [self.config.rule_for_being(being, category) for category in CATEGORIES]
+
+    async def entries(self, scope: Scope, ids: Sequence[MemoryId]) -> list[ArchivedMemory]:
+        """Of the memories that are archived."""
+        return await self.ledger.archived_by_ids(scope, ids)
 
     async def find(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         return await self.ledger.archived(scope, query)

@@ -9,15 +9,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
 from madeleine.server.background.loops import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import ledger_path
 from madeleine.storage.sql.database.backup import back_up_ledger
+from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
+AUTOMATIC_BACKUP_CLIENT_NAME = "madeleine schedule"
 BACKUPS_FOLDER = "backups"
 BACKUP_CHECK_SECONDS = 60.0
 """Between two looks whether a backup is due; the first comes as long after the start."""
@@ -32,15 +34,16 @@ def path_of_backup(settings: Settings, at: datetime) -> Path:
     return backup_folder(settings) / f"memory-{at:%Y%m%dT%H%M%SZ}.db"
 
 
-async def make_backup(ledger: Path, target: Path, copies: CopyLedger, *, at: datetime) -> dict[str, int]:
-    """Make a backup and remember it; its counts. Raises `StorageError`."""
+async def make_backup(source: Path, target: Path, ledger: Ledger, *, client: str, at: datetime) -> dict[str, int]:
+    """Make a backup of `source`, the file of the ledger; remember and audit it; its counts. Raises `StorageError`."""
 
     def make() -> dict[str, int]:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return back_up_ledger(ledger, target)
+        return back_up_ledger(source, target)
 
     # Before, so that a killed process leaves no backup that nobody knows of.
-    await copies.add_copy(LedgerCopy(path=str(target), kind="backup", being_id=BeingId(""), made_at=at))
+    await ledger.copies.add_copy(LedgerCopy(path=str(target), kind="backup", being_id=BeingId(""), made_at=at))
+    await ledger.audit.record(Scope(BeingId(""), client), "backup", at=at)
     return await asyncio.to_thread(make)
 
 
@@ -60,19 +63,17 @@ async def remove_old_backups(folder: Path, keep: int, copies: CopyLedger) -> Non
 class BackupLoop(PollingLoop):
     cancelled_message = "a backup was being made; the next one comes at the next start"
 
-    def __init__(
-        self, settings: Settings, copies: Callable[[], CopyLedger | None], *, now: Callable[[], datetime]
-    ) -> None:
-        """`copies` returns None while the memory is not open."""
+    def __init__(self, settings: Settings, ledger: Callable[[], Ledger | None], *, now: Callable[[], datetime]) -> None:
+        """`ledger` returns None while the memory is not open."""
         super().__init__(lambda: asyncio.sleep(BACKUP_CHECK_SECONDS))
         self._settings = settings
-        self._copies = copies
+        self._ledger = ledger
         self._now = now
 
     async def poll(self) -> None:
         """Make a backup if the last one is older than the setting says."""
-        copies, folder = self._copies(), backup_folder(self._settings)
-        if copies is None:
+        ledger, folder = self._ledger(), backup_folder(self._settings)
+        if ledger is None:
             return
         async with self._working:
             try:
@@ -80,8 +81,9 @@ class BackupLoop(PollingLoop):
                 if self._now().timestamp() - last < timedelta(hours=self._settings.backup_hours).total_seconds():
                     return
                 target = path_of_backup(self._settings, self._now())
-                await make_backup(ledger_path(self._settings), target, copies, at=self._now())
-                await remove_old_backups(folder, self._settings.backup_keep, copies)
+                source = ledger_path(self._settings)
+                await make_backup(source, target, ledger, client=AUTOMATIC_BACKUP_CLIENT_NAME, at=self._now())
+                await remove_old_backups(folder, self._settings.backup_keep, ledger.copies)
                 logger.info("a backup was made: %s", target)
             except (MadeleineError, OSError) as error:
                 logger.warning("making a backup failed; retrying at the next look: %s", error)

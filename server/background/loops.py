@@ -135,18 +135,11 @@ def _log_poll(result: ThreadPollResult) -> bool:
 
 
 def is_memory_thread_enabled(settings: Settings) -> bool:
-    """Whether the memory thread runs: by default only with a language model (spec T1)."""
-    if settings.thread == "off":
-        return False
-    if settings.thread_records or settings.has_chosen_llm():
-        return True
-    if settings.thread == "on" and not settings.resolved_llm_key():
-        logger.warning(
-            "MADELEINE_THREAD is on, but there is no language model. Set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, "
-            "or MADELEINE_THREAD_RECORDS to keep conversations without one."
-        )
-        return False
-    return settings.thread == "on"
+    """Whether the memory thread runs; a warning where it was to run and cannot."""
+    enabled, reason = settings.memory_thread_state
+    if settings.thread == "on" and not enabled:
+        logger.warning("The memory thread does not run: %s.", reason)
+    return enabled
 
 
 AUTOMATIC_PATROL_CLIENT_NAME = "madeleine schedule"

@@ -181,7 +181,7 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
 
             backups = BackupLoop(
                 settings,
-                lambda: memory.memory_if_open.ledger.copies if memory.memory_if_open else None,
+                lambda: memory.memory_if_open.ledger if memory.memory_if_open else None,
                 now=lambda: datetime.now(UTC),
             )
             await running.enter_async_context(backups.background_task("scheduled backups"))

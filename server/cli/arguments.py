@@ -10,8 +10,9 @@ from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive_commands
-from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, suggestion, with_suggestion
+from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, with_suggestion
 from madeleine.server.cli.looking.arguments import add_costs_command, add_graph_command
+from madeleine.server.suggestions import suggestion
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
@@ -213,7 +214,7 @@ def _add_token(commands: Subparsers, json: CommandLineParser) -> None:
     add("--read-only", action="store_true", help="only tools that change nothing")
     add("--name", default="", help="its purpose, shown in the list")
     add("--expires", help="a date (2027-01-31), a moment with its time, or a number of days (90d)")
-    add("--resource", help="the server's URL, as clients write it (default: the setting public_url)")
+    add("--resource", help="the server's URL, as clients write it (default: by the settings, or of the running server)")
     verbs.add_parser("list", parents=[json], help="show all tokens, without their secrets")
     revoke = verbs.add_parser("revoke", parents=[json], help="refuse a token from now on")
     revoke.add_argument("id", help="as `madeleine token list` shows it")

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput, StorageBusy
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Scope
+from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
@@ -34,11 +35,10 @@ from madeleine.storage.sql.database.backup import (
     is_whole_ledger,
     remove_ledger_file,
     replace_ledger,
-    total_in_words,
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.restoring import RestoredLedgerUpdate
+from madeleine.storage.sql.moving.restoring import RESTORE_TOOL, RestoredLedgerUpdate
 
 RESTORING_FILE = f"{LEDGER_FILE}.restoring"
 MAX_LOCK_ATTEMPTS = 20
@@ -60,11 +60,11 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
                 raise InvalidInput(f"{target} is the memory itself. Give another name.")
             await asyncio.to_thread(verify_ledger_file, target)  # what is no backup is not overwritten
         with show_spinner("backing up"):
-            counts = await make_backup(ledger_path(settings), target, ledger.copies, at=at)
+            counts = await make_backup(ledger_path(settings), target, ledger, client="madeleine backup", at=at)
     if arguments.json:
         print_json({"file": str(target), "counts": counts})
     else:
-        print(f"Backed up to {target}, and verified: {total_in_words(counts)}.")
+        print(f"Backed up to {target}, and verified: {counts_in_words(counts)}.")
 
 
 async def restore_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
         remove_ledger_file(draft)
     if not arguments.json:
         print(
-            f"Restored from {source}: {total_in_words(counts)}."
+            f"Restored from {source}: {counts_in_words(counts)}."
             + (f" What was there is kept in {kept}." if kept else "")
         )
     with show_spinner("rebuilding the index"):
@@ -151,6 +151,7 @@ async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[P
         if carry_over:
             await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
             await carry_over.copy_administrative_records(at=at)
+        await restored.audit.record(Scope(BeingId(""), RESTORE_TOOL), "restore", at=at)
         if kept:  # whoever forgets is told that it is there
             copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.add_copy(copy)

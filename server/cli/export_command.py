@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import BeingId
+from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
@@ -36,6 +36,7 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
     if not is_piped:
         require_usable_target(target, is_folder=arguments.format == "markdown")
     async with open_ledger_without_index(settings, create=False) as ledger:
+        await ledger.audit.record(Scope(BeingId(arguments.being or ""), "madeleine export"), "export", at=utc_now())
         if not is_piped:
             await _remember(ledger.copies, target, arguments.being)
         return await asyncio.to_thread(_export, ledger_location(settings), target, arguments, is_piped=is_piped)

@@ -33,7 +33,7 @@ from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.text.sentences import best_cut_position
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.attach.client import HostClient
+from madeleine.server.attach.client import ToolClient
 from madeleine.server.cli.output import (
     ShowByteProgress,
     byte_progress,
@@ -41,6 +41,7 @@ from madeleine.server.cli.output import (
     redacted_secrets_sentence,
     tool_client,
 )
+from madeleine.server.settings.environment import MAX_TEXT_CHARS
 from madeleine.server.settings.settings import Settings
 
 MAX_DOCUMENT_PART_CHARS = 16_000
@@ -144,7 +145,7 @@ def print_ingest_reports(reports: list[IngestFileReport], *, as_json: bool) -> N
 
 
 async def ingest_document(
-    call: HostClient,
+    call: ToolClient,
     document: Document,
     report: IngestFileReport,
     show: ShowByteProgress,
@@ -175,7 +176,7 @@ async def ingest_document(
             tasks.create_task(ingest(part))
 
 
-async def ingest_part(call: HostClient, part: DocumentPart, defaults: Mapping[str, str | None]) -> dict[str, Any]:
+async def ingest_part(call: ToolClient, part: DocumentPart, defaults: Mapping[str, str | None]) -> dict[str, Any]:
     own = {"session_id": part.session_id, "when": part.when, "actors": [part.speaker] if part.speaker else None}
     arguments: dict[str, Any] = {"text": part.text, "key": part.key}
     for optional in (defaults, own):
@@ -188,12 +189,13 @@ async def ingest_part(call: HostClient, part: DocumentPart, defaults: Mapping[st
         raise PartRefused(f"{part.location}: {error}") from error
 
 
-async def max_text_chars(call: HostClient) -> int:
-    """The host's limit; its settings may differ from ours."""
+async def max_text_chars(call: ToolClient) -> int:
+    """The server's limit, which is that of each text; its settings may differ from ours. A server over HTTP need not
+    list the tool."""
     for tool in (await call.request("tools/list", {}))["tools"]:
-        if tool["name"] == "ingest":
+        if tool["name"] in ("ingest", "store"):
             return int(tool["inputSchema"]["properties"]["text"]["maxLength"])
-    raise PartRefused("This connection may only read: unset MADELEINE_READ_ONLY and MADELEINE_EXCLUDE_TOOLS.")
+    return MAX_TEXT_CHARS
 
 
 def open_file_or_stdin(name: str) -> IO[bytes]:

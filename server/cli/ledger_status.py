@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from madeleine.memory.errors import InvalidInput
 from madeleine.memory.watch.extraction import EXTRACTION_PURPOSE
 from madeleine.memory.watch.thread import TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
@@ -56,7 +57,17 @@ async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
         }
 
 
+def memory_thread_of_next_host() -> dict[str, Any]:
+    """As a host tells it: by the settings here, which the next one begins with. Empty where they cannot be used."""
+    with suppress(InvalidInput):
+        return {"memory_thread": read_settings().memory_thread_state._asdict()}
+    return {}
+
+
 def ledger_status_lines(status: dict[str, Any]) -> Iterator[str]:
+    """`status`: of the host and of the ledger."""
+    if state := status.get("memory_thread"):
+        yield f"Memory thread: {'on' if state['on'] else 'off'}, as {state['reason']}."
     if counts := status.get("thread"):
         yield (
             f"Memory thread: {counted(counts['unread'], 'message')} unread ({counts['put_off']} of them put off until "

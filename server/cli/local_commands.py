@@ -27,9 +27,11 @@ from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import visible_line
+from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
     console,
+    plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -137,9 +139,7 @@ def _audit_line(entry: AuditEntry) -> str:
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
     """Of each id the first signs, which every call takes."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("number", "time", "event", "caller", "tool", "ids"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("number", "time", "event"))
+    table = plain_table("number", "time", "event", "caller", "tool", "ids", no_wrap=("number", "time", "event"))
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
         cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
@@ -154,7 +154,8 @@ def _first_signs(entry: AuditEntry) -> str:
 
 
 def _caller(entry: AuditEntry) -> str:
-    return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role) if part)
+    token = f"token {entry.token}" if entry.token else ""
+    return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role, token) if part)
 
 
 def parse_moment_option(option: str, text: str | None, *, to_end: bool = False) -> datetime | None:
@@ -201,7 +202,7 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
         raise InvalidInput(f"--name: give at most {MAX_BEARER_TOKEN_NAME_CHARS} printable characters.")
     refuse_secret_argument("--name", arguments.name, redact_secrets)
-    resource = arguments.resource or settings.resource
+    resource = arguments.resource or settings.public_url or _resource_of_running_server(settings) or settings.resource
     try:
         AnyHttpUrl(resource)
     except ValidationError as error:
@@ -225,6 +226,15 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         return
     print(f"Token {token.id} for {token.resource}; it is shown this once:", file=sys.stderr)
     print(bearer)
+
+
+def _resource_of_running_server(settings: Settings) -> str:
+    """The URL that tokens of the running server are bound to, whose port may come from its command line; "" if none
+    runs."""
+    try:
+        return str(query_host(settings.data_dir, "status").get("resource", ""))
+    except (HostUnavailable, HostRefused):
+        return ""
 
 
 def parse_token_expiry(text: str | None, *, now: datetime) -> datetime | None:
@@ -261,9 +271,7 @@ def _token_as_json(token: BearerTokenRecord, *, now: datetime) -> dict[str, Any]
 
 
 def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "name", "being", "role", "access", "for", "state"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "id")
+    table = plain_table("id", "name", "being", "role", "access", "for", "state", no_wrap=("id",))
     for token in tokens:
         access = "read-only" if token.read_only else "read and write"
         cells = (token.id, token.name, token.being_id, token.role, access, token.resource)

@@ -69,6 +69,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
         return forward_stdio_to_url(url) if (url := server_url_from_arguments(arguments)) else run_forwarder(arguments)
+    warn_of_other_memory(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
@@ -113,14 +114,14 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
 
 
 def print_host_status(data_dir: Path, *, as_json: bool) -> None:
-    """Print the process that owns the memory, its clients, the state of the memory thread, and the number of unreadable
-    notes. Raises `HostRefused`, `StorageError`."""
-    from madeleine.server.cli.ledger_status import ledger_status_lines, read_ledger_status
+    """Print the process that owns the memory, its clients, whether the memory thread runs, what it has to read, and the
+    number of unreadable notes. Raises `HostRefused`, `StorageError`."""
+    from madeleine.server.cli.ledger_status import ledger_status_lines, memory_thread_of_next_host, read_ledger_status
 
     try:
         status = query_host(data_dir, "status")
     except HostUnavailable:
-        status = {"data_dir": str(data_dir)}
+        status = {"data_dir": str(data_dir)} | memory_thread_of_next_host()
     of_ledger = read_ledger_status(data_dir)
     if as_json:
         print(json.dumps(status | of_ledger, indent=2))
@@ -135,8 +136,24 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
             print(f"  over HTTP at {status['http']}")
         for client in status["clients"]:
             print(f"  a client of being {client['being']!r} (madeleine {client['version']})")
-    for line in ledger_status_lines(of_ledger):
+    for line in ledger_status_lines(status | of_ledger):
         print(line)
+
+
+_COMMANDS_OF_THIS_MACHINE = frozenset({
+    "status", "stop", "reindex", "note", "audit", "token", "costs", "export", "import", "move-in", "backup", "restore",
+    "models", "ui",
+})  # fmt: skip
+"""They work on files or a process of this machine, so no server over HTTP can carry them out."""
+
+
+def warn_of_other_memory(arguments: argparse.Namespace) -> None:
+    """Say so where a server over HTTP is named, and the command does not ask it."""
+    is_local = arguments.command in _COMMANDS_OF_THIS_MACHINE
+    if arguments.command == "patrol":
+        is_local = arguments.watch or arguments.verb == "runs"
+    if is_local and read_environment_variables().get(URL_VARIABLE):
+        print_error(f"this is about the memory on this machine; the server of {URL_VARIABLE} is not asked.")
 
 
 _MODULES_OF_OTHER_NAMES = {

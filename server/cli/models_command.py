@@ -37,7 +37,7 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server.attach.client import ensure_host_running
 from madeleine.server.background.model_records import CALIBRATIONS_SETTING, ModelRecords, ServingModel
 from madeleine.server.background.model_switch import CALIBRATION_TEXTS, calibrate_by_texts
-from madeleine.server.cli.output import console, print_json
+from madeleine.server.cli.output import console, plain_table, print_json
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -74,9 +74,7 @@ async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledge
     if arguments.json:
         print_json(state)
         return
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("model", "", "memories embedded"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table("model", "", "memories embedded")
     for model in state["models"]:
         count = f"{model['embedded']:,} of {state['memories']:,}" if model["embedded"] else ""
         table.add_row(visible_line(model["model"]), ", ".join(model["roles"]), count)
@@ -212,7 +210,8 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
         )
         return
     for name, of_models in tables.items():
-        console().print(_score_table(name, of_models))
+        print(visible_line(name))
+        console().print(_score_table(of_models))
 
 
 def _results_of_units(
@@ -252,10 +251,10 @@ async def _memories(settings: Settings, ledger: Ledger) -> AsyncIterator[Memory]
                 yield memory
 
 
-def _score_table(name: str, of_models: Mapping[str, Mapping[str, evaluation.RetrievalScore]]) -> Table:
-    table = Table(title=visible_line(name), title_justify="left")
-    for heading in ("model", "category", "queries", "nDCG@10", "R@5", "R@10"):
-        table.add_column(heading, justify="left" if heading in ("model", "category") else "right", overflow="fold")
+def _score_table(of_models: Mapping[str, Mapping[str, evaluation.RetrievalScore]]) -> Table:
+    table = plain_table("model", "category")
+    for heading in ("queries", "nDCG@10", "R@5", "R@10"):
+        table.add_column(heading, justify="right")
     for model, scores in of_models.items():
         for category, score in scores.items():
             means = (score.ndcg_at_10, score.recall_at_5, score.recall_at_10)

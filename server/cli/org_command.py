@@ -7,11 +7,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
     console,
+    plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -69,9 +68,7 @@ def print_knowledge(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         print("Nothing of that is shared. `madeleine org share` does.")
         return
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("id", "kind", "since", "by", "text"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table("id", "kind", "since", "by", "text")
     for one in found:
         author = "/".join(one[name] for name in ("author", "author_role") if name in one)
         state = f" ({one['status']})" if "status" in one else ""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line, visible_text
-from madeleine.server.attach.client import HostClient, open_host_client
-from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
+from madeleine.server.attach.client import ToolClient, open_host_client
+from madeleine.server.settings.environment import (
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+    read_environment_variables,
+    setting_values_from_variables,
+)
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 PIPED_CONSOLE_WIDTH_CHARS = 120
 PROGRESS_LINE_SHARE = 0.1
@@ -56,6 +62,17 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_CONSOLE_WIDTH_CHARS)
 
 
+def plain_table(*headings: str, no_wrap: Collection[str] = ()) -> Table:
+    """Columns with no lines between them, for a person and for a program that reads what is piped. Long texts are
+    folded, except in the columns of `no_wrap`."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading in no_wrap)
+    return table
+
+
 @contextmanager
 def show_spinner(text: str) -> Iterator[None]:
     """A spinner on standard error while something takes its time; nothing where there is no terminal."""
@@ -93,12 +110,17 @@ def byte_progress(total: int) -> Iterator[ShowByteProgress]:
 
 
 def tool_client(
-    settings: Settings, tool: str, *, command: str, lost_hint: str
-) -> AbstractAsyncContextManager[HostClient]:
-    """Connect to the host as a client with one tool. Raises `HostRefused`; `lost_hint` as in `HostClient`."""
-    return open_host_client(
-        settings.data_dir, read_environment_variables(), tool_client_settings(tool), command, lost_hint=lost_hint
-    )
+    settings: Settings, tool: str, *, command: str, lost_hint: str, read_only: bool = False
+) -> AbstractAsyncContextManager[ToolClient]:
+    """Connect to the server of `MADELEINE_URL`, else to the host as a client with one tool, which may only read where
+    `read_only`. Raises `ServerUnavailable`; `lost_hint` as in `HostClient`."""
+    variables = read_environment_variables()
+    if url := variables.get(URL_VARIABLE):
+        from madeleine.server.attach.http_client import open_http_tool_client
+
+        return open_http_tool_client(url, variables.get(TOKEN_VARIABLE, ""), command)
+    own = tool_client_settings(tool) | ({"read_only": "true"} if read_only else {})
+    return open_host_client(settings.data_dir, variables, own, command, lost_hint=lost_hint)
 
 
 def tool_client_settings(tool: str) -> dict[str, str]:

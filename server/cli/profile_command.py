@@ -7,12 +7,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from rich.table import Table
-
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
     console,
+    plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -34,7 +33,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     if arguments.json:
         print_json(answer)
     elif arguments.verb == "show":
-        print_profile_entries(answer, settings.being)
+        print_profile_entries(answer)
     else:
         done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {visible_line(arguments.name)}."
         print(f"{done} {redacted_secrets_sentence(answer.get('redacted', {}))}".rstrip())
@@ -65,14 +64,12 @@ def build_profile_tool_arguments(arguments: argparse.Namespace) -> dict[str, Any
     return {name: value for name, value in values.items() if value is not None}
 
 
-def print_profile_entries(answer: Mapping[str, Any], being: str) -> None:
+def print_profile_entries(answer: Mapping[str, Any]) -> None:
     entries, notes = answer.get("entries", []), answer.get("notes", [])
     if not entries and not notes:
-        print(f"Nothing of it is known of {being!r} yet. `madeleine profile set` writes it.")
+        print("Nothing of it is known yet. `madeleine profile set` writes it.")
         return
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("kind", "name", "text"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table("kind", "name", "text")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
         table.add_row(entry["kind"], visible_line(entry["name"]) + off, visible_line(entry["text"]))

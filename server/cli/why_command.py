@@ -1,5 +1,5 @@
 """`madeleine why`: why memories come to a query, or do not. The host is asked as by a client that may only read, so
-that nothing counts as recalled."""
+that nothing counts as recalled; of a server over HTTP the token says whether it counts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from rich.table import Table
 
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.attach.client import open_host_client
-from madeleine.server.cli.output import console, print_json, tool_client_settings
-from madeleine.server.settings.environment import read_environment_variables
+from madeleine.server.cli.output import console, plain_table, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
 MAX_TABLE_TEXT_CHARS = 48
@@ -23,10 +21,7 @@ async def why_command(settings: Settings, arguments: argparse.Namespace) -> None
     """Raises `HostRefused`, and the error that the tool answers with."""
     asked = {"query": arguments.query, "format": "memories", "explain": arguments.id or True}
     asked |= {"limit": arguments.limit} if arguments.limit else {}
-    client_settings = tool_client_settings("recall") | {"read_only": "true"}
-    async with open_host_client(
-        settings.data_dir, read_environment_variables(), client_settings, "madeleine why"
-    ) as call:
+    async with tool_client(settings, "recall", command="madeleine why", lost_hint="Ask again.", read_only=True) as call:
         answer = await call("recall", asked)
     explanation = answer["explain"]
     if arguments.json:
@@ -38,7 +33,7 @@ async def why_command(settings: Settings, arguments: argparse.Namespace) -> None
         for sentence in closing_sentences_of_explanation(answer):
             print(visible_line(sentence))
     else:
-        print(f"Nothing is stored of {settings.being!r} that shares a word or a meaning with this.")
+        print("Nothing is stored that shares a word or a meaning with this.")
 
 
 def closing_sentences_of_explanation(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -51,9 +46,8 @@ def closing_sentences_of_explanation(answer: Mapping[str, Any]) -> Iterator[str]
 
 def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
     """The score of each with its parts, or what keeps it away."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "score", "outcome", "parts of the score, or of the likeness", "text"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("id", "score"))
+    headings = ("id", "score", "outcome", "parts of the score, or of the likeness", "text")
+    table = plain_table(*headings, no_wrap=("id", "score"))
     for memory in memories:
         likeness = memory.get("likeness", {})
         of_likeness = f"{score_parts_in_words(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""

@@ -293,6 +293,8 @@ class Host:
             "embedding_model": self.settings.embedding_model,
             "started": round(self._started, 3),
             "http": self.http_url,
+            "resource": self.http_url and (self.settings.public_url or self.http_url),
+            "memory_thread": self.settings.memory_thread_state._asdict(),
             "clients": list(self._clients.values()),
         }
 

@@ -59,7 +59,7 @@ class BearerTokenVerifier:
             expires_at=int(own.expires_at.timestamp()) if own.expires_at else None,
             resource=own.resource,
             subject=own.being_id,
-            caller=Caller(own.being_id, own.role, own.read_only),
+            caller=Caller(own.being_id, own.role, own.read_only, own.id),
         )
 
 

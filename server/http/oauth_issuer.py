@@ -15,6 +15,7 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import CALLER_ROLES
+from madeleine.memory.text.structure import visible_line
 from madeleine.server.addresses import is_secure_url
 from madeleine.server.http.authentication import AccessTokenWithCaller
 from madeleine.server.http.tokens import parse_being_id
@@ -34,6 +35,8 @@ MAX_UNREFRESHED_KEYS_AGE_SECONDS = 24 * 3600.0
 """Keys that the issuer has not confirmed for so long are not trusted any more."""
 ISSUER_TIMEOUT_SECONDS = 5.0
 """For the metadata and the keys together."""
+MAX_TOKEN_ID_CHARS = 100
+"""Kept of the id of a JWT, for the audit."""
 MAX_WAITING_FOR_KEYS = 16
 """Requests that wait for a fetch; others are refused."""
 MAX_ISSUER_ANSWER_BYTES = 1024 * 1024
@@ -117,7 +120,7 @@ class JwtIssuer:
             resource=settings.resource,
             subject=subject,
             claims={"iss": claims["iss"]},
-            caller=Caller(being_id, role if role in CALLER_ROLES else "agent", read_only),
+            caller=Caller(being_id, role if role in CALLER_ROLES else "agent", read_only, _token_id(claims)),
         )
 
     # --- keys --------------------------------------------------------------------------------------------------
@@ -209,3 +212,8 @@ def _signing_keys(jwks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for key in keys
         if isinstance(key, dict) and key.get("kty") in {"RSA", "EC", "OKP"} and key.get("use", "sig") == "sig"
     ]
+
+
+def _token_id(claims: Mapping[str, Any]) -> str:
+    """Returns "" where it has none."""
+    return visible_line(str(claims.get("jti", "")))[:MAX_TOKEN_ID_CHARS]

@@ -85,6 +85,8 @@ class Caller:
     being_id: BeingId
     role: Role = "agent"
     read_only: bool = False
+    token: str = ""
+    """Id of the token, "" without one."""
 
     def __post_init__(self) -> None:
         if not may_connect_as_being(self.being_id):
@@ -119,7 +121,8 @@ class McpRequestHandlers:
 
     async def _scope(self, context: RequestContext, *, counts: bool = True) -> Scope:
         caller = self.caller_of(context)
-        scope = Scope(caller.being_id, client_name_of_request(context), caller.role, count_activations=counts)
+        client = client_name_of_request(context)
+        scope = Scope(caller.being_id, client, caller.role, count_activations=counts, token=caller.token)
         if self.asks_for_project and not self._project:
             self._project.append(await project_of_client(context.session))
         return self.levels.applied_to(replace(scope, project="".join(self._project)))
@@ -163,12 +166,11 @@ class McpRequestHandlers:
         return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list_tools())
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in self.toolset:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
-        caller = self.caller_of(context)
-        tools = self._allowed_tools(caller)
+        tools = self._allowed_tools(self.caller_of(context))
         if params.name not in tools:
-            return tool_result_of_error(NotPermitted(params.name))
+            if params.name in self.toolset or params.name in self.toolset.refused:
+                return tool_result_of_error(NotPermitted(params.name))
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.")
         try:
             use, language_model = await self.use_cases(), self.language_model_of(context)
         except MadeleineError as error:
@@ -270,14 +272,16 @@ def instructions_for_toolset(toolset: Toolset) -> str:
 
 def toolset_from_settings(settings: Settings) -> Toolset:
     """The selected tools. Raises `InvalidInput` for an unknown name, and for a selection without tools."""
-    tools = choose_tools(
+    choose = partial(
+        choose_tools,
         make_all_tools(random.SystemRandom()),
         toolsets=settings.toolsets,
         names=settings.tools,
         exclude=settings.exclude_tools,
-        read_only=settings.read_only,
     )
-    return Toolset(tools, max_text_chars=settings.max_text_chars)
+    tools = choose(read_only=settings.read_only)
+    refused = {tool.name for tool in choose()} - {tool.name for tool in tools}
+    return Toolset(tools, max_text_chars=settings.max_text_chars, refused=refused)
 
 
 def idempotency_key_of_request(session: str, context: RequestContext) -> str:

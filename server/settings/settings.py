@@ -6,9 +6,9 @@ configuration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
@@ -52,11 +52,13 @@ from madeleine.server.settings.fields import (
 )
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
+from madeleine.server.suggestions import nearest_name
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
 _DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationConfig(), LessonConfig()
+_THREAD_HINT = "set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, or MADELEINE_THREAD_RECORDS to do without one"
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
 
 
@@ -66,6 +68,13 @@ def _hour_or_off(written: str) -> object:
 
 def _path_or_none(written: str) -> object:
     return Path(written).expanduser().absolute() if written.strip() else None
+
+
+class MemoryThreadState(NamedTuple):
+    """Whether the memory thread runs, and why."""
+
+    on: bool
+    reason: str
 
 
 class Settings(HttpSettings, LlmSettings, ContextFlags):
@@ -204,6 +213,23 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     def asks_for_project(self) -> bool:
         return self.project == AUTOMATIC_PROJECT
 
+    @property
+    def memory_thread_state(self) -> MemoryThreadState:
+        """By default on only with a language model (spec T1)."""
+        if self.thread == "off":
+            return MemoryThreadState(False, "MADELEINE_THREAD is off")
+        if self.has_chosen_llm():
+            return MemoryThreadState(True, "a language model was chosen")
+        if self.thread_records:
+            return MemoryThreadState(True, "MADELEINE_THREAD_RECORDS keeps conversations without a language model")
+        if not self.resolved_llm_key():
+            return MemoryThreadState(False, f"there is no language model; {_THREAD_HINT}")
+        if self.thread == "on":
+            return MemoryThreadState(True, "MADELEINE_THREAD is on, and there is a key that other programs use")
+        return MemoryThreadState(
+            False, "there is only a key that other programs use; set MADELEINE_THREAD to on to use it"
+        )
+
 
 def read_settings(
     variables: Mapping[str, str] | None = None, *, overrides: Mapping[str, Any] | None = None
@@ -220,11 +246,7 @@ def settings_from_variables(
     from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
-    if unknown := sorted(set(from_environment) - set(Settings.model_fields)):
-        known = ", ".join(VARIABLE_PREFIX + name.upper() for name in Settings.model_fields)
-        raise InvalidInput(
-            f"Unknown setting {VARIABLE_PREFIX}{unknown[0].upper()} in the environment. Known are {known}."
-        )
+    _require_known_names(from_environment, "the environment", ("url", "token"))
     settings = _validated_settings(from_environment, "the environment")
     file = settings.data_dir / SETTINGS_FILE
     try:
@@ -234,6 +256,7 @@ def settings_from_variables(
     for name, reason in (("data_dir", "because the file lies in it"), ("attach", "because it is needed earlier")):
         if name in from_file:
             raise InvalidInput(f"{name} cannot be set in {file} {reason}: set {VARIABLE_PREFIX}{name.upper()}.")
+    _require_known_names(from_file, str(file))
     if from_file:
         settings = _validated_settings(from_file | dict(from_environment), str(file))
     if overrides:
@@ -247,10 +270,24 @@ def settings_from_variables(
     return settings
 
 
+def _require_known_names(names: Iterable[str], source: str, variables: Iterable[str] = ()) -> None:
+    """`variables`: where the names are those of variables, further ones that are known, without the prefix. Raises
+    `InvalidInput` with the nearest name."""
+
+    def written(name: str) -> str:
+        return VARIABLE_PREFIX + name.upper() if variables else name
+
+    if unknown := sorted(set(names) - set(Settings.model_fields)):
+        near = nearest_name(unknown[0], [*Settings.model_fields, *variables])
+        hint = f"Is {written(near)!r} meant?" if near else "`madeleine help settings` lists all."
+        raise InvalidInput(f"Unknown setting {written(unknown[0])} in {source}. {hint}")
+
+
 def _validated_settings(values: Mapping[str, Any], source: str) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(f"The setting {name} in {source} cannot be used: {first['msg']}.") from error
+        reason = "there is no such entry" if first["type"] == "extra_forbidden" else first["msg"]
+        raise InvalidInput(f"The setting {name} in {source} cannot be used: {reason}.") from error

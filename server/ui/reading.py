@@ -71,7 +71,9 @@ class PageReader:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.caller.being_id, PAGE_CLIENT_NAME, self.caller.role, count_activations=False)
+        return Scope(
+            self.caller.being_id, PAGE_CLIENT_NAME, self.caller.role, count_activations=False, token=self.caller.token
+        )
 
     def caller_and_limits(self) -> dict[str, Any]:
         """Who looks, what they may do, and the constants of fading."""
@@ -348,7 +350,7 @@ def run_as_json(run: PatrolRun) -> dict[str, Any]:
 
 def _entry_as_json(entry: AuditEntry) -> dict[str, Any]:
     return {"seq": entry.seq, "at": iso_time(entry.at), "event": entry.event, "count": len(entry.ids)} | (
-        without_empty_fields(client=entry.client, role=entry.role, tool=entry.tool)
+        without_empty_fields(client=entry.client, role=entry.role, token=entry.token, tool=entry.tool)
     )
 
 

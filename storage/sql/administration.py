@@ -69,7 +69,11 @@ async def record_audit_by_tool(
 
 
 class AuditRepository(DatabaseRepository):
-    """Reads the audit, for `madeleine audit`."""
+    """Reads the audit, for `madeleine audit`, and records what leaves no other trace here."""
+
+    async def record(self, scope: Scope, event: AuditEventKind, *, at: datetime) -> None:
+        async with self._database.transaction() as transaction:
+            await record_audit(transaction, scope, event, at, ids=())
 
     async def audit_entries(self, query: AuditQuery) -> list[AuditEntry]:
         """Oldest first."""

@@ -122,10 +122,17 @@ def test_a_backup_takes_the_place_of_a_damaged_memory(home: Path, tmp_path: Path
         answer(client, 1, "store", text=TEXTS[0])
         run(home, "backup", str(backup))
     run(home, "stop")
+    run(home, "export", str(tmp_path / "e.jsonl"))
+    run(home, "export", "-", "--being", "ada")
+    audit = [json.loads(line) for line in run(home, "audit", "--json").splitlines()]
+    assert [(one["event"], one["being_id"], one["client"]) for one in audit if one["event"] != "store"] == [
+        ("backup", "", "madeleine backup"), ("export", "", "madeleine export"), ("export", "ada", "madeleine export"),
+    ], "spec O10"  # fmt: skip
     memory = home / "memory.db"
     whole = memory.read_bytes()
     memory.write_bytes(whole[: len(whole) // 2] if damage == "cut off" else b"\0" * len(whole))
     assert "damaged" in run(home, "restore", "--yes", str(backup))
+    assert "restore madeleine restore" in run(home, "audit")
     with asking(home) as client:
         assert len(answer(client, 1, "search_memory", query="harbour")["hits"]) == 1
     assert len(list(home.glob("until-*/memory.db"))) == 1

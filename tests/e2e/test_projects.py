@@ -106,7 +106,13 @@ async def test_the_commands_show_what_would_go_archive_it_and_bring_it_back(tmp_
         assert "extracts" in run("archive", "list", "--groups")
         assert "Nothing of that is archived" in run("archive", "list", "car")
         assert json.loads(run("archive", "list", "--json"))["memories"][0]["id"] == "m1"
-        assert f"m1 is back: {BOAT}" in run("archive", "restore", "m1", "m7")
+        assert "30 days" in plan
+        assert "the store's days" in plan
+        partly = madeleine(data, "archive", "restore", "m1", "m7", **rules)
+        assert f"m1 is back: {BOAT}" in partly.stdout
+        assert (partly.returncode, "not in the archive: m7" in partly.stderr) == (2, True)
+        nothing = madeleine(data, "archive", "restore", "m99", "--json", **rules)
+        assert (nothing.returncode, "not in the archive: m99" in nothing.stderr) == (2, True)
         assert json.loads(run("archive", "end", "--project", "boat", "--json"))["archived"] == 0
         assert run("archive", "end", "--project", "boat") == "Nothing is kept for that session or project.\n"
         assert run("archive", "list") == "Nothing of that is archived.\n"

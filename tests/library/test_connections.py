@@ -50,6 +50,20 @@ async def test_a_token_that_may_only_read_may_not_store(data_dir: Path) -> None:
             assert refused.value.tool == "store"
 
 
+async def test_a_server_that_only_reads_refuses_to_store(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said that there is no such tool, as an error of the server."""
+    async with serving(data_dir, read_only=True) as served:
+        token = await served.token("ada", role="human")
+        async with madeleine.connect(url=f"{served.url}/mcp", token=token) as memory:
+            with pytest.raises(madeleine.NotPermitted, match="MADELEINE_READ_ONLY"):
+                await memory.store("The lamp is broken")
+    monkeypatch.setenv("MADELEINE_READ_ONLY", "1")
+    async with madeleine.connect(data_dir=data_dir) as memory:
+        with pytest.raises(madeleine.NotPermitted, match="MADELEINE_READ_ONLY"):
+            await memory.store("The lamp is broken")
+        assert (await memory.recall("lamp")).memories == ()
+
+
 async def test_no_server_is_an_error_of_its_own() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

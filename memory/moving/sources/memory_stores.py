@@ -53,7 +53,8 @@ def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
         elif "relationType" in entry:
             ends = [_name_in(entry.get(side)) for side in ("from", "to")]
             if all(ends):
-                yield Statement(text=f"{ends[0]} {label_from_json(entry['relationType']).replace('_', ' ')} {ends[1]}")
+                relation = label_from_json(entry["relationType"]).replace("_", " ")
+                yield Statement(text=f"{ends[0]} {relation} {ends[1]}", actors=tuple(dict.fromkeys(ends)))
             else:
                 yield DamagedEntry(place, "the relation does not name both of its ends")
         elif name := _name_in(entry.get("name")):
@@ -78,7 +79,8 @@ def _observations(name: str, entity: JsonObject) -> Iterator[SourceItem]:
         text for value in value_or_empty(list, entity.get("observations")) if (text := text_from_json(value))
     ]
     for observation in observations:
-        yield Statement(text=f"{name}: {observation}", themes=labels_from_json([entity.get("entityType")]))
+        themes = labels_from_json([entity.get("entityType")])
+        yield Statement(text=f"{name}: {observation}", themes=themes, actors=(name,))
     if not observations:
         yield SkippedContent("entities of which nothing was observed")
 

@@ -30,14 +30,15 @@ class UnreadableSource(MadeleineError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """A text that becomes a memory. `id` names it in its source, where that has ids: the same text under another id is
-    another statement. `when`: ISO date or time, "" if the source has none. `category`: None to decide it by the
-    text."""
+    another statement. `when`: ISO date or time, "" if the source has none. `actors`: whom or what it is about, where
+    the source says so. `category`: None to decide it by the text."""
 
     text: str
     id: str = ""
     when: str = ""
     lesson: str = ""
     themes: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
     category: Category | None = None
 
 

@@ -95,8 +95,9 @@ class RetentionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAge:
-    """What decides whether a memory's time is over. `last_used`: when it was last stored, told again or recalled.
-    `part_of`: the memories that it was absorbed into or is summarised by; `superseded_by`: its next version."""
+    """What decides whether a memory's time is over. `last_used`: when it was last stored, told again, recalled or
+    brought back. `part_of`: the memories that it was absorbed into or is summarised by; `superseded_by`: its next
+    version."""
 
     id: MemoryId
     category: Category

@@ -10,7 +10,7 @@ def add_archive_commands(commands: Any, json: argparse.ArgumentParser) -> None:
     """`commands`: those of the grammar; `json`: the option that all of them have."""
     text = "archive the memories whose time is over, by MADELEINE_RETENTION; a patrol does it, too"
     retention = commands.add_parser("retention", parents=[json], help=text)
-    retention.add_argument("--dry-run", action="store_true", help="show what would go, and why")
+    retention.add_argument("--dry-run", action="store_true", help="show the rules in force, what would go, and why")
     text = "find what retention has archived, and bring it back"
     verbs = commands.add_parser("archive", help=text).add_subparsers(dest="verb", metavar="verb", required=True)
     add = verbs.add_parser("list", parents=[json], help="list it, the latest first").add_argument

@@ -7,10 +7,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, print_json, tool_client
+from madeleine.server import EXIT_USAGE
+from madeleine.server.cli.output import console, plain_table, print_json, tool_client
+from madeleine.server.counted import counted
+from madeleine.server.crash_output import print_error
 from madeleine.server.settings.settings import Settings
 
 NOTHING_TO_ARCHIVE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
@@ -35,8 +36,8 @@ async def retention_command(settings: Settings, arguments: argparse.Namespace) -
     print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_TO_ARCHIVE)
 
 
-async def archive_command(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Raises as `retention_command` does."""
+async def archive_command(settings: Settings, arguments: argparse.Namespace) -> int:
+    """The exit code: `EXIT_USAGE` if an id to restore is not in the archive. Raises as `retention_command` does."""
     match arguments.verb:
         case "list":
             values = {"action": "groups" if arguments.groups else "find", "query": arguments.query}
@@ -53,11 +54,13 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif arguments.verb == "restore":
         for memory in answer["memories"]:
             print(f"{memory['id']} is back: {visible_line(memory['text'])}")
-        if missing := answer.get("missing"):
-            print(f"Not archived: {visible_line(', '.join(missing))}.")
     else:
         run_id = answer.get("run_id")
         print(_archived_sentence(answer["archived"], run_id) if run_id else NOTHING_KEPT)
+    if missing := answer.get("missing"):
+        print_error(f"not in the archive: {visible_line(', '.join(missing))}. `madeleine archive list` shows what is.")
+        return EXIT_USAGE
+    return 0
 
 
 def _archived_sentence(archived: int, run_id: str) -> str:
@@ -70,6 +73,13 @@ async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], com
 
 
 def _print_plan(plan: Mapping[str, Any]) -> None:
+    rules = plan["rules"]
+    kept = (counted(rule["days"], "day") if "days" in rule else "for good" for rule in rules)
+    of_rules = [(rule["category"], days, rule["from"]) for rule, days in zip(rules, kept, strict=True)]
+    _print_table(("category", "kept", "by"), of_rules)
+    if most := plan.get("max_memories"):
+        print(f"At most {counted(most, 'memory', 'memories')}.")
+    print()
     if not plan["archived"]:
         print(NOTHING_TO_ARCHIVE)
         return
@@ -101,9 +111,7 @@ def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in headings:
-        table.add_column(heading.replace("_", " "), overflow="fold")
+    table = plain_table(*(heading.replace("_", " ") for heading in headings))
     for row in rows:
         table.add_row(*map(visible_line, row))
     console().print(table, markup=False)

@@ -10,8 +10,8 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.arguments import build_command_line_parser
-from madeleine.server.cli.help.text import suggestion
 from madeleine.server.cli.output import console
+from madeleine.server.suggestions import suggestion
 
 OVERVIEW_PAGE = "README"
 

@@ -1,9 +1,11 @@
-"""The help of the command `madeleine`: commands in groups, examples, and the nearest name to one that is mistyped."""
+"""The help of the command `madeleine`: commands in groups, examples, and the nearest one to a name that is mistyped."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+
+from madeleine.server.suggestions import suggestion
 
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect clients": ("init", "serve", "config", "status", "stop", "token"),
@@ -80,12 +82,3 @@ def with_suggestion(message: str) -> str:
         return message
     known = re.findall(r"[\w-]+", match["known"])
     return f"There is no {match['where']} {match['given']!r}.{suggestion(match['given'], known)}"
-
-
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """ " Is X meant?", or all that there are where nothing is near."""
-    from difflib import get_close_matches  # otherwise not needed by a forwarder, which is to start fast
-
-    names = sorted(known)
-    near = get_close_matches(given, names, n=1, cutoff=0.6)
-    return f" Is {near[0]!r} meant?" if near else f" Known are {', '.join(names)}." if names else ""

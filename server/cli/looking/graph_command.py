@@ -7,10 +7,8 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, print_json, tool_client
+from madeleine.server.cli.output import console, plain_table, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
 
@@ -63,9 +61,7 @@ def _entity_row(entity: Mapping[str, Any]) -> Sequence[object]:
 
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Nothing where there are none."""
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    table = plain_table(*headings)
     for row in rows:
         table.add_row(*(visible_line(cell) for cell in row))
     if table.row_count:

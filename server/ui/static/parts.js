@@ -80,7 +80,7 @@ export function section(title, ...content) {
 const DONE = {
   store: "stored", reinforce: "told again", update: "corrected", forget: "erased", observe: "heard", note: "noted",
   patrol: "patrolled", profile: "changed the profile", supersede: "superseded", retract: "retracted", restore: "restored",
-  import: "imported", recall: "recalled",
+  import: "imported", export: "exported", backup: "backed up", recall: "recalled",
 };
 
 /** An entry of the audit: what was done, by whom, when, and to which memories. */

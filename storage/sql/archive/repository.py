@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -30,16 +31,19 @@ from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
+    decode_json_list,
     first_column,
     microseconds_from_moment,
     moment_from_microseconds,
 )
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import audit, memories
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
+ARCHIVE_TOOL_NAME = "archive"
+"""In the audit, of what was brought back."""
 LAST_RETENTION_RUN_SETTING = "retention_enforced"
 """In the store's settings: when the rules were last enforced, by being."""
 
@@ -87,6 +91,12 @@ _UPDATE_DIGEST = (
     .where(_g.id == bindparam("group"), _g.being_id == _BEING)
     .values(digest=bindparam("new_digest"), is_summary=True)
 )
+# The audit says when a memory was brought back: the memory itself comes back as it was.
+_SELECT_BROUGHT_BACK = (
+    select(audit.c.ids, audit.c.at)
+    .where(audit.c.being_id == _BEING, audit.c.event == "restore", audit.c.tool == ARCHIVE_TOOL_NAME)
+    .order_by(audit.c.seq)
+)
 _SELECT_GROUP = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING)
 
 
@@ -129,7 +139,17 @@ class RetentionReader:
         self._scope = scope
 
     async def memory_ages(self) -> list[MemoryAge]:
-        return await self._reads.rows(_SELECT_AGES, _age_from_row, being=self._scope.being_id)
+        being = self._scope.being_id
+        ages = await self._reads.rows(_SELECT_AGES, _age_from_row, being=being)
+        brought_back = {
+            id_: moment_from_microseconds(at)
+            for ids, at in await self._reads.rows(_SELECT_BROUGHT_BACK, tuple, being=being)
+            for id_ in decode_json_list(ids)
+        }
+        return [
+            replace(age, last_used=max(age.last_used, brought_back[age.id])) if age.id in brought_back else age
+            for age in ages
+        ]
 
     async def has_memories_of_limited_level(self) -> bool:
         return bool(await self._reads.rows(_SELECT_LEVELLED, first_column, being=self._scope.being_id))
@@ -206,7 +226,7 @@ class ArchiveRepository(MemoryReadRepository):
         async with self._database.transaction(needs_index_space=True) as transaction:
             restored = [entry.memory_id for entry in await restore_memories(transaction, scope, ids)]
             if restored:
-                await record_audit(transaction, scope, "restore", at, tool="archive", ids=restored)
+                await record_audit(transaction, scope, "restore", at, tool=ARCHIVE_TOOL_NAME, ids=restored)
             return await memories_by_ids(transaction, scope, restored)
 
     async def replace_group_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:

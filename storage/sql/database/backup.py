@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -14,8 +13,10 @@ from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
 from madeleine.storage.sql.database.schema import schema_revision, translating_driver_errors
 
-COUNTED_TABLES = ("memories", "messages", "notes", "diary", "profile")
-_SINGULARS = {"memories": "memory", "messages": "message", "notes": "note"}
+COUNTED_TABLES = {
+    "memory": "memories", "message": "messages", "note": "notes", "diary": "diary", "profile": "profile"
+}  # fmt: skip
+"""By the type of record, as an export counts them."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -52,7 +53,7 @@ def back_up_ledger(source: Path, target: Path) -> dict[str, int]:
 
 
 def verify_ledger_file(path: Path) -> dict[str, int]:
-    """Rows by table. Blocking. Raises `InvalidInput` for a file that is no whole ledger."""
+    """Rows by type of record. Blocking. Raises `InvalidInput` for a file that is no whole ledger."""
     try:
         with translating_driver_errors(), closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True)) as file:
             found = [str(row[0]) for row in file.execute("PRAGMA integrity_check(3)")]
@@ -61,8 +62,11 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
             if schema_revision(path) is None:
                 raise InvalidInput(f"{path} is no memory of Madeleine. Give a file that `madeleine backup` wrote.")
             known = {str(row[0]) for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            tables = [table for table in COUNTED_TABLES if table in known]
-            return {table: int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables}
+            return {
+                type_: int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+                for type_, table in COUNTED_TABLES.items()
+                if table in known
+            }
     except StorageError as error:
         raise InvalidInput(f"{path} cannot be read as a backup: {error}") from error
 
@@ -139,11 +143,3 @@ def sync_folder(path: Path) -> None:
 
 def _quoted(path: Path) -> str:
     return path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
-def total_in_words(counts: Mapping[str, int]) -> str:
-    """In words, as for a person."""
-    told = (
-        f"{count:,} {_SINGULARS.get(name, name) if count == 1 else name}" for name, count in counts.items() if count
-    )
-    return ", ".join(told) or "nothing"

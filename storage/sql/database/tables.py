@@ -193,6 +193,7 @@ audit = _table(
     *_required(Text, "event", "being_id", "client", "role", "tool"),
     *_required(TextList, "ids"),
     Column("author", Text, nullable=False, server_default=""),
+    Column("token", Text, nullable=False, server_default=""),
     lifecycle=[KeepWhenForgetting("ids only, append-only"), UnchangedByUndo("append-only")],
 )
 

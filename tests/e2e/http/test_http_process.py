@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -94,6 +95,15 @@ def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_
     assert secret not in log
     assert "Traceback" not in log
     assert not (tmp_path / "owner.json").exists()
+
+
+def test_a_token_is_made_for_the_server_that_runs(tmp_path: Path) -> None:
+    """Its port came from its command line; a token for the default port was refused there."""
+    with process(tmp_path) as (_, url), httpx.Client(timeout=DEADLOCK_S) as client:
+        made = madeleine(tmp_path, "token", "create", "--json")
+        token = json.loads(made.stdout)
+        assert token["resource"] == url
+        assert (listed(client, url, token["token"]), listed(client, url)) == (200, 401)
 
 
 def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_path: Path) -> None:

@@ -20,9 +20,11 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key a
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.http import oauth_issuer
 from madeleine.server.settings.settings import read_settings
+from madeleine.server.wiring.data_directory import open_ledger_without_index
 from tests.e2e.http.http_serving import Served, asked, bearer, posted, serving
 
 EC = generate_private_key(SECP256R1())
@@ -123,6 +125,13 @@ async def test_the_being_is_the_one_that_the_issuer_names(server: Served, vouchi
     ada, bo = (bearer(signed(vouching.claims(audience, sub=being))) for being in ("ada", "bo"))
     async with server.browser() as client:
         await asked(client, "store", {"text": "Grandmother cooked lasagne on Sunday"}, headers=ada)
+        named = bearer(signed(vouching.claims(audience, jti="jwt-7")))
+        await asked(client, "store", {"text": "The kettle is red"}, headers=named)
+        own = await server.token("cyd")
+        await asked(client, "store", {"text": "The boat is blue"}, headers=bearer(own))
+        async with open_ledger_without_index(server.settings) as ledger:
+            stores = await ledger.audit.audit_entries(AuditQuery(event="store"))
+        assert [entry.token for entry in stores] == ["", "jwt-7", own.split("_")[1]], "spec O10"
         hits = [
             (await asked(client, "search_memory", {"query": "lasagne"}, headers=who))["structuredContent"]["hits"]
             for who in (ada, bo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -36,6 +37,33 @@ async def test_tools_prompt_and_skills_come_from_the_server_and_the_token_says_w
         async with server.connected(await server.token("ada")) as client:
             again = await call_tool(client, "recall", query="harbour crane called", format="memories")
             assert len(again["memories"]) == 1
+
+
+async def test_commands_ask_the_server_that_is_named_and_others_say_that_they_do_not(tmp_path: Path) -> None:
+    """`why` asked this machine's memory, and started a process for it."""
+    elsewhere = tmp_path / "elsewhere"
+    async with serving(tmp_path / "data") as server:
+        token = await server.token("ada", role="senior")
+        more = {"MADELEINE_URL": f"{server.url}/mcp", "MADELEINE_TOKEN": token}
+        async with server.connected(token) as client:
+            await call_tool(client, "store", text="The harbour crane is called Xanthippe.")
+
+        async def run(*words: str) -> str:
+            done = await asyncio.to_thread(madeleine, elsewhere, *words, **more)
+            assert (done.returncode, "not asked" in done.stderr) == (0, False), words
+            return done.stdout
+
+        (text := tmp_path / "text.md").write_text("The ferry to the island leaves at nine every morning.\n")
+        assert "Xanthippe" in await run("why", "harbour crane")
+        assert (await run("why", "harbour crane", "m1")).startswith("m1: recalled")
+        assert "Xanthippe" in await run("graph")
+        assert "1 stored" in await run("ingest", str(text))
+        assert "Nothing's time is over" in await run("retention", "--dry-run")
+        assert "Nothing of it is known" in await run("profile", "show")
+        for words in (("status",), ("patrol", "runs"), ("audit",)):
+            local = await asyncio.to_thread(madeleine, elsewhere, *words, **more)
+            assert "the server of MADELEINE_URL is not asked" in local.stderr, words
+        assert not (elsewhere / "memory.db").exists()
 
 
 async def test_a_server_that_is_not_there_is_named_at_the_start(tmp_path: Path) -> None:

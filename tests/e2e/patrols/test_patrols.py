@@ -144,7 +144,7 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
     assert (run["run_id"], run["state"]) == (report["run_id"], "finished")
     assert json.loads(madeleine(data_dir, "patrol", "runs", "--json").stdout) == [run]
     shown = madeleine(data_dir, "patrol", "runs").stdout
-    assert re.search(rf"{run['run_id']} +│ finished │ assign: 2 notes read, 2 assigned", shown)
+    assert re.search(rf"{run['run_id']} +finished +assign: 2 notes read, 2 assigned", shown)
 
     undone = madeleine(data_dir, "patrol", "undo", run["run_id"])
     assert undone.stdout.startswith(f"The patrol {run['run_id']} is undone: ")
@@ -154,7 +154,8 @@ def test_the_command_runs_lists_and_undoes_a_patrol(data_dir: Path, tmp_path: Pa
     assert "was undone before" in again.stderr
 
     table = madeleine(data_dir, "patrol")
-    assert "│ ❹ │ consolidate │ needs a language model" in table.stdout
+    assert re.search(r"❹ +consolidate +needs a language model", table.stdout)
+    assert not re.search("[│┃─━]", table.stdout), "what is piped has no lines around it"
     assert f"madeleine patrol undo {runs_of(data_dir)[0]['run_id']}" in table.stdout
     assert len(hosts_of(data_dir)) == 1, "through the host, as any client"
 

@@ -92,6 +92,55 @@ async def test_what_has_had_its_time_is_found_in_the_archive_and_not_recalled_un
         assert await memory.index.count() == await memory.ledger.index_source.count_memories() == 4
 
 
+async def test_why_an_archived_memory_does_not_come_says_when_and_by_what_rule_it_went(tmp_path: Path) -> None:
+    """It said that there is no such memory."""
+    async with opened(tmp_path, **RULES) as memory:
+        call = caller(memory)
+        await call("store", text="The kettle is red")
+        OPEN[0] = timedelta(days=31)
+        await call("run_patrol", steps=["retention"])
+        answer = await call("recall", query="kettle", explain="m1")
+        [why] = answer["explain"]["memories"]
+        assert (why["id"], why["outcome"]) == ("m1", "archived")
+        day = (utc_now() + OPEN[0]).date().isoformat()
+        assert f"on {day}, as its time was over" in why["reason"]
+        assert "30 days" in why["reason"]
+        assert "madeleine archive restore m1" in why["reason"]
+        [why] = (await call("recall", query="kettle", explain="m99"))["explain"]["memories"]
+        assert why["outcome"] == "unknown"
+
+
+async def test_a_plan_tells_the_rules_in_force_and_whose_they_are(tmp_path: Path) -> None:
+    """Spec O9: a being's own rules before those of the store."""
+    own = {"rules": {"working": 7}, "days": 90}
+    retention = {"days": 365, "rules": {"social": None}, "max_memories": 1_000, "beings": {"ada": own}}
+    async with opened(tmp_path, retention=retention) as memory:
+        plan = await caller(memory)("archive", action="plan")
+    assert plan["max_memories"] == 1_000
+    assert {rule["category"]: (rule.get("days"), rule["from"]) for rule in plan["rules"]} == {
+        "working": (7, "the being's rule for the category"), "social": (None, "the store's rule for the category"),
+        "episodic": (90, "the being's days"), "semantic": (90, "the being's days"),
+        "procedural": (90, "the being's days"),
+    }  # fmt: skip
+    async with opened(tmp_path) as memory:
+        plan = await caller(memory)("archive", action="plan")
+    assert {rule["from"] for rule in plan["rules"]} == {"no rule"}
+
+
+async def test_what_was_brought_back_stays_for_as_long_as_its_rule_says(tmp_path: Path) -> None:
+    """The next run archived it again: its time was still over (spec O8)."""
+    async with opened(tmp_path, **RULES) as memory:
+        call = caller(memory)
+        await call("store", text="The kettle is red")
+        OPEN[0] = timedelta(days=31)
+        await call("run_patrol", steps=["retention"])
+        await call("archive", action="restore", ids=["m1"])
+        OPEN[0] = timedelta(days=60)
+        assert (await call("run_patrol", steps=["retention"]))["steps"] == []
+        OPEN[0] = timedelta(days=62)
+        assert (await call("run_patrol", steps=["retention"]))["steps"][0]["archived"] == 1
+
+
 async def test_a_patrol_archives_by_itself_once_in_its_interval_and_its_undo_brings_all_back(tmp_path: Path) -> None:
     async with opened(tmp_path, **RULES) as memory:
         call = caller(memory)

@@ -6,7 +6,7 @@ import { momentOf, state } from "../parts.js";
 
 export const past = "What had been recorded by then.";
 
-const EVENTS = ["store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "profile", "supersede", "retract", "restore", "import"];
+const EVENTS = ["store", "reinforce", "update", "forget", "observe", "note", "patrol", "recall", "profile", "supersede", "retract", "restore", "import", "export", "backup"];
 
 export async function show(main) {
   const rows = h("tbody", {});

@@ -21,7 +21,7 @@ export async function show(main, { argument: id }) {
 async function draw(main, id) {
   const found = await tool("recall_memory", { ids: [id], details: true });
   const memory = asItWas(found.memories[0]);
-  if (!memory) return gone(main, id);
+  if (!memory) return gone(main, id, Object.keys(found.archived ?? {})[0]);
   const named = Object.keys(LINKS).map((name) => memory[name]).filter(Boolean);
   const [extras, linked] = await Promise.all([get(`memory/${encodeURIComponent(id)}`), named.length ? tool("recall_memory", { ids: [...new Set(named)] }) : { memories: [] }]);
   extras.linked = new Map(linked.memories.map((other) => [other.id, other.text]));
@@ -58,8 +58,11 @@ function truthThen({ truth, valid_from: from, valid_until: until }, asOf) {
   return until && Date.parse(until) <= asOf ? "superseded" : from && Date.parse(from) > asOf ? "to come" : "current";
 }
 
-function gone(main, id) {
-  replace(main, h("h1", {}, "There is no such memory"), h("p", {}, `${id} was erased, or never was.`), h("p", {}, link("To the start", "start")));
+function gone(main, id, archived = "") {
+  const [heading, reason] = archived
+    ? ["This memory is in the archive", `Its time was over. "madeleine archive restore ${archived}" brings it back.`]
+    : ["There is no such memory", `${id} was erased, or never was.`];
+  replace(main, h("h1", {}, heading), h("p", {}, reason), h("p", {}, link("To the start", "start")));
 }
 
 function scene(memory) {

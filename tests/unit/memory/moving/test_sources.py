@@ -255,6 +255,18 @@ def test_a_graph_is_read_as_the_server_answers(tmp_path: Path) -> None:
     assert found.statements == {"ada_service: Listens on port 8765": ("", ("program",))}
 
 
+def test_an_observation_of_a_graph_names_its_entity_as_an_actor(tmp_path: Path) -> None:
+    """`related` knew nothing of an entity whose name is in front of each observation, as a speaker's is."""
+    path = programs.knowledge_graph(tmp_path / "memory.json")
+    [file] = find_source_files(path)
+    format_ = recognise_source_format(file)
+    assert format_ is not None
+    statements = [item for item in format_.read(file, 1_000) if isinstance(item, Statement)]
+    assert [one.actors for one in statements] == [
+        ("Ada Lovelace",), ("Ada Lovelace",), ("Ada Lovelace", "Analytical Engine"),
+    ]  # fmt: skip
+
+
 @for_each_row(
     ("text", "statements"),
     [

@@ -128,12 +128,18 @@ def test_the_status_tells_what_the_memory_thread_has_to_read(
 
     asyncio.run(observe())
     assert main(["status"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("Memory thread: off, as there is no language model; set MADELEINE_LLM_API_KEY")
+    assert lines[-1] == (
         "Memory thread: 2 messages unread (1 of them put off until more is said), 1 abandoned after failures, "
         "1,234 tokens in 24 hours."
     )
     assert main(["status", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["thread"]["put_off"] == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["thread"]["put_off"], told["memory_thread"]["on"]) == (1, False)
+    monkeypatch.setenv("MADELEINE_THREAD", "off")
+    assert main(["status"]) == 0
+    assert "Memory thread: off, as MADELEINE_THREAD is off." in capsys.readouterr().out
 
 
 def test_the_status_names_the_notes_that_could_not_be_read(
