@@ -74,8 +74,8 @@ def may_be_superseded(new: Statement, old: Statement) -> bool:
 def supersession_score(
     new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
 ) -> float:
-    """Above `MIN_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories that are nearest to the new
-    one. `rarity`: of the old one's words."""
+    """Above `MIN_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories that are
+    nearest to the new one. `rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
     if not shared or not may_be_superseded(new, old):
         return -math.inf
