@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from madeleine.memory.embedding import Embedder
+from madeleine.memory.embedding import Embedder, VectorByContentHash
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan
-from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
+from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
 from madeleine.memory.rules.dynamics.future_dates import with_dates_of_version
 from madeleine.memory.rules.dynamics.truth import require_current
 from madeleine.memory.rules.storing.similar_wording import most_resembling_text
 from madeleine.memory.text.same_words import wording_key
+from madeleine.memory.vector_space import VectorSpace
 
 logger = logging.getLogger(__name__)
 
@@ -117,23 +118,36 @@ async def find_memory_with_same_text(
     return OutdatedCopy(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
 
 
-async def find_most_similar_id(
-    ledger: StoreScenesLedger,
-    embedder: Embedder,
-    point: IndexPoint,
+async def vectors_of_memories(
+    ledger: StoreScenesLedger, embedder: Embedder, memories: Sequence[Memory], plan: StorePlan
+) -> VectorByContentHash:
+    """Of stored memories, and of those that the call stores."""
+    vectors = plan.vectors()
+    missing = {memory.content_hash for memory in memories} - vectors.keys()
+    return vectors | (await ledger.vectors(embedder.model, sorted(missing)) if missing else {})
+
+
+def with_cosines_to_text(
+    near: Sequence[tuple[Memory, float]], vector: Vector | None, vectors: Mapping[ContentHash, Vector]
+) -> Sequence[tuple[Memory, float]]:
+    """The same memories, with the cosines to a text without its date: dates are alike whatever is told of them."""
+    if vector is None:
+        return near
+    rows = ((other, vectors.get(other.content_hash)) for other, _ in near)
+    return [(other, 0.0 if row is None else float(row @ vector)) for other, row in rows]
+
+
+def find_most_similar_id(
+    new: Memory,
+    vector: Vector | None,
     known: Sequence[Memory],
-    plan: StorePlan,
+    vectors: Mapping[ContentHash, Vector],
+    space: VectorSpace,
     *,
     resembling: float,
 ) -> MemoryId | None:
-    """The one that resembles the new one most, if it does so enough."""
-    if not known:
-        return None
-    vectors, hashes = plan.vectors(), [other.content_hash for other in known]
-    if point.vector is not None:
-        missing = {*hashes} - vectors.keys()
-        vectors |= await ledger.vectors(embedder.model, sorted(missing))
-    cosines = embedder.vector_space.readable_cosines(point.vector, [vectors.get(hash_) for hash_ in hashes])
+    """The one that resembles the new one most, if it does so enough. `vector`: of its text without its date."""
+    cosines = space.readable_cosines(vector, [vectors.get(other.content_hash) for other in known])
     texts = [other.scene.action for other in known]
-    best = most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
+    best = most_resembling_text(new.scene.action, texts, cosines, at_least=resembling)
     return None if best is None else known[best].id

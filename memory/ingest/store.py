@@ -20,6 +20,8 @@ from madeleine.memory.ingest.earlier_memories import (
     find_memory_with_same_text,
     find_most_similar_id,
     prepare_new_version,
+    vectors_of_memories,
+    with_cosines_to_text,
 )
 from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
@@ -34,6 +36,8 @@ from madeleine.memory.model import (
     MemoryId,
     Scope,
     Vector,
+    content_hash,
+    embedded_text,
 )
 from madeleine.memory.retention.levels import kept_at_level
 from madeleine.memory.rules.dynamics.truth import Supersession
@@ -73,11 +77,12 @@ class StoredSceneResult:
 
 
 class _Draft(NamedTuple):
-    """A new scene, and the point of the memory that it may become. `since`: when that supersedes `superseded`; None for
-    a plan, and for what supersedes nothing."""
+    """A new scene, and the point of the memory that it may become. `text_vector`: of its text without its date, if it
+    has one. `since`: when that supersedes `superseded`; None for a plan, and for what supersedes nothing."""
 
     scene: NewScene
     point: IndexPoint
+    text_vector: Vector | None
     superseded: Memory | None
     since: datetime | None
 
@@ -134,15 +139,16 @@ class StoreScenes:
         ]
         versions = [(kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
         memories = [memory for memory, _, _ in versions]
-        texts = [memory.embedded_text for memory in memories]
+        undated = [embedded_text(replace(memory.scene, when=()), memory.feeling) for memory in memories]
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         async with self._read_ahead.running(scope, memories) as reading:
+            texts = [*(memory.embedded_text for memory in memories), *(undated if vectors is None else ())]
             embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
             points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
             readings = await reading
         drafts = [
-            _Draft(scene, point, superseded, since)
-            for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
+            _Draft(scene, point, embedded.vectors.get(content_hash(text)), superseded, since)
+            for scene, point, text, (_, superseded, since) in zip(scenes, points, undated, versions, strict=True)
         ]
         # A client that goes away does not stop its store half-way between ledger and index.
         return await asyncio.shield(
@@ -281,13 +287,17 @@ class StoreScenes:
             plan.told_again[memory.id] = told
             return replace(memory, resembles=told.earlier.id)
         others = [other for other, _ in earlier.candidates]
-        least = self.thresholds.resembling
-        resembles = await find_most_similar_id(self.ledger, self.embedder, draft.point, others, plan, resembling=least)
+        is_read, is_dated = draft.point.vector is not None, memory.scene.when != ()
+        vector = draft.point.vector if draft.text_vector is None or not is_read else draft.text_vector
+        read = [*others, *(other for other, _ in earlier.near if is_dated)] if is_read else []
+        vectors = await vectors_of_memories(self.ledger, self.embedder, read, plan)
+        space, least = self.embedder.vector_space, self.thresholds.resembling
+        resembles = find_most_similar_id(memory, draft.point.vector, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
         before = draft.planned_to_supersede
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
-            is_read = draft.point.vector is not None
-            before = await self.search_superseded(scope, draft.point.memory, earlier.near, is_read=is_read)
+            near = with_cosines_to_text(earlier.near, vector, vectors) if is_dated else earlier.near
+            before = await self.search_superseded(scope, memory, near, is_read=is_read)
         if before is None:
             return memory
         plan.proposed[memory.id] = before

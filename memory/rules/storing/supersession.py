@@ -8,11 +8,11 @@ or, in a store of so many memories that they tell how rare a word is, instead of
             + 8 × rarest shared word + 11.5 × rarest word that the new one lacks: the value that was − 12.6
 
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
-have in common tells nothing (ruling 16). Above −0.5 the pair is proposed; 1 / (1 + exp(−score)) is about how often that
-is right. Rarity is a word's IDF over the being's memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of
-one and of another) are both true as often as not: above `MAX_SHARED_WORD_RATIO` a pair is proposed only if it differs
-in one place, in a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38),
-rounded.
+have in common tells nothing (ruling 16), nor does a date: the cosines are those of the new text alone. Above −0.75 the
+pair is proposed; 1 / (1 + exp(−score)) is about how often that is right. Rarity is a word's IDF over the being's
+memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of one and of another) are both true as often as not:
+above `MAX_SHARED_WORD_RATIO` a pair is proposed only if it differs in one place, in a number, a day, a negation or an
+opposite. The weights are those of a logistic regression (ADR 38), rounded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from madeleine.memory.rules.storing.statements import MAX_SHARED_WORD_RATIO, Statement, share_of_same_wording
 
 MIN_PROPOSAL_COSINE = 0.3
-MIN_PROPOSAL_SCORE = -0.5
-"""Four of ten such proposals are right; a change that none is made for is answered as it was (ADR 38)."""
+MIN_PROPOSAL_SCORE = -0.75
+"""A third of the proposals at it are right; a change that none is made for is answered as it was (ADR 38)."""
 MAX_PROPOSAL_CANDIDATES = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_SUPERSESSION_CANDIDATES = 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
-from madeleine.memory.model import MemoryId, Scene
+from madeleine.memory.model import Memory, MemoryId, Scene, Scope, content_hash
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.storage.qdrant.edge import EdgeIndex
@@ -115,3 +115,30 @@ async def test_what_is_proposed_does_not_hang_on_how_many_memories_there_are(
     assert moved.may_supersede is not None
     assert moved.may_supersede.scene.action == "Tom lives in Lyon."
     assert also_true.may_supersede is None
+
+
+class _RecordedSearch(SupersededMemorySearch):
+    cosines: Mapping[str, float]
+
+    async def __call__(
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool = True
+    ) -> Memory | None:
+        object.__setattr__(self, "cosines", {other.scene.action: cosine for other, cosine in near})
+        return None
+
+
+async def test_memories_are_compared_without_the_date_of_the_new_one(tmp_path: Path, new_db: Path) -> None:
+    """ruling 14: a vector is of date and text (spec P4), and two dates are alike whatever is told."""
+    embedder = WordEmbedder(dim=1024)
+    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+    async with open_ledger(new_db) as ledger:
+        search = _RecordedSearch(index)
+        store = StoreScenes(ledger.memories, index, embedder, now=Clock(), search_superseded=search)
+        for text in (NPM, "Ben waters the garden", PNPM):
+            [told] = await store(ADA, [NewScene(scene=Scene(action=text, when=("2026-03-02",)))])
+        assert search.cosines["Ben waters the garden"] == 0.0
+        dated_npm = embedder.vector(f"2026-03-02 {NPM}")
+        assert search.cosines[NPM] == pytest.approx(float(embedder.vector(PNPM) @ dated_npm), abs=1e-6)
+        assert (await ledger.memories.vectors(embedder.model, [content_hash(PNPM)])) == {}, "nothing is kept of it"
+        assert told.memory.content_hash == content_hash(f"2026-03-02 {PNPM}")
+    await index.close()
