@@ -9,7 +9,7 @@ import numpy as np
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.selection import RankedCandidates
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_ranking_scores
 
 COMPLETE = BlendedRankingWeights()
 WITHOUT: Mapping[str, BlendedRankingWeights] = {
@@ -45,7 +45,7 @@ def rankings(text: str, ranked: RankedCandidates, *, trust: float) -> dict[str, 
     matching = np.asarray([at for at, id_ in enumerate(pool.ids) if id_ in matches], np.intp)
     orders: dict[str, Sequence[MemoryId]] = {}
     for name, weights in WITHOUT.items():
-        scores = blended_scores(text, pool, matching, dense_trust=trust, weights=weights).scores
+        scores = blended_ranking_scores(text, pool, matching, dense_trust=trust, weights=weights).scores
         orders[name] = [pool.ids[at] for at in matching[np.argsort(-scores, kind="stable")]]
     return orders
 

@@ -167,7 +167,7 @@ async def measure(
         gold = {ids[at] for at in case.gold}
         ranked = await memory.use_cases.recall.rank(BEING, query)
         ranks = [rank for rank, id_ in enumerate(ranked.ids, 1) if id_ in gold]
-        values.append(metrics.ndcg(ranks, len(gold), at=10))
+        values.append(metrics.ndcg_at_k(ranks, len(gold), at=10))
     return values
 
 

@@ -35,7 +35,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import clean_text
 from madeleine.server.attach.connector import HostUnavailable, query_host
-from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, Document
+from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, IngestedDocument
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -58,7 +58,10 @@ def write(path: Path, size: int) -> None:
 async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
     """The chunks of each part, as they are embedded."""
     with path.open("rb") as file:
-        texts = [part.text for part in Document(file, str(path), about="", most_chars=MAX_DOCUMENT_PART_CHARS).parts()]
+        texts = [
+            part.text
+            for part in IngestedDocument(file, str(path), about="", most_chars=MAX_DOCUMENT_PART_CHARS).parts()
+        ]
     return [
         [chunk.strip() for chunk in await split_into_chunks(clean_text(text), embedder.count_tokens)] for text in texts
     ]

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.made_up_scenes import questions, scenes, texts
-from madeleine.inference import FP32_MODEL
+from madeleine.inference import FP32_MODEL_NAME
 from madeleine.inference.dense import load_embedding_model
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
@@ -119,7 +119,7 @@ async def measure_answers(client: Client, inputs: Sequence[str]) -> dict[str, in
 async def over_stdio(
     data_dir: Path, model_dir: Path, calls: int, *, hosted: bool = False
 ) -> tuple[dict[str, Timing], dict[str, int]]:
-    fp32 = load_embedding_model(FP32_MODEL, model_dir)
+    fp32 = load_embedding_model(FP32_MODEL_NAME, model_dir)
 
     def bare(text: str) -> object:
         return fp32.embed([text])

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from madeleine.inference.evaluation import ndcg, recall
+from madeleine.inference.evaluation import ndcg_at_k, recall_at_k
 
-__all__ = ["mean_percent", "ndcg", "recall", "standard_error_percent"]
+__all__ = ["mean_percent", "ndcg_at_k", "recall_at_k", "standard_error_percent"]
 
 
 def mean_percent(values: Sequence[float]) -> float:

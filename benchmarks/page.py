@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.patrol.made_up_store import SCOPE, open_store
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.serve import serve_page
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory
 
 RESULTS = Path(__file__).parent / "results"
@@ -101,9 +101,9 @@ async def typed_search(page: Page) -> dict[str, float]:
 async def measure(folder: Path, memories: int) -> dict[str, float]:
     settings = Settings(data_dir=folder / "data", being=SCOPE.being_id)
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    real = DenseEmbedder(EmbeddingModelName(PACKAGED_MODEL), folder / "models")
+    real = DenseEmbedder(EmbeddingModelName(PACKAGED_MODEL_NAME), folder / "models")
     async with (
-        OpenLanguageModels(settings) as models,
+        LanguageModelPool(settings) as models,
         open_store(folder / "data", memories, idle_nights=60, real=real) as memory,
         async_playwright() as playwright,
     ):

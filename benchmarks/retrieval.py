@@ -44,7 +44,7 @@ from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.reading import MAX_UNASKED_MEMORIES
+from madeleine.tools.reading import MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -67,15 +67,19 @@ class Outcome:
         self.relevant[query] = len(gold)
 
     def ndcg(self) -> list[float]:
-        return [metrics.ndcg(ranks, self.relevant[q], at=10) for q, ranks in self.ranks.items()]
+        return [metrics.ndcg_at_k(ranks, self.relevant[q], at=10) for q, ranks in self.ranks.items()]
 
     def figures(self) -> dict[str, float]:
         ndcg = self.ndcg()
         figures = {
             "nDCG@10": metrics.mean_percent(ndcg),
             "± s.e.": metrics.standard_error_percent(ndcg),
-            "R@5": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=5) for q, r in self.ranks.items()]),
-            "R@10": metrics.mean_percent([metrics.recall(r, self.relevant[q], at=10) for q, r in self.ranks.items()]),
+            "R@5": metrics.mean_percent(
+                [metrics.recall_at_k(r, self.relevant[q], at=5) for q, r in self.ranks.items()]
+            ),
+            "R@10": metrics.mean_percent(
+                [metrics.recall_at_k(r, self.relevant[q], at=10) for q, r in self.ranks.items()]
+            ),
         }
         return {name: round(value, 2) for name, value in figures.items()}
 
@@ -119,8 +123,10 @@ class SetResult:
     unrelated_empty: int = 0
 
     async def add_answers(self, recall: Recall, scope: Scope, text: str, gold: set[MemoryId]) -> None:
-        for label, most in (("limit 3", 0), ("no limit", MAX_UNASKED_MEMORIES)):
-            answer = await recall(replace(scope, count_activations=False), RecallQuery(text=text, limit=3, most=most))
+        for label, most in (("limit 3", 0), ("no limit", MAX_RECALLED_MEMORIES_WITHOUT_LIMIT)):
+            answer = await recall(
+                replace(scope, count_activations=False), RecallQuery(text=text, limit=3, max_limit=most)
+            )
             content = self.answers.setdefault(label, AnswerContent())
             content.relevant.append(len(gold))
             content.found.append(sum(memory.id in gold for memory, _ in answer.memories))

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from madeleine.inference.stems import stem_english_word
-from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.chat import ConversationMessage, MessageId
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, MemoryId, Provenance, RunId, Scene, Scope
@@ -68,7 +68,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
         )  # fmt: skip
         await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(new), model=EmbeddingModelName("none"), vectors={}))
         messages = [
-            Message(
+            ConversationMessage(
                 id=MessageId(next(ids)), session_id=f"session {start}", position=0, role="user", speaker="Ann",
                 text=texts(), at=at, stored_at=at,
             )

@@ -19,8 +19,8 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import normalize_vector_rows
 
-ADAPTER_FILE = "adapter.json"
-MATRIX_FILE = "adapter.npy"
+ADAPTER_DESCRIPTION_FILE = "adapter.json"
+ADAPTER_MATRIX_FILE = "adapter.npy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +51,16 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
     """The model in the directory that `name` is the path of; None if there is none. Raises `InvalidInput` for a damaged
     one."""
     path = Path(name).expanduser()
-    if not (path / ADAPTER_FILE).is_file():
+    if not (path / ADAPTER_DESCRIPTION_FILE).is_file():
         return None
     try:
-        described = json.loads((path / ADAPTER_FILE).read_text("utf-8"))
+        described = json.loads((path / ADAPTER_DESCRIPTION_FILE).read_text("utf-8"))
         base, identity = str(described["base"]), str(described["base_identity"])
-        matrix = np.load(path / MATRIX_FILE, allow_pickle=False)
+        matrix = np.load(path / ADAPTER_MATRIX_FILE, allow_pickle=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"The adapter in {path} cannot be read: {error}") from error
     if matrix.ndim != 2 or not np.isfinite(matrix).all():
-        raise InvalidInput(f"The adapter in {path} is damaged: {MATRIX_FILE} holds no matrix of numbers.")
+        raise InvalidInput(f"The adapter in {path} is damaged: {ADAPTER_MATRIX_FILE} holds no matrix of numbers.")
     if identity != vector_name_of_base_model(base):
         raise InvalidInput(
             f"The adapter in {path} has as its base {base}, which is another model than the one that the adapter was "
@@ -79,6 +79,6 @@ def write_adapted_model(path: Path, base: str, matrix: NDArray[np.float32], desc
     """`description`: how it was made and what it gained, for people. Raises `OSError`."""
     described = {"base": base, "base_identity": vector_name_of_base_model(base)} | description
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    np.save(path / MATRIX_FILE, np.asarray(matrix, np.float32), allow_pickle=False)
+    np.save(path / ADAPTER_MATRIX_FILE, np.asarray(matrix, np.float32), allow_pickle=False)
     # Last: it makes the directory a model.
-    (path / ADAPTER_FILE).write_text(json.dumps(described, indent=2), encoding="utf-8")
+    (path / ADAPTER_DESCRIPTION_FILE).write_text(json.dumps(described, indent=2), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged
+from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged
 from madeleine.inference.adapted import find_adapted_model, vector_name_of_base_model
 from madeleine.inference.model_directory import find_model_directory
 from madeleine.memory.errors import InvalidInput
@@ -14,9 +14,9 @@ from madeleine.memory.model import EmbeddingModelName
 def models_without_network(models_dir: Path) -> list[str]:
     """The default model, its fp32 form where its package is installed, those that fastembed has fetched, and the
     directories with a model in `models_dir`."""
-    names = [PACKAGED_MODEL]
+    names = [PACKAGED_MODEL_NAME]
     if packaged.source_model_directory() is not None:
-        names.append(FP32_MODEL)
+        names.append(FP32_MODEL_NAME)
     return [*names, *_fetched_models(models_dir / "hub"), *_model_directories(models_dir)]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from madeleine.inference.loading import session_options
+from madeleine.inference.loading import onnx_session_options
 from madeleine.inference.model_directory import (
     TOKENIZER_FILE_NAME,
     find_onnx_file,
@@ -70,7 +70,7 @@ def load_directory_cross_encoder(directory: CrossEncoderDirectory) -> DirectoryC
     tokenizer = Tokenizer.from_file(str(directory.path / TOKENIZER_FILE_NAME))
     tokenizer.no_padding()
     tokenizer.enable_truncation(directory.max_tokens)
-    session = InferenceSession(str(directory.onnx_file), session_options(), providers=["CPUExecutionProvider"])
+    session = InferenceSession(str(directory.onnx_file), onnx_session_options(), providers=["CPUExecutionProvider"])
     encoder = DirectoryCrossEncoder(session, tokenizer)
     encoder.rerank("Madeleine", ["Madeleine"])
     return encoder

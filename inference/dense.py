@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, packaged, space_measurement
+from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged, space_measurement
 from madeleine.inference.adapted import AdaptedModel, find_adapted_model
 from madeleine.inference.loading import (
     ModelLoader,
@@ -39,9 +39,9 @@ T = TypeVar("T")
 EMBEDDING_BATCH_TEXTS = 4
 """Texts of like length that one run of the model takes together: rows are padded to the longest of their run. With 16
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
-MAX_LOAD_WAIT_SECONDS = 3.0
+MAX_MODEL_LOAD_WAIT_SECONDS = 3.0
 """How long a store or a recall waits for a model that may have to be fetched first."""
-MAX_LOAD_SECONDS_AT_CLOSE = 10.0
+MAX_MODEL_LOAD_WAIT_SECONDS_AT_CLOSE = 10.0
 MAX_SMALL_EMBEDDING_BATCH_TEXTS = 2
 """A call with at most these is worked off beside longer ones."""
 MAX_INLINE_TOKENIZED_CHARS = 2_000
@@ -59,7 +59,7 @@ class LoadedEmbeddingModel:
 
 def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
-    if name in (PACKAGED_MODEL, FP32_MODEL):
+    if name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
         return packaged.PACKAGED_MODEL_DIMENSION
     if directory := find_adapted_model(name) or find_model_directory(name):
         return directory.dimension
@@ -70,7 +70,7 @@ def embedding_dimension(name: str) -> int:
     except ValueError as error:
         raise InvalidInput(
             f"MADELEINE_EMBEDDING_MODEL names {name!r}, which fastembed does not know. "
-            f"Leave it out for {PACKAGED_MODEL}, or take a name from fastembed's list of supported models, "
+            f"Leave it out for {PACKAGED_MODEL_NAME}, or take a name from fastembed's list of supported models, "
             f"or a directory with model.onnx and tokenizer.json."
         ) from error
 
@@ -78,7 +78,7 @@ def embedding_dimension(name: str) -> int:
 def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     """The default model from this package, one in a directory, or any other by fastembed, which fetches it. Raises
     `EmbeddingUnavailable`, `InvalidInput`."""
-    if name == PACKAGED_MODEL:
+    if name == PACKAGED_MODEL_NAME:
         engine = packaged.load_int8_engine()
         return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
     if adapted := find_adapted_model(name):
@@ -86,11 +86,13 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     if directory := find_model_directory(name):
         with model_load_errors_translated(directory.name, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"):
             own = load_directory_engine(directory)
-        space = read_or_measure_space(directory.name, models_dir, own.embed)
+        space = read_or_measure_space_of_model(directory.name, models_dir, own.embed)
         return LoadedEmbeddingModel(own.embed, _whole_text_tokenizer(own.tokenizer), space)
     fetched = _load_fastembed_engine(name, models_dir)
     embed = partial(embed_in_batches, fetched)
-    space = packaged_vector_space() if name == FP32_MODEL else read_or_measure_space(name, models_dir, embed)
+    space = (
+        packaged_vector_space() if name == FP32_MODEL_NAME else read_or_measure_space_of_model(name, models_dir, embed)
+    )
     tokenizer = getattr(fetched.model, "tokenizer", None)
     if tokenizer is None:
         raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
@@ -103,10 +105,10 @@ def _load_adapted_model(adapted: AdaptedModel, models_dir: Path) -> LoadedEmbedd
     def embed(texts: list[str]) -> NDArray[np.float32]:
         return adapted.adapt(base.embed(texts))
 
-    return LoadedEmbeddingModel(embed, base.tokenizer, read_or_measure_space(adapted.name, models_dir, embed))
+    return LoadedEmbeddingModel(embed, base.tokenizer, read_or_measure_space_of_model(adapted.name, models_dir, embed))
 
 
-def read_or_measure_space(
+def read_or_measure_space_of_model(
     name: str, models_dir: Path, embed: Callable[[list[str]], NDArray[np.float32]]
 ) -> VectorSpace:
     """Of a model that does not come with this package: measured when it is first loaded, then kept beside it."""
@@ -124,11 +126,11 @@ def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    source = packaged.source_model_directory() if name == FP32_MODEL else None
+    source = packaged.source_model_directory() if name == FP32_MODEL_NAME else None
     with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
         if source is None:
             return load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
-        onnx_file, directory = packaged.prepare_fp32_model_files(source, models_dir)
+        onnx_file, directory = packaged.check_and_lay_out_fp32_model(source, models_dir)
         alias = "madeleine/all-MiniLM-L6-v2"
         register_fastembed_model(
             TextEmbedding,
@@ -173,9 +175,9 @@ class DenseEmbedder:
         directory = find_adapted_model(name) or find_model_directory(name)
         self._name = directory.name if directory else EmbeddingModelName(name)
         self._configured_name = name
-        has_source = name == FP32_MODEL and packaged.source_model_directory() is not None
-        self._is_on_disk = name == PACKAGED_MODEL or has_source or directory is not None
-        self._patience = MAX_LOAD_WAIT_SECONDS if patience is None and not self._is_on_disk else patience
+        has_source = name == FP32_MODEL_NAME and packaged.source_model_directory() is not None
+        self._is_on_disk = name == PACKAGED_MODEL_NAME or has_source or directory is not None
+        self._patience = MAX_MODEL_LOAD_WAIT_SECONDS if patience is None and not self._is_on_disk else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
         self._small_batch_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding a few")
         self._loading: ModelLoader[LoadedEmbeddingModel, EmbeddingUnavailable] = ModelLoader(
@@ -193,7 +195,7 @@ class DenseEmbedder:
 
     @property
     def vector_space(self) -> VectorSpace:
-        if self._name in (PACKAGED_MODEL, FP32_MODEL):
+        if self._name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
             return packaged_vector_space()
         model = self._loading.loaded
         return model.space if model else VectorSpace.without_languages()
@@ -224,7 +226,7 @@ class DenseEmbedder:
     async def close(self) -> None:
         """A model that is loaded from the disk is waited for: ONNX Runtime ends a process that ends meanwhile."""
         if self._is_on_disk:
-            await self._loading.wait_for_attempt(MAX_LOAD_SECONDS_AT_CLOSE)
+            await self._loading.wait_for_attempt(MAX_MODEL_LOAD_WAIT_SECONDS_AT_CLOSE)
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput
 
-MAX_RANKED_DOCUMENTS = 10
+RANKED_DOCUMENTS_PER_QUERY = 10
 ALL_QUERY_CATEGORIES = "all"
 TEXTS_EMBEDDED_AT_ONCE = 64
 
@@ -60,7 +60,7 @@ class RetrievalScore:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryEvaluation:
     """`ranks`: 1-based places of the evidence among all documents. `relevant`: how much evidence there is."""
 
     category: str
@@ -68,37 +68,37 @@ class QueryResult:
     relevant: int
 
     @property
-    def ndcg(self) -> float:
-        return ndcg(self.ranks, self.relevant, at=MAX_RANKED_DOCUMENTS)
+    def ndcg_at_k(self) -> float:
+        return ndcg_at_k(self.ranks, self.relevant, at=RANKED_DOCUMENTS_PER_QUERY)
 
 
-def ndcg(ranks: Sequence[int], relevant: int, *, at: int) -> float:
+def ndcg_at_k(ranks: Sequence[int], relevant: int, *, at: int) -> float:
     """`ranks`: 1-based positions of the evidence that was found; `relevant`: how much evidence there is."""
     gain = sum(1 / math.log2(rank + 1) for rank in ranks if rank <= at)
     best = sum(1 / math.log2(rank + 1) for rank in range(1, min(at, relevant) + 1))
     return gain / best if best else 0.0
 
 
-def recall(ranks: Sequence[int], relevant: int, *, at: int) -> float:
+def recall_at_k(ranks: Sequence[int], relevant: int, *, at: int) -> float:
     return sum(rank <= at for rank in ranks) / relevant if relevant else 0.0
 
 
-def results_of_queries(searched: SearchedDocuments, embed: EmbedTexts) -> list[QueryResult]:
+def evaluate_queries(searched: SearchedDocuments, embed: EmbedTexts) -> list[QueryEvaluation]:
     """In the order of the queries."""
     ids = list(searched.documents)
     if not ids or not searched.queries:
         return []
     vectors = embed_all(embed, [searched.documents[id_] for id_ in ids])
     queries = embed_all(embed, [query.text for query in searched.queries])
-    return results_of_vectors(ids, vectors, searched.queries, queries)
+    return evaluate_query_vectors(ids, vectors, searched.queries, queries)
 
 
-def results_of_vectors(
+def evaluate_query_vectors(
     ids: Sequence[str],
     vectors: NDArray[np.float32],
     queries: Sequence[LabelledQuery],
     query_vectors: NDArray[np.float32],
-) -> list[QueryResult]:
+) -> list[QueryEvaluation]:
     """`vectors`: float32, (documents, dim); `query_vectors`: float32, (queries, dim); unit rows."""
     place = {id_: at for at, id_ in enumerate(ids)}
     results = []
@@ -106,7 +106,7 @@ def results_of_vectors(
         cosines = vectors @ vector
         # Among equals evidence stands last: nothing is gained by documents that a model cannot tell apart.
         ranks = [int((cosines >= cosines[place[id_]]).sum()) for id_ in query.relevant if id_ in place]
-        results.append(QueryResult(query.category, tuple(ranks), len(query.relevant)))
+        results.append(QueryEvaluation(query.category, tuple(ranks), len(query.relevant)))
     return results
 
 
@@ -118,9 +118,9 @@ def embed_all(embed: EmbedTexts, texts: Sequence[str]) -> NDArray[np.float32]:
     return np.concatenate([embed(part) for part in parts])
 
 
-def scores_by_category(results: Iterable[QueryResult]) -> dict[str, RetrievalScore]:
+def scores_by_category(results: Iterable[QueryEvaluation]) -> dict[str, RetrievalScore]:
     """Of each category in order of its name, then of all together."""
-    grouped: dict[str, list[QueryResult]] = defaultdict(list)
+    grouped: dict[str, list[QueryEvaluation]] = defaultdict(list)
     everything = list(results)
     for result in everything:
         if result.category:
@@ -129,19 +129,19 @@ def scores_by_category(results: Iterable[QueryResult]) -> dict[str, RetrievalSco
     return {name: _mean_score(of_category) for name, of_category in ordered.items() if of_category}
 
 
-def _mean_score(results: Sequence[QueryResult]) -> RetrievalScore:
+def _mean_score(results: Sequence[QueryEvaluation]) -> RetrievalScore:
     return RetrievalScore(
         len(results),
-        fmean(result.ndcg for result in results),
-        fmean(recall(result.ranks, result.relevant, at=5) for result in results),
-        fmean(recall(result.ranks, result.relevant, at=10) for result in results),
+        fmean(result.ndcg_at_k for result in results),
+        fmean(recall_at_k(result.ranks, result.relevant, at=5) for result in results),
+        fmean(recall_at_k(result.ranks, result.relevant, at=10) for result in results),
     )
 
 
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def read_own_queries(file: Path) -> list[LabelledQuery]:
+def read_labelled_queries(file: Path) -> list[LabelledQuery]:
     """JSON lines: `{"query": text, "relevant": [ids of memories], "category": name?}`. Raises `InvalidInput`."""
     queries = []
     for number, row in enumerate(read_json_lines(file), start=1):

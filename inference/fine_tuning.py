@@ -26,13 +26,13 @@ from madeleine.inference.evaluation import (
     EmbedTexts,
     LabelledQuery,
     embed_all,
-    ndcg,
+    evaluate_query_vectors,
+    ndcg_at_k,
     read_json_lines,
-    results_of_vectors,
 )
 from madeleine.inference.linear_adapter import (
     TRIED_ADAPTER_SHARES,
-    AdapterTraining,
+    AdapterTrainingParameters,
     TrainingVectors,
     blend_with_identity,
     mine_negatives,
@@ -43,10 +43,10 @@ from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.vector_space import normalize_vector_rows
 
-DOCUMENT_SUFFIXES = (".md", ".txt", ".jsonl")
-MAX_PASSAGE_CHARS = 1_000
+TRAINING_DOCUMENT_SUFFIXES = (".md", ".txt", ".jsonl")
+MAX_TRAINING_PASSAGE_CHARS = 1_000
 """The default model reads about so much."""
-MIN_QUESTION_CHARS = 12
+MIN_TRAINING_QUESTION_CHARS = 12
 HELD_OUT_SHARE, CHOICE_SHARE = 0.2, 0.1
 """Of the passages: those that test the adapter, and those by which its strength is chosen."""
 MIN_HELD_OUT_QUERIES = 30
@@ -121,7 +121,7 @@ class LinearAdapterPipeline:
         work_dir: Path,
         *,
         write_questions: WriteQuestions | None = None,
-        training: AdapterTraining | None = None,
+        training: AdapterTrainingParameters | None = None,
     ) -> None:
         if not config.checkpoint_path:
             raise InvalidInput("The adapter needs a directory to be written to.")
@@ -129,7 +129,7 @@ class LinearAdapterPipeline:
         self._embed = embed
         self._work_dir = work_dir
         self._write_questions = write_questions
-        self._training = training or AdapterTraining()
+        self._training = training or AdapterTrainingParameters()
         self.result: dict[str, Any] = {}
         """What `fine_tune` has measured on the held-out part: queries, base and adapted nDCG@10, the lower bound of the
         gain."""
@@ -140,7 +140,7 @@ class LinearAdapterPipeline:
         passages = await asyncio.to_thread(lambda: list(dict.fromkeys(read_passages(Path(source_dir)))))
         rows = []
         for heading, text in passages:
-            questions = list(questions_of_passage(heading, text))
+            questions = list(make_training_questions(heading, text))
             if self._write_questions and questions:
                 [(_, answer), *_] = questions
                 questions += [(question, answer) for question in await self._write_questions(answer)]
@@ -189,14 +189,14 @@ class LinearAdapterPipeline:
             chosen = parts == part
             labelled = [LabelledQuery("", frozenset([str(at)])) for at in positives[chosen]]
             ids = [str(at) for at in range(len(passages))]
-            before = results_of_vectors(ids, vectors, labelled, queries[chosen])
-            after = results_of_vectors(
+            before = evaluate_query_vectors(ids, vectors, labelled, queries[chosen])
+            after = evaluate_query_vectors(
                 ids,
                 normalize_vector_rows(vectors @ adapter),
                 labelled,
                 normalize_vector_rows(queries[chosen] @ adapter),
             )
-            base, adapted = ([ndcg(one.ranks, 1, at=10) for one in results] for results in (before, after))
+            base, adapted = ([ndcg_at_k(one.ranks, 1, at=10) for one in results] for results in (before, after))
             return np.array(base), np.array(adapted)
 
         def gain_with(share: float) -> float:
@@ -239,12 +239,14 @@ class LinearAdapterPipeline:
 def read_passages(folder: Path) -> Iterator[tuple[str, str]]:
     """(heading, text) of each passage of the folder's documents: Markdown and texts by paragraphs, JSON lines by their
     `text`. Raises `InvalidInput` for a folder without documents."""
-    files = [file for file in sorted(folder.rglob("*")) if file.suffix in DOCUMENT_SUFFIXES and file.is_file()]
+    files = [file for file in sorted(folder.rglob("*")) if file.suffix in TRAINING_DOCUMENT_SUFFIXES and file.is_file()]
     if not files:
-        raise InvalidInput(f"{folder} holds no documents ({', '.join(DOCUMENT_SUFFIXES)}).")
+        raise InvalidInput(f"{folder} holds no documents ({', '.join(TRAINING_DOCUMENT_SUFFIXES)}).")
     for file in files:
         if file.suffix == ".jsonl":
-            yield from (("", str(row["text"])[:MAX_PASSAGE_CHARS]) for row in read_json_lines(file) if row.get("text"))
+            yield from (
+                ("", str(row["text"])[:MAX_TRAINING_PASSAGE_CHARS]) for row in read_json_lines(file) if row.get("text")
+            )
             continue
         heading = ""
         for block in file.read_text("utf-8", errors="replace").split("\n\n"):
@@ -253,10 +255,10 @@ def read_passages(folder: Path) -> Iterator[tuple[str, str]]:
                 first, _, text = text.partition("\n")
                 heading = first.lstrip("#").strip()
             if text.strip():
-                yield heading, text.strip()[:MAX_PASSAGE_CHARS]
+                yield heading, text.strip()[:MAX_TRAINING_PASSAGE_CHARS]
 
 
-def questions_of_passage(heading: str, text: str) -> Iterator[tuple[str, str]]:
+def make_training_questions(heading: str, text: str) -> Iterator[tuple[str, str]]:
     """(question, the text that answers it), by rules. The same at each call, and one text for all its questions: none
     may be taken for a wrong answer."""
     chance = random.Random(text)
@@ -268,7 +270,7 @@ def questions_of_passage(heading: str, text: str) -> Iterator[tuple[str, str]]:
     words = content_words(chance.choice(sentences)) if sentences else ()
     kept = sorted(chance.sample(range(len(words)), k=(len(words) + 1) // 2))
     questions.append(" ".join(words[at] for at in kept))
-    yield from ((question, text) for question in questions if len(question) >= MIN_QUESTION_CHARS)
+    yield from ((question, text) for question in questions if len(question) >= MIN_TRAINING_QUESTION_CHARS)
 
 
 def _part_of(passage: str) -> str:

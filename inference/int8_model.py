@@ -23,21 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MODEL_FOLDER = Path(__file__).parent / "all-MiniLM-L6-v2"
+PACKAGED_MODEL_FOLDER = Path(__file__).parent / "all-MiniLM-L6-v2"
 """Made by the build, and not in the repository."""
-INT8_FILE = "model.int8.onnx"
+INT8_MODEL_FILE = "model.int8.onnx"
 TOKENIZER_FILE = "tokenizer.json"
-SOURCE_WEIGHTS_FILE = "onnx/model.onnx_data"
-FILE_SHA256: Mapping[str, str] = {
-    INT8_FILE: "3101860748e9aa4502c5d518f9b7306293990e8ef07bf9c2fec0a6c2fa1e1ca9",
+FP32_WEIGHTS_FILE = "onnx/model.onnx_data"
+MODEL_FILE_SHA256: Mapping[str, str] = {
+    INT8_MODEL_FILE: "3101860748e9aa4502c5d518f9b7306293990e8ef07bf9c2fec0a6c2fa1e1ca9",
     TOKENIZER_FILE: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
     "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
-    SOURCE_WEIGHTS_FILE: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
+    FP32_WEIGHTS_FILE: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
 }
 
 LAYERS, HEADS, WIDTH, INNER_WIDTH, WORDS, SOURCE_POSITIONS = 6, 12, 384, 1536, 30522, 512
-MAX_TOKENS = 256
-MAX_WEIGHT = 64
+MAX_INT8_MODEL_TOKENS = 256
+MAX_INT8_WEIGHT = 64
 """The greatest weight: two products with a byte, 2 × 255 × 64, fit in 16 bits, where AVX2 adds them up."""
 LAYER_NORM_EPSILON = 1e-12
 
@@ -48,43 +48,43 @@ class DamagedModelFile(ValueError):
     """A file whose hash is not the expected one; tells which."""
 
 
-def checked_bytes(directory: Path, name: str) -> bytes:
+def read_checked_file(directory: Path, name: str) -> bytes:
     """The file's content. Raises `DamagedModelFile`, or `OSError` if it cannot be read."""
     content = (directory / name).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    if digest != FILE_SHA256[name]:
+    if digest != MODEL_FILE_SHA256[name]:
         raise DamagedModelFile(f"{name} is damaged (SHA-256 {digest[:12]}…)")
     return content
 
 
-def make_int8_model(source: Path, target: Path = MODEL_FOLDER) -> None:
+def make_int8_model(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -> None:
     """Write model and tokenizer to `target`; `source` holds the fp32 files. Takes half a second and 200 MB. Raises
     `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
     """
     made = {
-        INT8_FILE: int8_model(read_source_tensors(checked_bytes(source, SOURCE_WEIGHTS_FILE))),
-        TOKENIZER_FILE: checked_bytes(source, TOKENIZER_FILE),
+        INT8_MODEL_FILE: int8_model(read_fp32_tensors(read_checked_file(source, FP32_WEIGHTS_FILE))),
+        TOKENIZER_FILE: read_checked_file(source, TOKENIZER_FILE),
     }
     target.parent.mkdir(parents=True, exist_ok=True)
     # In a folder of its own until it is whole: others may be reading, or making the same.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".all-MiniLM-") as folder:
         for name, content in made.items():
             (Path(folder) / name).write_bytes(content)
-            checked_bytes(Path(folder), name)
+            read_checked_file(Path(folder), name)
         target.mkdir(exist_ok=True)
         for name in made:
             (Path(folder) / name).replace(target / name)
 
 
-def is_model_intact(directory: Path = MODEL_FOLDER) -> bool:
+def is_model_intact(directory: Path = PACKAGED_MODEL_FOLDER) -> bool:
     """Whether the files are there and undamaged."""
     try:
-        return all(checked_bytes(directory, name) for name in (INT8_FILE, TOKENIZER_FILE))
+        return all(read_checked_file(directory, name) for name in (INT8_MODEL_FILE, TOKENIZER_FILE))
     except (OSError, DamagedModelFile):
         return False
 
 
-def read_source_tensors(weights: bytes) -> Tensors:
+def read_fp32_tensors(weights: bytes) -> Tensors:
     """The tensors of `model.onnx_data`, which lie there in this order without a gap."""
     shapes: dict[str, tuple[int, ...]] = {"words": (WORDS, WIDTH), "types": (2, WIDTH)}
     shapes |= {"positions": (SOURCE_POSITIONS, WIDTH), "norm.weight": (WIDTH,), "norm.bias": (WIDTH,)}
@@ -110,7 +110,7 @@ def int8_model(source: Tensors) -> bytes:
     rows = graph.node("Gather", [graph.tensor("words", words), "ids"])
     scales = graph.node("Gather", [graph.tensor("word scales", word_scales), "ids"])
     embedded = graph.node("Mul", [graph.node("Cast", [rows], to=1), scales])
-    positions = graph.tensor("positions", source["positions"][:MAX_TOKENS] + source["types"][0])
+    positions = graph.tensor("positions", source["positions"][:MAX_INT8_MODEL_TOKENS] + source["types"][0])
     tokens = graph.node("Shape", ["ids"], start=1, end=2)
     positions = graph.node("Slice", [positions, graph.tensor("zero", np.zeros(1, np.int64)), tokens])
     embedded = graph.node("Add", [embedded, positions])
@@ -169,7 +169,7 @@ class _Graph:
         return self._node("DynamicQuantizeLinear", [states], names, "", {})
 
     def product(self, source: Tensors, name: str, given: list[str]) -> str:
-        weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT)
+        weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_INT8_WEIGHT)
         states, scale, zero = given
         inputs = [states, self.tensor(f"{name}.weight", weights), scale, self.tensor(f"{name}.scale", scales[0]), zero]
         bias = self.tensor(f"{name}.bias", source[f"{name}.bias"])

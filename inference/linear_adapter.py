@@ -23,7 +23,7 @@ TRIED_ADAPTER_SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterTraining:
+class AdapterTrainingParameters:
     """`temperature`: τ. `weight_decay`: of the distance to the identity.
 
     Spec O7 has τ = 0.02 and 3 epochs for all weights of a model. A matrix, trained on rules' questions and tested on
@@ -63,7 +63,7 @@ def mine_negatives(
     return mined
 
 
-def train_adapter(data: TrainingVectors, training: AdapterTraining) -> Matrix:
+def train_adapter(data: TrainingVectors, training: AdapterTrainingParameters) -> Matrix:
     """float32, (dim, dim). By Adam (Kingma and Ba 2015, arXiv:1412.6980)."""
     dim = data.passages.shape[1]
     matrix = identity = np.eye(dim, dtype=np.float32)

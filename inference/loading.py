@@ -96,7 +96,7 @@ def model_load_errors_translated(name: str, unavailable: type[E], remedy: str) -
         raise unavailable(name, f"it could not be loaded ({reason}); {remedy}") from error
 
 
-def session_options() -> SessionOptions:
+def onnx_session_options() -> SessionOptions:
     """For one thread: with two, a second busy core makes every run slower. Without plans of memory: see
     `load_fastembed_model`."""
     from onnxruntime import SessionOptions

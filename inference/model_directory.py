@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference.loading import session_options
+from madeleine.inference.loading import onnx_session_options
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ONNX_FILE_NAMES = ("onnx/model.onnx", "model.onnx")
 TOKENIZER_FILE_NAME = "tokenizer.json"
-DEFAULT_MAX_TOKENS = 512
+DEFAULT_MAX_MODEL_TOKENS = 512
 HASHED_BLOCKS, HASHED_BLOCK_BYTES = 64, 65_536
 """Of a large file so many blocks of so many bytes, evenly spread, are hashed: some milliseconds."""
 
@@ -94,7 +94,7 @@ def max_tokens_of_directory(path: Path) -> int:
         _json(path / "sentence_bert_config.json").get("max_seq_length"),
         _json(path / "tokenizer_config.json").get("model_max_length"),
     ]
-    return min([limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_MAX_TOKENS])
+    return min([limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_MAX_MODEL_TOKENS])
 
 
 def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray[np.int64]]:
@@ -103,7 +103,7 @@ def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray
     return {name: np.array([values], np.int64) for name, values in given.items() if name in names}
 
 
-class DirectoryEngine:
+class DirectoryEmbeddingEngine:
     """The model in ONNX Runtime, a text at a time: so a text has one vector, whatever it is embedded with."""
 
     def __init__(self, directory: ModelDirectory, session: InferenceSession, tokenizer: Tokenizer) -> None:
@@ -132,7 +132,7 @@ class DirectoryEngine:
         return output / np.float32(length)
 
 
-def load_directory_engine(directory: ModelDirectory) -> DirectoryEngine:
+def load_directory_engine(directory: ModelDirectory) -> DirectoryEmbeddingEngine:
     """Loads the model and embeds a word. Raises `EmbeddingUnavailable`, and whatever ONNX Runtime and tokenizers do."""
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
@@ -140,8 +140,8 @@ def load_directory_engine(directory: ModelDirectory) -> DirectoryEngine:
     tokenizer = Tokenizer.from_file(str(directory.path / TOKENIZER_FILE_NAME))
     tokenizer.no_padding()
     tokenizer.enable_truncation(directory.max_tokens)
-    session = InferenceSession(str(directory.onnx_file), session_options(), providers=["CPUExecutionProvider"])
-    engine = DirectoryEngine(directory, session, tokenizer)
+    session = InferenceSession(str(directory.onnx_file), onnx_session_options(), providers=["CPUExecutionProvider"])
+    engine = DirectoryEmbeddingEngine(directory, session, tokenizer)
     engine.embed(["Madeleine"])
     return engine
 

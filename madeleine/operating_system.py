@@ -114,7 +114,7 @@ def user_id() -> int:
     return 0 if sys.platform == "win32" else os.getuid()
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Return when new names in it are on disk, where a folder can be opened for that. Raises `OSError`."""
     if is_windows():
         return

@@ -18,7 +18,7 @@ SPOKEN_ROLES: tuple[ChatRole, ...] = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewMessage:
+class NewConversationMessage:
     """`speaker`: a name, where one is known. `at`: when it was said, None for now. `key`: idempotent within its
     session; a message with a key that is there already is not stored again."""
 
@@ -30,7 +30,7 @@ class NewMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ConversationMessage:
     """`position` in its session, from 0: a later one has a greater one, and that of an erased one is not used again.
     `at` when it was said, `stored_at` when it was observed; aware, in UTC."""
 

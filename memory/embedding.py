@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import EmbeddingUnavailable
-from madeleine.memory.model import ContentHash, EmbeddingModelName, Vector, content_hash, interchangeable_models
+from madeleine.memory.model import ContentHash, EmbeddingModelName, Vector, content_hash, model_name_in_both_precisions
 from madeleine.memory.vector_space import VectorSpace
 
 VectorByContentHash = dict[ContentHash, Vector]
@@ -52,7 +52,7 @@ class VectorCache(Protocol):
 
 
 class WritableVectorCache(VectorCache, Protocol):
-    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
+    async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ async def cached_vectors_of_any_precision(
     """Cached vectors of the model, else of the same model in another precision: to search and to compare by until the
     model has embedded the text, not to be kept as its own."""
     vectors: VectorByContentHash = {}
-    for precision in interchangeable_models(model):
+    for precision in model_name_in_both_precisions(model):
         if missing := [hash_ for hash_ in hashes if hash_ not in vectors]:
             vectors |= await cache.vectors(precision, missing)
     return vectors

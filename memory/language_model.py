@@ -20,7 +20,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class RejectedAnswer:
+class RejectedModelAnswer:
     """An answer that cannot be used. `reason`: for people and logs, quotes nothing of the answer. `complaint`: for the
     model alone, "" if the reason says it all. `text`: the answer as the model wrote it, "" if its schema was right."""
 
@@ -40,7 +40,7 @@ class Prompt:
     size: LanguageModelSize
     max_tokens: int = 4_000
     """Upper bound for the answer."""
-    rejected: RejectedAnswer | None = None
+    rejected: RejectedModelAnswer | None = None
     """The previous answer to this prompt, with its `text`."""
 
 
@@ -71,7 +71,7 @@ class LanguageModel(Protocol):
 
     async def answer_prompt(
         self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
-    ) -> Answer | RejectedAnswer:
+    ) -> Answer | RejectedModelAnswer:
         """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
         tokens, also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the
         key."""
@@ -95,7 +95,7 @@ class MeteredModel:
     _reserved: int = field(default=0, init=False)
 
     async def answer_prompt(
-        self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], AcceptedAnswerT | RejectedAnswer]
+        self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], AcceptedAnswerT | RejectedModelAnswer]
     ) -> AcceptedAnswerT:
         """Return what `check` makes of the answer. After an answer that breaks the schema, or that `check` rejects, the
         model is asked once more, with the complaint. Raises `LanguageModelUnavailable` (`TokenBudgetExceeded` if the
@@ -104,15 +104,17 @@ class MeteredModel:
         reason = ""
         for _ in range(MAX_ATTEMPTS_PER_PROMPT):
             answer = await self._call(prompt, schema, costs)
-            result = answer if isinstance(answer, RejectedAnswer) else check(answer)
-            if not isinstance(result, RejectedAnswer):
+            result = answer if isinstance(answer, RejectedModelAnswer) else check(answer)
+            if not isinstance(result, RejectedModelAnswer):
                 return result
             reason = result.reason
-            text = result.text if isinstance(answer, RejectedAnswer) else answer.model_dump_json()
+            text = result.text if isinstance(answer, RejectedModelAnswer) else answer.model_dump_json()
             prompt = replace(prompt, rejected=replace(result, text=text))
         raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
 
-    async def _call(self, prompt: Prompt, schema: type[Answer], costs: list[ModelCallCost]) -> Answer | RejectedAnswer:
+    async def _call(
+        self, prompt: Prompt, schema: type[Answer], costs: list[ModelCallCost]
+    ) -> Answer | RejectedModelAnswer:
         maximum = max_tokens_of_call(prompt)
         if self.budget and self.spent_tokens:
             spent = await self.spent_tokens(prompt.purpose)
@@ -130,6 +132,6 @@ class MeteredModel:
 
 def max_tokens_of_call(prompt: Prompt) -> int:
     """Upper estimate of what the call may cost."""
-    rejected = prompt.rejected or RejectedAnswer("")
+    rejected = prompt.rejected or RejectedModelAnswer("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)
     return len("".join(texts).encode(errors="replace")) // MIN_BYTES_PER_TOKEN + prompt.max_tokens

@@ -31,7 +31,7 @@ Vector: TypeAlias = "NDArray[np.float32]"
 """float32, (dim,), unit length."""
 
 Category = Literal["working", "episodic", "semantic", "procedural", "social"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
+MEMORY_CATEGORIES: tuple[Category, ...] = get_args(Category)
 MemoryStatus = Literal["active", "dying", "dead"]
 ALL_MEMORY_STATUSES: tuple[MemoryStatus, ...] = get_args(MemoryStatus)
 LIVING_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying")
@@ -55,7 +55,7 @@ KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowle
 """Of what an organisation knows (spec O4, O5): core policies; decision records, procedures and conventions; what an
 agent has shared."""
 KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
-ORGANISATION = BeingId("@organisation")
+ORGANISATION_BEING = BeingId("@organisation")
 """The being whose memory is what all beings of this store share. No connection can be its (`may_connect_as_being`)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -64,7 +64,7 @@ def model_name_at_full_precision(model: EmbeddingModelName) -> EmbeddingModelNam
     return EmbeddingModelName(model.removesuffix("@int8"))
 
 
-def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelName, ...]:
+def model_name_in_both_precisions(model: EmbeddingModelName) -> tuple[EmbeddingModelName, ...]:
     """The model, then its other precision: while a store is embedded anew, vectors of the other stand in."""
     full = model_name_at_full_precision(model)
     return (model, EmbeddingModelName(f"{full}@int8") if model == full else full)
@@ -72,7 +72,7 @@ def interchangeable_models(model: EmbeddingModelName) -> tuple[EmbeddingModelNam
 
 def may_connect_as_being(being: str) -> bool:
     """Whether a connection can be this being's."""
-    return being != ORGANISATION
+    return being != ORGANISATION_BEING
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Memory:
         return short_id_of_memory_number(self.number, self.being_id) if self.number else self.id
 
     @property
-    def is_undecided(self) -> bool:
+    def awaits_supersession_decision(self) -> bool:
         """Whether it may supersede an earlier one, and neither has nor is to do so on a day."""
         return self.may_supersede is not None and self.valid_from is None
 
@@ -292,15 +292,15 @@ class Note:
     @property
     def shown_text(self) -> str:
         """Its content; of one that could not be read why, and the beginning."""
-        return self.content if self.state != "parse_failed" else f"{self.reason}: {self.content[:MAX_UNREADABLE_CHARS]}"
+        return self.content if self.state != "parse_failed" else f"{self.reason}: {self.content[:MAX_NOTE_CHARS_SHOWN]}"
 
 
-MAX_UNREADABLE_CHARS = 300
+MAX_NOTE_CHARS_SHOWN = 300
 
 
 def short_id_of_memory_number(number: int, being: str = "") -> str:
     """The id of a memory as answers show it (ruling 23); what all share has a letter of its own."""
-    return f"s{number}" if being == ORGANISATION else f"m{number}"
+    return f"s{number}" if being == ORGANISATION_BEING else f"m{number}"
 
 
 def short_id_of_non_memory(id_: str) -> str:

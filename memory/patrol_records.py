@@ -147,7 +147,7 @@ class PatrolRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndoResult:
+class PatrolUndoResult:
     """Restored rows, by kind; `removed`: memories that the run had made, removed from the ledger, but not yet from the
     index."""
 
@@ -156,7 +156,7 @@ class UndoResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentActivity:
+class ActivitySinceLastPatrol:
     """Activity of a being since its last patrol began. `stored`: number of new memories and notes. `first` and
     `latest`: times of the first and the latest store or recall."""
 

@@ -13,7 +13,7 @@ Permission = Literal["read", "write", "maintain", "erase"]
 """To recall; to store, and to change what a journal or a version can bring back; to run patrols and decide in them; to
 erase for good."""
 
-PERMISSIONS: dict[Role, frozenset[Permission]] = {
+PERMISSIONS_BY_ROLE: dict[Role, frozenset[Permission]] = {
     "agent": frozenset({"read", "write", "maintain"}),
     "senior": frozenset({"read", "write", "maintain", "erase"}),
     "lead": frozenset({"read", "write", "maintain", "erase"}),
@@ -24,7 +24,7 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 
 
 def permissions_of_role(role: Role) -> frozenset[Permission]:
-    return PERMISSIONS[role]
+    return PERMISSIONS_BY_ROLE[role]
 
 
 _TRUSTED: frozenset[Role] = frozenset({"human", "senior", "lead", "c_suite"})

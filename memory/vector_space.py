@@ -33,7 +33,7 @@ they are of two languages: questions and the memories that answer them in anothe
 
 CALIBRATION_QUANTILES = 0.5, 0.99
 """Of the centred cosines between memories: nearly all pairs are unrelated, and the few that are not lie beyond."""
-MIN_CALIBRATED_TEXTS = 50
+MIN_CALIBRATION_TEXTS = 50
 """From so many on there are a thousand pairs, of which the hundredth part is not chance."""
 
 
@@ -109,7 +109,7 @@ class VectorSpace:
                 cosines[there[at]] = float(calibrated[at])
         return cosines
 
-    def languages(self, vectors: VectorRows) -> NDArray[np.intp]:
+    def nearest_language_indexes(self, vectors: VectorRows) -> NDArray[np.intp]:
         """Of each row the index of the nearest mean; 0 in an undivided space."""
         return self._language(vectors) if len(self.means) else np.zeros(len(vectors), np.intp)
 
@@ -126,7 +126,7 @@ def calibrate_cosines(
     """What makes the cosines between unrelated texts of one model those of another, the reference (ruling 16). Both
     vectors of the same texts, in the same order. Only what both models read is compared, and only within a language.
     None for too few texts."""
-    languages = reference_space.languages(reference)
+    languages = reference_space.nearest_language_indexes(reference)
     is_read = np.array(
         [
             space.legibility_of_text(own) >= MIN_LEGIBILITY
@@ -135,7 +135,7 @@ def calibrate_cosines(
         ],
         np.bool_,
     )
-    if is_read.sum() < MIN_CALIBRATED_TEXTS:
+    if is_read.sum() < MIN_CALIBRATION_TEXTS:
         return None
     rows, columns = np.triu_indices(int(is_read.sum()), k=1)
     same = languages[is_read][rows] == languages[is_read][columns]

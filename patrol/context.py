@@ -15,7 +15,7 @@ from madeleine.memory.index import WordIdfSource
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import ClusterId, EmbeddingModelName, MemoryId, RunId, Scope
 from madeleine.memory.retention.ports import RetentionLedger
-from madeleine.memory.rules.archiving.retention import EndedScope, RetentionConfig
+from madeleine.memory.rules.archiving.retention import EndedSessionOrProject, RetentionConfig
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
 from madeleine.patrol.report import PatrolModelCosts
@@ -86,7 +86,7 @@ class PatrolRunContext:
     """Clusters that this run has made by splitting."""
     prepared: PreparedStepInputs | None = None
     """For ❶, if prepared before the steps, as for a dry run."""
-    ended: EndedScope | None = None
+    ended: EndedSessionOrProject | None = None
     """A session or project that has ended; None: the rules are enforced when it is their time."""
     has_one_step: bool = False
     archived_ids: list[MemoryId] = field(default_factory=list)

@@ -19,13 +19,13 @@ class PatrolReads(VectorCache, Protocol):
     async def erasure_count(self) -> int:
         """A number that rises whenever something is forgotten."""
 
-    async def unclustered_states(self, *, limit: int) -> list[records.MemoryState]:
+    async def unclustered_memory_states(self, *, limit: int) -> list[records.MemoryState]:
         """Living memories without a cluster, in the order of their arrival."""
 
-    async def outdated_states(self) -> list[records.MemoryState]:
+    async def memory_states_with_outdated_status(self) -> list[records.MemoryState]:
         """Living memories whose status `memory.rules.dynamics.importance.status_after_flagging` changes."""
 
-    async def recalled_dead_states(self) -> list[records.MemoryState]:
+    async def recalled_dead_memory_states(self) -> list[records.MemoryState]:
         """Dead ones that were recalled since they died."""
 
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
@@ -34,7 +34,7 @@ class PatrolReads(VectorCache, Protocol):
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
         """Those that exist, each once, in the order of `ids`."""
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterMemoryCounts]:
+    async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterMemoryCounts]:
         """Of all clusters that have memories, or of those of `ids`."""
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
@@ -53,9 +53,9 @@ class PatrolReads(VectorCache, Protocol):
         not true any more, or have superseded others."""
 
     async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
-        """Dying episodes of at most `max_chars` characters that nobody has decided about for `CYCLES_TO_DECIDE_DYING`,
-        two or more of a session and a day, in the order in which they happened; without pinned and summarised ones,
-        those with a lesson, and what is part of a chain or may become so."""
+        """Dying episodes of at most `max_chars` characters that nobody has decided about for
+        `CYCLES_DYING_MEMORY_AWAITS_DECISION`, two or more of a session and a day, in the order in which they happened;
+        without pinned and summarised ones, those with a lesson, and what is part of a chain or may become so."""
 
     async def dying_memories(self, *, limit: int) -> list[Memory]:
         """Those that no summary stands for, in the order in which they happened."""
@@ -72,7 +72,7 @@ class PatrolReads(VectorCache, Protocol):
     async def last_aged_at(self) -> datetime | None:
         """When the last run began that has aged the memories (❷) and was not undone."""
 
-    async def last_diary(self) -> records.DiaryEntry | None: ...
+    async def last_diary_entry(self) -> records.DiaryEntry | None: ...
 
     async def points_for_next_session(self) -> records.PointsForNextSession: ...
 
@@ -83,7 +83,7 @@ class PatrolReads(VectorCache, Protocol):
     async def declined_cluster_sizes(self) -> dict[str, int]:
         """Topics that were declined, and how many memories their clusters had at the last time."""
 
-    async def open_requests(self) -> list[records.StoredDecisionRequest]:
+    async def open_decision_requests(self) -> list[records.StoredDecisionRequest]:
         """Those not yet decided, the oldest first."""
 
 
@@ -109,7 +109,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     def patrol_reads(self, scope: Scope) -> PatrolReads:
         """For preparation without the writer: each read sees the last commit."""
 
-    async def store_requests(
+    async def store_decision_requests(
         self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         """Store nothing and return False if anything was forgotten since `PatrolReads.erasure_count` returned
@@ -131,6 +131,6 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
 
     async def undo(
         self, scope: Scope, run: RunId, *, at: datetime, state: records.RunState = "undone"
-    ) -> records.UndoResult:
+    ) -> records.PatrolUndoResult:
         """Restore what the run changed, in one transaction; fields changed since by anything but a patrol stay as they
         are. Raises `CannotUndo`, and nothing is changed then."""

@@ -8,7 +8,12 @@ from typing import Any, Literal, get_args
 
 from madeleine.memory.model import MemoryId, RunId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.requests import AGENT_GUIDANCE, GUIDANCE_INTRODUCTION, DecisionRequest, request_for_agent
+from madeleine.patrol.deciding.requests import (
+    AGENT_DECISION_GUIDANCE,
+    DECISION_GUIDANCE_INTRODUCTION,
+    DecisionRequest,
+    decision_request_for_agent,
+)
 
 StepName = Literal[
     "assign",
@@ -125,7 +130,7 @@ class PatrolReport:
         guidance = {}
         kinds = [kind for kind in dict.fromkeys(r.kind for r in self.pending) if kind not in self.explained_kinds]
         if kinds:
-            guidance = {"how": GUIDANCE_INTRODUCTION} | {kind: AGENT_GUIDANCE[kind] for kind in kinds}
+            guidance = {"how": DECISION_GUIDANCE_INTRODUCTION} | {kind: AGENT_DECISION_GUIDANCE[kind] for kind in kinds}
         if self.waiting_count and not self.dry_run and not self.explained_kinds:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of_non_memory(self.run_id)}
@@ -153,7 +158,7 @@ class PatrolReport:
         shown: set[MemoryId] = set()
         pending = []
         for request in self.pending:
-            pending.append(request_for_agent(request, shown))
+            pending.append(decision_request_for_agent(request, shown))
             shown |= {memory.id for memory in request.memories}
         return pending
 

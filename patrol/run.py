@@ -16,16 +16,16 @@ from typing import Any, Literal
 from madeleine.memory.errors import CannotUndo, MadeleineError
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, MemoryId, RunId, Scope
-from madeleine.memory.patrol_records import PatrolRun, UndoResult
+from madeleine.memory.patrol_records import PatrolRun, PatrolUndoResult
 from madeleine.memory.recall.ports import ReactivationRecorder
-from madeleine.memory.rules.archiving.retention import EndedScope
+from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, InvalidDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import (
     DECISION_TYPES,
-    MAX_OFFERED_REQUESTS_BYTES,
-    apply_decisions,
+    MAX_OFFERED_DECISION_REQUESTS_BYTES,
+    apply_agent_decisions,
     decide_pending_with_model,
     join_undecided_episodes,
     offer_decisions_to_agent,
@@ -91,9 +91,9 @@ class RunPatrols:
         dry_run: bool = False,
         language: LanguageModel | None = None,
         offer_pending: bool = True,
-        pending_bytes: int = MAX_OFFERED_REQUESTS_BYTES,
+        pending_bytes: int = MAX_OFFERED_DECISION_REQUESTS_BYTES,
         on_progress: Callable[[PatrolProgress], None] | None = None,
-        ended: EndedScope | None = None,
+        ended: EndedSessionOrProject | None = None,
     ) -> PatrolReport:
         """Run the chosen steps, always in the order ❶ to ❼, then compress, diary and retention. A dry run reports what
         would change and changes nothing. `language` makes the decisions; those that it does not make are offered, if
@@ -129,7 +129,7 @@ class RunPatrols:
         scope: Scope,
         decisions: Sequence[Decision | InvalidDecision],
         *,
-        pending_bytes: int = MAX_OFFERED_REQUESTS_BYTES,
+        pending_bytes: int = MAX_OFFERED_DECISION_REQUESTS_BYTES,
     ) -> PatrolReport:
         """Apply decisions of the calling agent (ruling 10), and offer what is pending then, as much as fits into
         `pending_bytes`. A run of its own."""
@@ -140,16 +140,18 @@ class RunPatrols:
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting_count=waiting)
             async with self._run(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
-                open_before = [DecisionRequest.from_json(one.body) for one in await context.reads.open_requests()]
+                open_before = [
+                    DecisionRequest.from_json(one.body) for one in await context.reads.open_decision_requests()
+                ]
                 offered_before = {request.id for request in open_before}
-                report = PatrolReport(run_id=run_id, decided=tuple(await apply_decisions(context, decisions)))
+                report = PatrolReport(run_id=run_id, decided=tuple(await apply_agent_decisions(context, decisions)))
                 report = await self._finish(context, report, pending_bytes)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
                 explained = frozenset(request.kind for request in open_before)
                 return replace(report, pending=new, still_open=still_open, explained_kinds=explained)
 
-    async def undo(self, scope: Scope, run_id: RunId) -> UndoResult:
+    async def undo(self, scope: Scope, run_id: RunId) -> PatrolUndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._exclusive(scope):
             async with self.services.write_lock:
@@ -254,7 +256,7 @@ class RunPatrols:
         except MadeleineError:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
-    async def _after_undo(self, undone: UndoResult) -> None:
+    async def _after_undo(self, undone: PatrolUndoResult) -> None:
         await self._remove_from_index(undone.removed)
         await self._bring_index_up_to_date()
 

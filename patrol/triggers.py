@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from madeleine.memory.patrol_records import RecentActivity
+from madeleine.memory.patrol_records import ActivitySinceLastPatrol
 
 PatrolTrigger = Literal["memories", "hour", "idle"]
 
@@ -22,7 +22,11 @@ class PatrolTriggerConfig:
 
 
 def due_patrol_trigger(
-    now: datetime, activity: RecentActivity, triggers: PatrolTriggerConfig, *, last_call_at: datetime | None = None
+    now: datetime,
+    activity: ActivitySinceLastPatrol,
+    triggers: PatrolTriggerConfig,
+    *,
+    last_call_at: datetime | None = None,
 ) -> PatrolTrigger | None:
     """Why a patrol is due, None if it is not. `last_call_at`: time of the last call of any client. Times are aware.
 

@@ -23,7 +23,7 @@ from madeleine.memory.model import (
     RunId,
     Scope,
     Vector,
-    interchangeable_models,
+    model_name_in_both_precisions,
 )
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
@@ -37,7 +37,7 @@ from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.vector_space import VectorSpace
 from madeleine.patrol.ports import PatrolTransaction
 
-CLUSTER_RECOMPUTE_BATCH = 200
+CLUSTERS_PER_RECOMPUTE_BATCH = 200
 """Recomputed together: one by one, each costs two queries of milliseconds."""
 
 
@@ -105,7 +105,7 @@ class UnitOfWork:
             current.append(self._states[state.id])
         return current
 
-    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def load_memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
         """Of those that exist."""
         if unread := [id_ for id_ in ids if id_ not in self._states]:
             self.working_states(await self.transaction.memory_states(unread))
@@ -122,11 +122,11 @@ class UnitOfWork:
             self._clusters_with_members.update(unread)
             self.working_states(await self.transaction.cluster_members(*unread))
 
-    async def active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
+    async def load_active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
         await self.load_cluster_members(ids)
         active = {id_: [state for state in await self.cluster_members(id_) if state.shapes_cluster] for id_ in ids}
-        vectors = await self.vectors([state for states in active.values() for state in states])
+        vectors = await self.load_vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
 
     def active_count(self, cluster_id: ClusterId) -> int:
@@ -145,19 +145,19 @@ class UnitOfWork:
 
     def add_memory(self, memory: Memory) -> None:
         self.new_memories.append(memory)
-        self.put_state(state_of_memory(memory))
+        self.put_state(memory_state_from_memory(memory))
 
     def move_to_cluster(self, states: Iterable[MemoryState], cluster_id: ClusterId) -> None:
         for state in list(states):
             self.put_state(replace(state, cluster_id=cluster_id))
 
-    async def vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
+    async def load_vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
         self._vectors |= await cached_vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
-    async def memories(self, states: Sequence[MemoryState]) -> list[Memory]:
+    async def load_memories(self, states: Sequence[MemoryState]) -> list[Memory]:
         new = {memory.id: memory for memory in self.new_memories}
         stored = await self.transaction.memories([state.id for state in states if state.id not in new])
         return [*stored, *(new[state.id] for state in states if state.id in new)]
@@ -171,7 +171,7 @@ class UnitOfWork:
         if self._has_read_all or wanted == []:
             return
         clusters = [cluster for cluster in await self.transaction.clusters(wanted) if self._is_unread(cluster.id)]
-        counts = await self.transaction.cluster_counts(wanted)
+        counts = await self.transaction.cluster_memory_counts(wanted)
         counts = [count for count in counts if self._is_unread(count.cluster_id)]
         self._has_read_all = wanted is None
         self._read.update(wanted if wanted is not None else (cluster.id for cluster in clusters))
@@ -212,8 +212,8 @@ class UnitOfWork:
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ is not None]
         await self.load_clusters(wanted)
         existing = [id_ for id_ in wanted if id_ in self.clusters]
-        for start in range(0, len(existing), CLUSTER_RECOMPUTE_BATCH):
-            vectors = await self.active_vectors(existing[start : start + CLUSTER_RECOMPUTE_BATCH])
+        for start in range(0, len(existing), CLUSTERS_PER_RECOMPUTE_BATCH):
+            vectors = await self.load_active_vectors(existing[start : start + CLUSTERS_PER_RECOMPUTE_BATCH])
             # A root may have tens of thousands.
             for id_, mean in (await asyncio.to_thread(_cluster_means, vectors)).items():
                 if mean is not None:
@@ -221,7 +221,7 @@ class UnitOfWork:
 
     def cluster_vector(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
-        return cluster.vector if cluster.model in interchangeable_models(self.embedding_model) else None
+        return cluster.vector if cluster.model in model_name_in_both_precisions(self.embedding_model) else None
 
     # --- the difference -----------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ def _cluster_means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[Cluste
     return {id_: unit_mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
-def state_of_memory(memory: Memory) -> MemoryState:
+def memory_state_from_memory(memory: Memory) -> MemoryState:
     return MemoryState(**{field.name: getattr(memory, field.name) for field in fields(MemoryState)})
 
 

@@ -45,7 +45,7 @@ class ConnectionLimits:
         return cls(http, available - http)
 
 
-class SlotHolder(Protocol):
+class ConnectionSlotHolder(Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether it can be closed without taking an answer from anybody."""
@@ -60,13 +60,13 @@ class ConnectionSlots:
     def __init__(self, total: int, per_owner: int) -> None:
         self.total = total
         self.per_owner = per_owner
-        self._by_owner: dict[str, dict[SlotHolder, None]] = {}
+        self._by_owner: dict[str, dict[ConnectionSlotHolder, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def claim(self, owner: str, occupant: SlotHolder) -> bool:
+    def claim(self, owner: str, occupant: ConnectionSlotHolder) -> bool:
         """False if there is no place, and no idle occupant to close for it."""
         if len(self._by_owner.get(owner, ())) >= self.per_owner and not self._close_oldest_idle([owner]):
             return False
@@ -78,7 +78,7 @@ class ConnectionSlots:
         self._count += 1
         return True
 
-    def release(self, owner: str, occupant: SlotHolder) -> None:
+    def release(self, owner: str, occupant: ConnectionSlotHolder) -> None:
         """Nothing happens if it has no place any more."""
         own = self._by_owner.get(owner, {})
         if occupant in own:
@@ -87,7 +87,7 @@ class ConnectionSlots:
             if not own:
                 del self._by_owner[owner]
 
-    def mark_active(self, owner: str, occupant: SlotHolder) -> None:
+    def mark_active(self, owner: str, occupant: ConnectionSlotHolder) -> None:
         own = self._by_owner.get(owner, {})
         if occupant in own:
             del own[occupant]

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def counted(number: int, singular: str, plural: str = "") -> str:
+def count_phrase(number: int, singular: str, plural: str = "") -> str:
     """`plural`: the singular with an "s" by default."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -11,8 +11,8 @@ from madeleine.memory.chat import (
     SPOKEN_ROLES,
     ChatRole,
     ChatSession,
+    ConversationMessage,
     MemoryThreadBacklog,
-    Message,
     MessageId,
     UnwatchedSession,
 )
@@ -28,9 +28,9 @@ def a_message(
     speaker: str = "",
     at: datetime = NOW,
     stored_at: datetime = NOW,
-) -> Message:
+) -> ConversationMessage:
     """To be appended: its position is given out then."""
-    return Message(
+    return ConversationMessage(
         id=MessageId(str(uuid.uuid4())),
         session_id=session_id,
         position=0,
@@ -57,7 +57,7 @@ class _Session:
     abandoned: int = 0
     next_try: datetime = NOW
     project: str | None = None
-    messages: list[tuple[Message, str | None]] = field(default_factory=list)
+    messages: list[tuple[ConversationMessage, str | None]] = field(default_factory=list)
 
 
 def _is_shown(kept: _Session, scope: Scope) -> bool:
@@ -77,7 +77,7 @@ class FakeChat:
         self,
         scope: Scope,
         session_id: str,
-        messages: Sequence[Message],
+        messages: Sequence[ConversationMessage],
         *,
         keys: Sequence[str | None],
         title: str = "",
@@ -89,7 +89,7 @@ class FakeChat:
         kept = self._sessions.get(place, _Session(project=scope.project or None))
         taken = {key for _, key in kept.messages} | {key for *of, key in self._forgotten if tuple(of) == place}
         caught_up, all_put_off = kept.watched == kept.next, kept.put_off == kept.next
-        new: list[Message] = []
+        new: list[ConversationMessage] = []
         for message, key in zip(messages, keys, strict=True):
             if key is None or key not in taken:
                 taken.add(key)
@@ -108,11 +108,13 @@ class FakeChat:
         self._set_times(place)
         return [message.id for message in new]
 
-    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         own = {message.id: message for message in self._own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
 
-    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+    async def keyed_messages(
+        self, scope: Scope, session_id: str, keys: Sequence[str]
+    ) -> dict[str, ConversationMessage]:
         return {key: message for message, key in self._of(scope, session_id) if key is not None and key in keys}
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:
@@ -122,7 +124,7 @@ class FakeChat:
 
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
-    ) -> list[Message]:
+    ) -> list[ConversationMessage]:
         if session_id is not None:
             found = [message for message, _ in self._of(scope, session_id)]
         else:
@@ -160,12 +162,14 @@ class FakeChat:
         ]  # fmt: skip
         return [one for _, one in sorted(due, key=lambda pair: pair[0])][:limit]
 
-    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(
+        self, scope: Scope, session_id: str, *, start: int, end: int
+    ) -> list[ConversationMessage]:
         return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
 
     async def spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
-    ) -> tuple[list[Message], list[Message]]:
+    ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         spoken = [message for message, _ in self._of(scope, session_id) if message.role in SPOKEN_ROLES]
         earlier = [message for message in spoken if message.position < start]
         return earlier[max(0, len(earlier) - before) :], [one for one in spoken if one.position >= start][:unread]
@@ -218,10 +222,10 @@ class FakeChat:
                 self._sessions[place] = _Session(next=kept.next, watched=kept.next, untitled=True)
         self.links = {(message, memory) for message, memory in self.links if message not in ids}
 
-    def _of(self, scope: Scope, session_id: str) -> list[tuple[Message, str | None]]:
+    def _of(self, scope: Scope, session_id: str) -> list[tuple[ConversationMessage, str | None]]:
         return self._sessions.get((scope.being_id, session_id), _Session()).messages
 
-    def _own(self, scope: Scope) -> list[Message]:
+    def _own(self, scope: Scope) -> list[ConversationMessage]:
         own = [kept for (being, _), kept in self._sessions.items() if being == scope.being_id]
         return [message for kept in own for message, _ in kept.messages]
 

@@ -34,16 +34,16 @@ from madeleine.memory.model import (
     Vector,
     content_hash,
 )
-from madeleine.memory.patrol_records import UndoResult
+from madeleine.memory.patrol_records import PatrolUndoResult
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.rules.dynamics.clustering import ROOT_PROTOTYPE_TEXTS
+from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_PROTOTYPE_TEXTS
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from madeleine.patrol.run import RunPatrols
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.database.postgresql import PostgresDatabase
-from madeleine.storage.sql.database.schema import migrate_to_head
+from madeleine.storage.sql.database.schema import migrate_ledger_file
 from madeleine.storage.sql.database.sqlite import SqliteDatabase
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.patrols.repository import PatrolRepository
@@ -76,7 +76,7 @@ def location_of(ledger: Ledger) -> LedgerLocation:
 @cache
 def _empty(directory: Path) -> Path:
     path = directory / "empty.db"
-    migrate_to_head(path)
+    migrate_ledger_file(path)
     return path
 
 
@@ -115,7 +115,7 @@ def all_texts(connection: sqlite3.Connection) -> str:
 
 def orphaned_vectors(path: Path) -> set[str]:
     """Hashes of cached texts that no memory has, nor the prototypes of the roots."""
-    known = {content_hash(text) for texts in ROOT_PROTOTYPE_TEXTS.values() for text in texts}
+    known = {content_hash(text) for texts in ROOT_CLUSTER_PROTOTYPE_TEXTS.values() for text in texts}
     stored_rows = rows(
         path, "SELECT content_hash FROM embeddings WHERE content_hash NOT IN (SELECT content_hash FROM memories)"
     )
@@ -184,15 +184,15 @@ class MortalLedger:
         async with self._ledger.patrol_transaction(scope) as transaction:
             yield transaction
 
-    async def store_requests(self, *args: Any, **fields: Any) -> bool:
+    async def store_decision_requests(self, *args: Any, **fields: Any) -> bool:
         self._step()
-        return await self._ledger.store_requests(*args, **fields)
+        return await self._ledger.store_decision_requests(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()
         await self._ledger.finish_run(*args)
 
-    async def undo(self, *args: Any, **fields: Any) -> UndoResult:
+    async def undo(self, *args: Any, **fields: Any) -> PatrolUndoResult:
         if self.dead:
             raise ProcessKilled("dead")
         return await self._ledger.undo(*args, **fields)
@@ -243,7 +243,7 @@ class Household:
         self.clock.advance(MOMENT if "age" not in steps or steps == PATROL_STEPS else timedelta(days=1))
         return await self.patrol(scope, language=language, steps=steps, **fields)
 
-    async def undo(self, run: RunId, scope: Scope = ADA) -> UndoResult:
+    async def undo(self, run: RunId, scope: Scope = ADA) -> PatrolUndoResult:
         return await self.patrol.undo(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:

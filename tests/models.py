@@ -180,7 +180,7 @@ def _model_file(graph: bytes) -> bytes:
     return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13))
 
 
-def session_options(engine: Any) -> Any:
+def onnx_session_options(engine: Any) -> Any:
     """Those that ONNX Runtime works by, of an engine of fastembed or of a directory."""
     session = engine.session if hasattr(engine, "session") else engine.model.model
     return session.get_session_options()

@@ -10,11 +10,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, CATEGORIES, KNOWLEDGE_KINDS
+from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, KNOWLEDGE_KINDS, MEMORY_CATEGORIES
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.export_file import ExportReader, counts_in_order, export_lines
+from madeleine.memory.moving.export_file import ExportReader, export_lines, record_counts_in_file_order
 from madeleine.memory.moving.ports import ImportReport
-from madeleine.memory.moving.record_base import ExportRecord, Header
+from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.export import open_ledger_export
@@ -26,7 +26,7 @@ names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 shares = st.floats(0, 1)
 moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda moment: moment.replace(tzinfo=UTC))
 counts = st.integers(0, 10**6)
-timelines = st.lists(texts | st.builds(r.DatedActionRecord, date=texts, action=texts), max_size=2).map(tuple)
+timelines = st.lists(texts | st.builds(r.DatedActionExportRecord, date=texts, action=texts), max_size=2).map(tuple)
 lists = st.lists(texts, max_size=2).map(tuple)
 
 
@@ -51,7 +51,8 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
 
     memory = {
         "action": texts.filter(bool), "actors": lists, "when": timelines, "setting": texts, "dialogue": lists,
-        "sensory": lists, "feeling": texts, "lesson": texts, "category": st.sampled_from(CATEGORIES), "themes": lists,
+        "sensory": lists, "feeling": texts, "lesson": texts, "category": st.sampled_from(MEMORY_CATEGORIES),
+        "themes": lists,
         "emotions": st.lists(st.sampled_from(["joy", "fear", "pride"]), max_size=3, unique=True).map(tuple),
         "emotion": maybe(st.tuples(*[st.floats(-1, 1)] * 6)), "importance": shares, "pinned": st.booleans(),
         "created_at": moments, "happened_at": moments, "tool": texts, "client": texts, "session_id": texts,
@@ -68,7 +69,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
     memories = [
         draw(
             st.builds(
-                r.MemoryRecord,
+                r.MemoryExportRecord,
                 being=st.just(being),
                 id=st.just(id_),
                 number=st.just(number),
@@ -82,7 +83,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
     fields = {"truth": st.just("current"), "valid_from": maybe(counts), "superseded_by": some_id}
     acts = st.fixed_dictionaries(fields)
     sessions = [
-        r.SessionRecord(
+        r.SessionExportRecord(
             being=being, session_id=f"session {first}", title=draw(texts), interface=draw(texts),
             first_at=draw(moments), last_at=draw(moments), messages=9, watched=draw(st.integers(0, 9)),
             put_off=draw(counts), abandoned=draw(counts), failures=draw(counts), next_try=draw(moments),
@@ -91,7 +92,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
     messages = [
         draw(
             st.builds(
-                r.MessageRecord, being=st.just(being), id=st.just(uuid_of(first + 2000 + position)),
+                r.MessageExportRecord, being=st.just(being), id=st.just(uuid_of(first + 2000 + position)),
                 session_id=st.just(f"session {first}"), position=st.just(position),
                 role=st.sampled_from(["user", "assistant"]), speaker=texts, text=texts, at=moments, stored_at=moments,
                 client=texts, key=st.none() | st.just(f"key {position}"),
@@ -100,30 +101,30 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
         for position in range(draw(st.integers(0, 3)))
     ]  # fmt: skip
     links = [
-        r.MessageMemoryRecord(being=being, message_id=message.id, memory_id=draw(st.sampled_from(ids)))
+        r.MessageMemoryExportRecord(being=being, message_id=message.id, memory_id=draw(st.sampled_from(ids)))
         for message in messages
         if draw(st.booleans())
     ]
     notes = [
         draw(
             st.builds(
-                r.NoteRecord, being=st.just(being), id=st.just(uuid_of(first + 3000 + number)), kind=texts,
+                r.NoteExportRecord, being=st.just(being), id=st.just(uuid_of(first + 3000 + number)), kind=texts,
                 content=texts, state=st.sampled_from(["unread", "done", "parse_failed"]), reason=texts,
                 created_at=st.just(NOW + timedelta(seconds=number)), memory_id=some_id,
             )
         )
         for number in range(draw(st.integers(0, 2)))
     ]  # fmt: skip
-    profile = r.ProfileRecord(
+    profile = r.ProfileExportRecord(
         being=being, kind="soul", name=draw(names), value=draw(texts), enabled=draw(st.booleans()),
         updated_at=draw(moments), memory_id=draw(some_id),
     )  # fmt: skip
-    diary = r.DiaryRecord(
+    diary = r.DiaryExportRecord(
         being=being, date="2026-03-01", text=draw(texts),
         sources=draw(st.lists(st.sampled_from(ids), max_size=2).map(tuple)), written_at=draw(moments),
     )  # fmt: skip
     lessons = [
-        r.LessonRecord(
+        r.LessonExportRecord(
             being=being, memory_id=id_, discovery=draw(texts), condition=draw(texts), action=draw(texts),
             rationale=draw(texts), steps=draw(lists), confidence=draw(shares), helped=draw(counts), failed=draw(counts),
         )
@@ -132,20 +133,22 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
     ]  # fmt: skip
     run = uuid_of(first + 4000)
     return [
-        r.BeingRecord(
+        r.BeingExportRecord(
             being=being, cycle=draw(st.integers(1, 10**6)), think=draw(lists), think_sources=(ids[0],),
             last_number=count + draw(st.integers(0, 5)),
         ),
-        r.ClusterRecord(being=being, id=cluster, name=draw(texts), parent_id=cluster, is_root=draw(st.booleans())),
+        r.ClusterExportRecord(
+            being=being, id=cluster, name=draw(texts), parent_id=cluster, is_root=draw(st.booleans())
+        ),
         *memories,
-        *several(r.ReinforcementRecord, text=texts, tool=texts, session_id=texts, key=st.none(), **of_memory),
+        *several(r.ReinforcementExportRecord, text=texts, tool=texts, session_id=texts, key=st.none(), **of_memory),
         *several(
-            r.RevisionRecord, text=maybe(texts), importance=maybe(shares), themes=maybe(lists),
+            r.RevisionExportRecord, text=maybe(texts), importance=maybe(shares), themes=maybe(lists),
             pinned=maybe(st.booleans()), when=maybe(lists), **of_memory,
         ),
         *several(
-            r.TruthActRecord, act_id=st.uuids().map(str), kind=texts, tool=texts, run_id=texts, before=acts, after=acts,
-            **of_memory,
+            r.TruthActExportRecord, act_id=st.uuids().map(str), kind=texts, tool=texts, run_id=texts, before=acts,
+            after=acts, **of_memory,
         ),
         *lessons,
         *sessions,
@@ -154,13 +157,13 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
         *notes,
         profile,
         diary,
-        r.ForgottenKeyRecord(being=being, key_hash=draw(names.filter(bool))),
-        r.PatrolRunRecord(
+        r.ForgottenMessageKeyExportRecord(being=being, key_hash=draw(names.filter(bool))),
+        r.PatrolRunExportRecord(
             being=being, id=run, started=draw(moments), finished=draw(moments), state="finished",
             report=draw(st.dictionaries(texts, counts, max_size=2)),
         ),
         *several(
-            r.PatrolChangeRecord, run_id=st.just(run), step=texts, kind=texts, target=texts,
+            r.PatrolChangeExportRecord, run_id=st.just(run), step=texts, kind=texts, target=texts,
             before=maybe(st.dictionaries(texts, counts, max_size=2)), after=maybe(st.just({"a": [1, None]})),
         ),
     ]  # fmt: skip
@@ -172,9 +175,9 @@ def file_of(records: Sequence[ExportRecord]) -> list[bytes]:
     for record in records:
         found[record.type] = found.get(record.type, 0) + 1
     beings = tuple(sorted({record.being for record in records}))
-    places = {type_: place for place, type_ in enumerate(r.RECORD_CLASSES)}
+    places = {type_: place for place, type_ in enumerate(r.EXPORT_RECORD_CLASSES)}
     in_order = sorted(records, key=lambda record: places[record.type])
-    return list(export_lines(Header(beings=beings, counts=counts_in_order(found)), in_order))
+    return list(export_lines(ExportHeader(beings=beings, counts=record_counts_in_file_order(found)), in_order))
 
 
 def exported(ledger: LedgerLocation, being: str | None = None, *, journal: bool = True) -> list[bytes]:

@@ -12,11 +12,16 @@ from madeleine.memory.model import BeingId, scene_to_text, short_id_of_non_memor
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.search import split_search_terms
 from madeleine.memory.retention.ports import ArchiveQuery
-from madeleine.memory.retention.values import ArchivedMemory, ArchiveGroup, ArchiveGroupId, ArchiveGroupSummary
-from madeleine.memory.rules.archiving.retention import EndedScope, RetentionConfig, RetentionRule, RetentionSource
+from madeleine.memory.retention.values import ArchivedMemory, ArchiveGroup, ArchiveGroupId, ListedArchiveGroup
+from madeleine.memory.rules.archiving.retention import (
+    EndedSessionOrProject,
+    RetentionConfig,
+    RetentionRule,
+    RetentionSource,
+)
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments
 from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 ARCHIVE_REASON_TEXTS = {
     "expired": "its time was over",
@@ -24,7 +29,7 @@ ARCHIVE_REASON_TEXTS = {
     "session_ended": "it was kept for a session, which has ended",
     "project_ended": "it was kept for a project, which has ended",
 }
-RULE_SOURCE_TEXTS: Mapping[RetentionSource, str] = {
+RETENTION_RULE_SOURCE_TEXTS: Mapping[RetentionSource, str] = {
     "being_rule": "the being's rule for the category",
     "store_rule": "the store's rule for the category",
     "being_default": "the being's days",
@@ -64,10 +69,10 @@ def _permission_of(arguments: ArchiveArguments) -> Permission:
     permission="read",
     permission_of=_permission_of,
 )
-async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+async def archive(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     """Look into the archive, where memories go whose time is over, and bring them back exactly as they were. Nothing of
     it is part of a recall; search_memory names what it finds there. Restore what is needed again."""
-    use, scope = call.use.archive, call.scope
+    use, scope = call.use_cases.archive, call.scope
     match arguments.action:
         case "find":
             query = ArchiveQuery(
@@ -75,17 +80,17 @@ async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]
             )
             entries = await use.find(scope, query)
             call.audit_recall("archive", [entry.memory.id for entry in entries])
-            return {"memories": [archived_as_json(entry) for entry in entries]}
+            return {"memories": [archived_memory_as_json(entry) for entry in entries]}
         case "groups":
             groups = await use.groups(scope, limit=arguments.limit)
-            return {"groups": [group_as_json(group) for group in groups]}
+            return {"groups": [archive_group_as_json(group) for group in groups]}
         case "plan":
             planned = await use.plan(scope)
             shown = [await _planned_as_json(call, group) for group in planned]
             return {
                 "groups": shown,
                 "archived": sum(len(group.reasons) for group in planned),
-                "rules": [rule_as_json(rule) for rule in use.rules(scope.being_id)],
+                "rules": [retention_rule_as_json(rule) for rule in use.rules(scope.being_id)],
             } | without_empty_fields(max_memories=use.config.max_memories_of(scope.being_id))
         case "restore":
             return await _restore(call, arguments)
@@ -95,11 +100,11 @@ async def archive(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]
             return await _end(call, arguments)
 
 
-async def _restore(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+async def _restore(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     if not arguments.ids:
         raise InvalidInput("Nothing was restored. ids: name what is to come back, such as m12.")
-    full = await call.use.ids.full_memory_ids(call.scope, arguments.ids)
-    restored = await call.use.archive.restore(call.scope, list(full.values()))
+    full = await call.use_cases.short_ids.full_memory_ids(call.scope, arguments.ids)
+    restored = await call.use_cases.archive.restore(call.scope, list(full.values()))
     missing = [id_ for id_, full_id in full.items() if full_id in restored.missing]
     together = len(restored.memories) > len(full) - len(missing)
     return (
@@ -109,37 +114,37 @@ async def _restore(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any
     )
 
 
-async def _summarise(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
-    groups = await call.use.archive.groups(call.scope, limit=10_000)
+async def _summarise(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
+    groups = await call.use_cases.archive.groups(call.scope, limit=10_000)
     named = [group.id for group in groups if arguments.group and group.id.startswith(arguments.group)]
     if len(named) != 1:
         raise InvalidInput("Nothing was changed. group: give the id of one group, as action groups shows it.")
-    await call.use.archive.summarise(call.scope, ArchiveGroupId(named[0]), arguments.text)
+    await call.use_cases.archive.summarise(call.scope, ArchiveGroupId(named[0]), arguments.text)
     return notice_field("The archive tells this of the group now.")
 
 
-async def _end(call: ToolCall, arguments: ArchiveArguments) -> dict[str, Any]:
+async def _end(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     if bool(arguments.session_id) == bool(arguments.project):
         raise InvalidInput("Nothing was done. Give either the session_id or the project that has ended.")
-    ended = EndedScope(session_id=arguments.session_id, project=arguments.project)
-    if not await call.use.archive.plan(call.scope, ended):
+    ended = EndedSessionOrProject(session_id=arguments.session_id, project=arguments.project)
+    if not await call.use_cases.archive.plan(call.scope, ended):
         return {"archived": 0}  # hooks end every session: one that kept nothing makes no patrol run
-    report = await call.use.patrol(
+    report = await call.use_cases.patrol(
         call.scope, steps=["retention"], language=call.language_model, offer_pending=False, ended=ended
     )
     archived = sum(step.counts.get("archived", 0) for step in report.steps)
     return {"archived": archived, "run_id": short_id_of_non_memory(report.run_id)}
 
 
-async def _planned_as_json(call: ToolCall, group: ArchiveGroup) -> dict[str, Any]:
-    short_ids = await call.use.ids.short_ids_of_memories(call.scope, list(group.reasons))
+async def _planned_as_json(call: ToolCallContext, group: ArchiveGroup) -> dict[str, Any]:
+    short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, list(group.reasons))
     reasons: dict[str, list[str]] = {}
     for id_, reason in group.reasons.items():
         reasons.setdefault(reason, []).append(short_ids[id_])
     return {"category": group.category, "mode": group.mode, "digest": group.digest} | without_empty_fields(**reasons)
 
 
-def archived_as_json(entry: ArchivedMemory) -> dict[str, Any]:
+def archived_memory_as_json(entry: ArchivedMemory) -> dict[str, Any]:
     memory = entry.memory
     item = memory_item_as_json(memory) | {"text": scene_to_text(memory.scene, memory.feeling, dated=False)}
     return item | {
@@ -149,12 +154,14 @@ def archived_as_json(entry: ArchivedMemory) -> dict[str, Any]:
     }
 
 
-def rule_as_json(rule: RetentionRule) -> dict[str, Any]:
+def retention_rule_as_json(rule: RetentionRule) -> dict[str, Any]:
     """Without `days` where it keeps for good."""
-    return {"category": rule.category, "from": RULE_SOURCE_TEXTS[rule.source]} | without_empty_fields(days=rule.days)
+    return {"category": rule.category, "from": RETENTION_RULE_SOURCE_TEXTS[rule.source]} | without_empty_fields(
+        days=rule.days
+    )
 
 
-def archived_because(entry: ArchivedMemory, config: RetentionConfig, being: BeingId) -> str:
+def explain_why_archived(entry: ArchivedMemory, config: RetentionConfig, being: BeingId) -> str:
     """When and why a memory was archived, by which of today's rules, and what brings it back."""
     memory, rule = entry.memory, ""
     days, most = config.rule_for_being(being, memory.category).days, config.max_memories_of(being)
@@ -168,7 +175,7 @@ def archived_because(entry: ArchivedMemory, config: RetentionConfig, being: Bein
     )
 
 
-def group_as_json(group: ArchiveGroupSummary) -> dict[str, Any]:
+def archive_group_as_json(group: ListedArchiveGroup) -> dict[str, Any]:
     return {
         "group": short_id_of_non_memory(group.id),
         "category": group.category,

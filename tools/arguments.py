@@ -79,7 +79,7 @@ class ToolArguments(BaseModel):
     @classmethod
     def _refuse_nulls(cls, raw: Any) -> Any:
         if isinstance(raw, dict) and (nulls := [str(name) for name, value in raw.items() if value is None]):
-            raise ValueError(f"must not be null, leave it out instead: {sendable_excerpt(', '.join(nulls))}")
+            raise ValueError(f"must not be null, leave it out instead: {excerpt_for_error(', '.join(nulls))}")
         return raw
 
     @model_validator(mode="before")
@@ -161,27 +161,27 @@ def validate_tool_arguments(
 ) -> ArgumentsT:
     """Raises `InvalidInput`, which names every invalid argument and says what to do. What was left out of an argument
     that was used all the same is added to `notices`."""
-    context = {"max_text_chars": max_text_chars, NOTICES_KEY: [] if notices is None else notices}
+    context = {"max_text_chars": max_text_chars, NOTICES_CONTEXT_KEY: [] if notices is None else notices}
     try:
         return model.model_validate(dict(raw), context=context)
     except ValidationError as error:
         raise InvalidInput(f"Nothing was done. {_complaints(model, error)}") from error
 
 
-NOTICES_KEY = "notices"
+NOTICES_CONTEXT_KEY = "notices"
 """Key of the validation's context: a list of sentences."""
 
 
 def add_notice(info: ValidationInfo, sentence: str) -> None:
-    (info.context or {}).get(NOTICES_KEY, []).append(sentence)
+    (info.context or {}).get(NOTICES_CONTEXT_KEY, []).append(sentence)
 
 
-MAX_EXAMINED_COMPLAINTS = 50
+MAX_ARGUMENT_ERRORS_EXAMINED = 50
 """Finding the name that is meant takes 0.1 ms for each unknown one."""
 
 
 def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
-    details = error.errors(include_url=False, include_input=True)[:MAX_EXAMINED_COMPLAINTS]
+    details = error.errors(include_url=False, include_input=True)[:MAX_ARGUMENT_ERRORS_EXAMINED]
     complaints = unique(_argument_complaint(model, dict(detail)) for detail in details)[:5]
     unknown = any(detail["type"] == "extra_forbidden" for detail in details)
     return " ".join((*complaints, *(["All arguments: tools/list."] if unknown else [])))
@@ -203,7 +203,7 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
     location = error["loc"]
     fields = _NESTED_FIELDS.union(model.model_fields)  # other names in a location are pydantic's, of unions
     path = [part for part in location if isinstance(part, int) or part in fields or len(location) == 1]
-    where = sendable_excerpt(".".join(map(str, path or location[:1]))) or "arguments"
+    where = excerpt_for_error(".".join(map(str, path or location[:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
             return _unknown_argument(model, location)
@@ -219,12 +219,12 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
         case _ if isinstance(error.get("input"), float) and not math.isfinite(error["input"]):
             return f"{where}: must be a finite number, not NaN or infinity."
         case _:
-            return f"{where}: {sendable_excerpt(error['msg'])}."
+            return f"{where}: {excerpt_for_error(error['msg'])}."
 
 
 def _unknown_argument(model: type[ToolArguments], location: tuple[int | str, ...]) -> str:
     """Names the nearest argument, not all: `tools/list` has those (ruling 23)."""
-    name, last = sendable_excerpt(".".join(map(str, location))), sendable_excerpt(str(location[-1]))
+    name, last = excerpt_for_error(".".join(map(str, location))), excerpt_for_error(str(location[-1]))
     known = model.model_fields if len(location) == 1 else sorted(_NESTED_FIELDS)
     near = get_close_matches(ARGUMENT_SYNONYMS.get(last, last), known, n=1, cutoff=0.7)
     return f"Unknown argument {name!r}: " + (f"is {near[0]!r} meant?" if near else "leave it out.")
@@ -235,7 +235,7 @@ def unique(items: Iterable[ItemT]) -> tuple[ItemT, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def sendable_excerpt(text: str) -> str:
+def excerpt_for_error(text: str) -> str:
     """Truncated, and without characters that cannot be sent."""
     return text.encode(errors="replace").decode()[:300]
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 import mcp_types as types
 from pydantic import BeforeValidator, Field
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.context.values import (
     MESSAGE_CONTEXT_BLOCKS,
     BuiltContext,
@@ -29,13 +29,13 @@ from madeleine.tools.arguments import LongText, ShortText, ToolArguments, valida
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import (
     attributes_as_json,
-    hit_as_json,
     iso_time,
-    meaning_off_notice,
     memory_ref_as_json,
+    search_hit_as_json,
     without_empty_fields,
+    words_only_notice,
 )
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 
 class ContextArguments(ToolArguments):
@@ -73,31 +73,31 @@ class ContextArguments(ToolArguments):
     permission="read",
     listed=False,
 )
-async def context(call: ToolCall, arguments: ContextArguments) -> dict[str, Any]:
+async def context(call: ToolCallContext, arguments: ContextArguments) -> dict[str, Any]:
     """Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of
     notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as blocks
     and as one prompt. For programs that build prompts; to remember something call recall."""
     flags = arguments.model_dump(include=set(ContextFlags.model_fields), exclude_none=True)
     query = arguments.to_value(
         ContextQuery,
-        token_limit=arguments.token_limit or call.use.context.token_limit,
+        token_limit=arguments.token_limit or call.use_cases.context.token_limit,
         blocks=frozenset(arguments.blocks),
-        flags=call.use.context.flags.model_copy(update=flags),
+        flags=call.use_cases.context.flags.model_copy(update=flags),
     )
     call = call.in_project(arguments.project)
     return built_context_as_json(await build_audited_context(call, query, audited_as="context"), query)
 
 
-async def build_audited_context(call: ToolCall, query: ContextQuery, *, audited_as: str) -> BuiltContext:
-    built = await call.use.context(call.scope, query)
+async def build_audited_context(call: ToolCallContext, query: ContextQuery, *, audited_as: str) -> BuiltContext:
+    built = await call.use_cases.context(call.scope, query)
     call.audit_recall(audited_as, built.shown_ids)
     return built
 
 
-async def conversation_start_prompt(call: ToolCall, token_limit: int, *, audited_as: str) -> str:
+async def conversation_start_prompt(call: ToolCallContext, token_limit: int, *, audited_as: str) -> str:
     """The start of a conversation (ruling 18): preferences, open notes, the last diary entry, what is pinned and what
     changed lately; "" if there is nothing."""
-    flags = call.use.context.flags.model_copy(update={"ai_diary_full": True})
+    flags = call.use_cases.context.flags.model_copy(update={"ai_diary_full": True})
     query = ContextQuery(token_limit=token_limit, blocks=frozenset({"start"}), flags=flags)
     built = await build_audited_context(call, query, audited_as=audited_as)
     return built.prompt if built.shown_ids else ""
@@ -108,12 +108,12 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
         "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
-        "recent_nodes": _json_list(context.recent_nodes, recent_memory_json),
+        "recent_nodes": _json_list(context.recent_nodes, recent_memory_as_json),
         "memory_block": context.memory_block,
-        "memories": _json_list(context.memories, partial(hit_as_json, details=True)),
-        "history_current_chat": _json_list(context.history_current_chat, context_message_json),
-        "history_recent": _json_list(context.history_recent, context_message_json),
-        "diary": _json_list(context.diary, diary_day_json),
+        "memories": _json_list(context.memories, partial(search_hit_as_json, details=True)),
+        "history_current_chat": _json_list(context.history_current_chat, context_message_as_json),
+        "history_recent": _json_list(context.history_recent, context_message_as_json),
+        "diary": _json_list(context.diary, diary_day_as_json),
         "thoughts": _json_list(context.thoughts, str),
         "tags_placeholder": _json_list(context.tags_placeholder, str),
     }
@@ -130,7 +130,7 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
             for part in context.dropped
         ],
         "tokens": {**context.tokens, "limit": query.token_limit},
-        **without_empty_fields(notice=meaning_off_notice(context.meaning_off)),
+        **without_empty_fields(notice=words_only_notice(context.words_only_reason)),
     }
 
 
@@ -138,11 +138,11 @@ def _json_list(items: Any, as_json: Any) -> list[Any] | None:
     return None if items is None else [as_json(item) for item in items]
 
 
-def diary_day_json(day: DiaryEntry) -> dict[str, Any]:
+def diary_day_as_json(day: DiaryEntry) -> dict[str, Any]:
     return {"when": day.date, "text": day.text}
 
 
-def recent_memory_json(memory: Memory) -> dict[str, Any]:
+def recent_memory_as_json(memory: Memory) -> dict[str, Any]:
     return {
         "id": memory.short_id,
         "text": scene_to_text(memory.scene, memory.feeling),
@@ -152,7 +152,7 @@ def recent_memory_json(memory: Memory) -> dict[str, Any]:
     }
 
 
-def context_message_json(message: Message) -> dict[str, Any]:
+def context_message_as_json(message: ConversationMessage) -> dict[str, Any]:
     text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
     fields = {
         "id": short_id_of_non_memory(message.id),
@@ -188,12 +188,14 @@ class ContextPromptArguments(ToolArguments):
     token_limit: Annotated[int | None, BeforeValidator(_parse_integer), Field(ge=1, le=1_000_000)] = None
 
 
-async def get_context_prompt(call: ToolCall, raw: Mapping[str, Any], *, max_text_chars: int) -> types.GetPromptResult:
+async def get_context_prompt(
+    call: ToolCallContext, raw: Mapping[str, Any], *, max_text_chars: int
+) -> types.GetPromptResult:
     """Raises `InvalidInput` for invalid arguments."""
     # Fields left empty in a client's form arrive as "".
     filled_in = {name: text for name, text in raw.items() if text != ""}
     arguments = validate_tool_arguments(ContextPromptArguments, filled_in, max_text_chars=max_text_chars)
-    own = call.use.context
+    own = call.use_cases.context
     if not arguments.message.strip():
         start = await conversation_start_prompt(
             call, arguments.token_limit or own.token_limit, audited_as=CONTEXT_MCP_PROMPT.name
@@ -226,9 +228,9 @@ def _prompt_message(role: types.Role, *texts: str) -> types.PromptMessage:
 
 # --- resources --------------------------------------------------------------------------------------------------
 
-RESOURCE_URI_SCHEME = "memory"
+MEMORY_RESOURCE_URI_SCHEME = "memory"
 MARKDOWN, JSON = "text/markdown", "application/json"
-UNLIMITED_TOKENS = 1_000_000
+UNLIMITED_RESOURCE_TOKENS = 1_000_000
 """Resources are returned whole."""
 
 
@@ -237,25 +239,25 @@ class MemoryResource:
     name: str
     description: str
     mime_type: str
-    read: Callable[[ToolCall], Awaitable[str]]
+    read: Callable[[ToolCallContext], Awaitable[str]]
 
 
-async def read_snapshot_resource(call: ToolCall) -> str:
-    context = await _build_block(call, "snapshot", token_limit=call.use.context.token_limit)
+async def read_snapshot_resource(call: ToolCallContext) -> str:
+    context = await _build_block(call, "snapshot", token_limit=call.use_cases.context.token_limit)
     return text_without_structure(context.snapshot[0].content) if context.snapshot else ""
 
 
-async def read_recent_memories_resource(call: ToolCall) -> str:
+async def read_recent_memories_resource(call: ToolCallContext) -> str:
     context = await _build_block(call, "recent_nodes")
-    return _json_text({"recent_nodes": [recent_memory_json(memory) for memory in context.recent_nodes or ()]})
+    return _json_text({"recent_nodes": [recent_memory_as_json(memory) for memory in context.recent_nodes or ()]})
 
 
-async def read_diary_resource(call: ToolCall) -> str:
+async def read_diary_resource(call: ToolCallContext) -> str:
     context = await _build_block(call, "diary")
-    return _json_text({"diary": [diary_day_json(day) for day in context.diary or ()]})
+    return _json_text({"diary": [diary_day_as_json(day) for day in context.diary or ()]})
 
 
-async def read_profile_resource(call: ToolCall) -> str:
+async def read_profile_resource(call: ToolCallContext) -> str:
     return _json_text(await show_profile(call, audited_as="memory://profile"))
 
 
@@ -285,7 +287,7 @@ def resources_of_being(being: BeingId) -> list[types.Resource]:
 
 
 def being_resource_uri(being: BeingId, name: str) -> str:
-    return f"{RESOURCE_URI_SCHEME}://{quote(being, safe='')}/{name}"
+    return f"{MEMORY_RESOURCE_URI_SCHEME}://{quote(being, safe='')}/{name}"
 
 
 def find_being_resource(requested: str, being: BeingId) -> MemoryResource | None:
@@ -294,13 +296,15 @@ def find_being_resource(requested: str, being: BeingId) -> MemoryResource | None
         parts = urlsplit(requested)
     except ValueError:
         return None
-    if parts.scheme != RESOURCE_URI_SCHEME or unquote(parts.netloc) != being or parts.query or parts.fragment:
+    if parts.scheme != MEMORY_RESOURCE_URI_SCHEME or unquote(parts.netloc) != being or parts.query or parts.fragment:
         return None
     return next((resource for resource in MEMORY_RESOURCES if parts.path == f"/{resource.name}"), None)
 
 
-async def _build_block(call: ToolCall, block: ContextBlock, *, token_limit: int = UNLIMITED_TOKENS) -> BuiltContext:
-    flags = call.use.context.flags
+async def _build_block(
+    call: ToolCallContext, block: ContextBlock, *, token_limit: int = UNLIMITED_RESOURCE_TOKENS
+) -> BuiltContext:
+    flags = call.use_cases.context.flags
     if block == "diary":
         flags = flags.model_copy(update={"enable_ai_diary": True, "ai_diary_full": True, "prompt_lite_mode": False})
     query = ContextQuery(token_limit=token_limit, blocks=frozenset({block}), flags=flags)

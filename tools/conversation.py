@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, ChatRole, NewMessage
+from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, ChatRole, NewConversationMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.ingest import IngestedChunk, IngestOutcome, IngestRequest
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of_non_memory
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
-from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, sendable_excerpt, unique
+from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, excerpt_for_error, unique
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
@@ -72,7 +72,7 @@ class ObserveArguments(ToolArguments):
     object_schema("new", integer="new position known", array="ids memories", string="last_key"),
     listed=False,
 )
-async def observe(call: ToolCall, arguments: ObserveArguments) -> dict[str, Any]:
+async def observe(call: ToolCallContext, arguments: ObserveArguments) -> dict[str, Any]:
     """Append messages to the chat history, word for word; for programs that watch a conversation. A message with a key
     is stored once. Memories drawn from the messages may come along; to remember anything else use store. Without
     messages: returns the key of the session's last one. position: that of the first new message in its session; the
@@ -89,7 +89,7 @@ async def observe(call: ToolCall, arguments: ObserveArguments) -> dict[str, Any]
         ],
     )
     call = call.in_project(arguments.project)
-    observed = await call.use.observe(call.scope, observation, request=call.request_key())
+    observed = await call.use_cases.observe(call.scope, observation, request=call.request_key())
     return {"new": len(observed.new_messages)} | without_empty_fields(
         ids=[short_id_of_non_memory(message.id) for message in observed.new_messages],
         position=observed.new_messages[0].position if observed.new_messages else None,
@@ -103,14 +103,14 @@ async def observe(call: ToolCall, arguments: ObserveArguments) -> dict[str, Any]
     )
 
 
-def _new_message(position: int, message: ObservedMessage) -> NewMessage:
+def _new_message(position: int, message: ObservedMessage) -> NewConversationMessage:
     at = parse_iso_moment(message.when) if message.when else None
     if message.when and at is None:
         raise InvalidInput(
-            f"messages.{position}.when: {sendable_excerpt(message.when)!r} is not an ISO date or time, such as "
+            f"messages.{position}.when: {excerpt_for_error(message.when)!r} is not an ISO date or time, such as "
             "2026-03-01T12:00:00Z. Nothing was stored: correct it or leave it out."
         )
-    return NewMessage(role=message.role, text=message.text, speaker=message.speaker, at=at, key=message.key)
+    return NewConversationMessage(role=message.role, text=message.text, speaker=message.speaker, at=at, key=message.key)
 
 
 class IngestArguments(ToolArguments):
@@ -127,15 +127,15 @@ class IngestArguments(ToolArguments):
     object_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
     listed=False,
 )
-async def ingest(call: ToolCall, arguments: IngestArguments) -> dict[str, Any]:
+async def ingest(call: ToolCallContext, arguments: IngestArguments) -> dict[str, Any]:
     """Import a long text into memory: a document, a transcript, notes. It is split where its meaning changes, and each
     part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
     use store."""
     key = arguments.key or call.request_key() or None
     text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
-    ingested = await call.use.ingest(call.scope, text)
+    ingested = await call.use_cases.ingest(call.scope, text)
     named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
-    short_ids = await call.use.ids.short_ids_of_memories(call.scope, named)
+    short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, named)
     counts = Counter(chunk.status for chunk in ingested.chunks)
     return (
         {

@@ -9,16 +9,16 @@ from pydantic import Field
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     MAX_BLOCK_CHARS,
-    MAX_BLOCK_NAME_CHARS,
-    BlockEdit,
+    MAX_CORE_BLOCK_NAME_CHARS,
     CoreBlock,
     CoreBlockEditKind,
+    VersionedCoreBlockEdit,
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import iso_time, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 BlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
 
@@ -35,19 +35,19 @@ class CoreMemoryArguments(ToolArguments):
     listed=False,
     permission="read",
 )
-async def core_memory(call: ToolCall, arguments: CoreMemoryArguments) -> dict[str, Any]:
+async def core_memory(call: ToolCallContext, arguments: CoreMemoryArguments) -> dict[str, Any]:
     """Read your core memory: named blocks that stand in every prompt, such as who you are, whom you serve, what you are
     at. Each has a version, which edit_core_memory asks for. What is not here, recall and search_memory find."""
     if arguments.name.strip():
-        blocks = await call.use.core_blocks.versions(call.scope, arguments.name)
+        blocks = await call.use_cases.core_blocks.versions(call.scope, arguments.name)
     else:
-        blocks = await call.use.core_blocks.blocks(call.scope)
+        blocks = await call.use_cases.core_blocks.blocks(call.scope)
     call.audit_recall("core_memory", [block.id for block in blocks])
     return {"blocks": [core_block_as_json(block) for block in blocks]}
 
 
 class EditCoreMemoryArguments(ToolArguments):
-    name: Annotated[ShortText, Field(max_length=MAX_BLOCK_NAME_CHARS, description="As human, persona, task.")]
+    name: Annotated[ShortText, Field(max_length=MAX_CORE_BLOCK_NAME_CHARS, description="As human, persona, task.")]
     version: Annotated[int, Field(ge=0, le=1_000_000, description="The one you have read; 0 for a new block.")] = 0
     text: Annotated[BlockText, Field(description="The whole block, or what is put in place of old, or added.")] = ""
     old: Annotated[BlockText, Field(description="A part that stands there once: text takes its place, or nothing.")] = (
@@ -72,7 +72,7 @@ def _permission_of(arguments: EditCoreMemoryArguments) -> Permission:
     listed=False,
     permission_of=_permission_of,
 )
-async def edit_core_memory(call: ToolCall, arguments: EditCoreMemoryArguments) -> dict[str, Any]:
+async def edit_core_memory(call: ToolCallContext, arguments: EditCoreMemoryArguments) -> dict[str, Any]:
     """Edit a block of your core memory: write it whole, replace a part, or append. Name the version that you have read:
     if somebody has edited the block since, nothing is changed and you get the difference. Earlier versions are kept.
     Keep blocks short; what you need only at times, store."""
@@ -81,7 +81,7 @@ async def edit_core_memory(call: ToolCall, arguments: EditCoreMemoryArguments) -
     if arguments.erase:
         if arguments.text or arguments.old or arguments.append:
             raise InvalidInput("Nothing was changed. erase goes with the name alone.")
-        await call.use.core_blocks.erase(call.scope, arguments.name)
+        await call.use_cases.core_blocks.erase(call.scope, arguments.name)
         return {"erased": arguments.name}
     if arguments.old and arguments.append:
         raise InvalidInput("Nothing was changed. Give old or append, not both.")
@@ -91,8 +91,8 @@ async def edit_core_memory(call: ToolCall, arguments: EditCoreMemoryArguments) -
     )
     if not (arguments.text or arguments.old) and (arguments.description, arguments.max_chars) == (None, None):
         raise InvalidInput("Nothing was changed. Give text; or old without text, to take that part out.")
-    edit = arguments.to_value(BlockEdit, kind=kind)
-    edited = await call.use.core_blocks.edit(call.scope, edit)
+    edit = arguments.to_value(VersionedCoreBlockEdit, kind=kind)
+    edited = await call.use_cases.core_blocks.edit(call.scope, edit)
     return {"block": core_block_as_json(edited.block)} | without_empty_fields(redacted=dict(edited.redacted))
 
 

@@ -9,9 +9,9 @@ from typing import Protocol
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, TimelineEntry
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
-from madeleine.tools.arguments import sendable_excerpt
+from madeleine.tools.arguments import excerpt_for_error
 
-DATE_FORMS = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
+DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
 
 
 class DatedActionInput(Protocol):
@@ -28,8 +28,8 @@ def parse_period_argument(argument: str, text: str) -> IsoPeriod | None:
         return None
     if (period := parse_iso_period(text.strip())) is None:
         raise InvalidInput(
-            f"Nothing was done. {argument}: {sendable_excerpt(text)[:40]!r} is not a date. Write {DATE_FORMS}; resolve "
-            "words such as tomorrow yourself, and leave out what you do not know."
+            f"Nothing was done. {argument}: {excerpt_for_error(text)[:40]!r} is not a date. Write "
+            f"{DATE_FORMAT_EXAMPLES}; resolve words such as tomorrow yourself, and leave out what you do not know."
         )
     return period
 

@@ -8,36 +8,38 @@ from typing import Any
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.explaining import MemoryExplanation, QuerySimilarity, RecallExplanation
 from madeleine.memory.recall.recall import RecallResult
-from madeleine.tools.archive import archived_because
+from madeleine.tools.archive import explain_why_archived
 from madeleine.tools.replies import without_empty_fields
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 
 MAX_EXPLAINED_TEXT_CHARS = 80
 
 
-async def explained_ids(call: ToolCall, explain: bool | str) -> dict[MemoryId, str] | None:
+async def explained_ids(call: ToolCallContext, explain: bool | str) -> dict[MemoryId, str] | None:
     """The memory that is asked for beside the best ones, with its id as it was given; None for no explanation."""
     if isinstance(explain, bool):
         return {} if explain else None
-    return {full: given for given, full in (await call.use.ids.full_memory_ids(call.scope, [explain])).items()}
+    return {
+        full: given for given, full in (await call.use_cases.short_ids.full_memory_ids(call.scope, [explain])).items()
+    }
 
 
-def explained_memories(result: RecallResult) -> list[MemoryId]:
+def ids_of_explained_memories(result: RecallResult) -> list[MemoryId]:
     """Those that an explanation shows: for the audit."""
     return [one.id for one in result.explanation.memories if one.memory] if result.explanation else []
 
 
 async def explanation_as_json(
-    call: ToolCall, explanation: RecallExplanation, given_ids: Mapping[MemoryId, str]
+    call: ToolCallContext, explanation: RecallExplanation, given_ids: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
     """What is 0 or empty is left out. The parts of a score add up to it, and those of a likeness."""
     memories = []
     unknown = [one.id for one in explanation.memories if one.memory is None]
-    entries = await call.use.archive.entries(call.scope, unknown) if unknown else []
+    entries = await call.use_cases.archive.entries(call.scope, unknown) if unknown else []
     archived = {entry.memory.id: entry for entry in entries}
     for explained in explanation.memories:
         if (entry := archived.get(explained.id)) is not None:
-            because = archived_because(entry, call.use.archive.config, call.scope.being_id)
+            because = explain_why_archived(entry, call.use_cases.archive.config, call.scope.being_id)
             memories.append({"id": entry.short_id, "outcome": "archived", "reason": because})
             continue
         reason = await call.with_short_ids(explained.reason)

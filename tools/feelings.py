@@ -11,11 +11,11 @@ from madeleine.memory.model import Emotion
 from madeleine.memory.rules.feelings import (
     EMOTION_AXES,
     EMOTION_LABELS,
-    MAX_EMOTIONS,
+    MAX_EMOTION_LABELS,
     closest_emotion_axis,
     closest_emotion_name,
 )
-from madeleine.tools.arguments import ToolArguments, add_notice, sendable_excerpt
+from madeleine.tools.arguments import ToolArguments, add_notice, excerpt_for_error
 
 
 def _known_labels(told: Any, info: ValidationInfo) -> Any:
@@ -23,19 +23,23 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
         return told
     listed = [told] if isinstance(told, str) else told
     labels = {position: closest_emotion_name(label, EMOTION_LABELS) for position, label in enumerate(listed)}
-    if unknown := [sendable_excerpt(str(listed[position]))[:40] for position, label in labels.items() if label is None]:
+    if unknown := [
+        excerpt_for_error(str(listed[position]))[:40] for position, label in labels.items() if label is None
+    ]:
         known = ", ".join(EMOTION_LABELS)
         add_notice(info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}.")
     kept = list(dict.fromkeys(filter(None, labels.values())))
-    if len(kept) > MAX_EMOTIONS:
-        add_notice(info, f"Left out, as a memory has at most {MAX_EMOTIONS}: {', '.join(kept[MAX_EMOTIONS:])}.")
-    return kept[:MAX_EMOTIONS]
+    if len(kept) > MAX_EMOTION_LABELS:
+        add_notice(
+            info, f"Left out, as a memory has at most {MAX_EMOTION_LABELS}: {', '.join(kept[MAX_EMOTION_LABELS:])}."
+        )
+    return kept[:MAX_EMOTION_LABELS]
 
 
-EmotionLabels = Annotated[list[Emotion], Field(max_length=MAX_EMOTIONS), BeforeValidator(_known_labels)]
+EmotionLabels = Annotated[list[Emotion], Field(max_length=MAX_EMOTION_LABELS), BeforeValidator(_known_labels)]
 
-BRIEF_LABELS_SCHEMA = WithJsonSchema(
-    {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": MAX_EMOTIONS}
+BRIEF_EMOTION_LABELS_SCHEMA = WithJsonSchema(
+    {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": MAX_EMOTION_LABELS}
 )
 """For a second tool: the list of labels is long, and part of every prompt once."""
 
@@ -58,7 +62,7 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
         axis = closest_emotion_axis(name)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
         if axis is None or not usable:
-            unknown.append(sendable_excerpt(str(name))[:40])
+            unknown.append(excerpt_for_error(str(name))[:40])
         else:
             axes[axis] = float(value)
     if unknown:

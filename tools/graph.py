@@ -13,7 +13,7 @@ from madeleine.memory.graph.values import (
     MAX_RELATION_CHARS,
     DatedRelation,
     NamedEntity,
-    Neighbour,
+    NeighbourEntity,
     RelatedEntities,
 )
 from madeleine.memory.model import Memory
@@ -21,9 +21,9 @@ from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
-MAX_STATED_AT_ONCE = 20
+MAX_RELATIONS_STATED_AT_ONCE = 20
 
 
 class RelatedArguments(ToolArguments):
@@ -43,12 +43,12 @@ class RelatedArguments(ToolArguments):
     listed=False,
     permission="read",
 )
-async def related(call: ToolCall, arguments: RelatedArguments) -> dict[str, Any]:
+async def related(call: ToolCallContext, arguments: RelatedArguments) -> dict[str, Any]:
     """Follow what memories tell around a person, a thing, a place or a theme: its relations to others, what it is named
     together with, and its timeline with what was true before. For questions that need two memories at once; to find one
     memory call recall. Nothing counts as recalled."""
     as_of = parse_as_of(arguments.as_of)
-    graph = call.use.graph
+    graph = call.use_cases.graph
     if not arguments.entity.strip():
         found = await graph.entities(call.scope, limit=arguments.limit)
         return {"entities": [entity_as_json(one) for one in found]}
@@ -91,7 +91,7 @@ def relation_as_json(dated: DatedRelation) -> dict[str, Any]:
     return shown | _source_as_json(memory) | without_empty_fields(stated=relation.stated or None)
 
 
-def neighbour_as_json(neighbour: Neighbour) -> dict[str, Any]:
+def neighbour_as_json(neighbour: NeighbourEntity) -> dict[str, Any]:
     return {"name": neighbour.name, "kind": neighbour.kind} | without_empty_fields(
         via=neighbour.via,
         weight=round(neighbour.weight, 2),
@@ -124,7 +124,7 @@ class RelationArguments(ToolArguments):
 
 class RelateArguments(ToolArguments):
     memory: Annotated[ShortText, Field(description="Id of the memory that says so.")]
-    relations: Annotated[list[RelationArguments], Field(min_length=1, max_length=MAX_STATED_AT_ONCE)]
+    relations: Annotated[list[RelationArguments], Field(min_length=1, max_length=MAX_RELATIONS_STATED_AT_ONCE)]
     remove: Annotated[bool, Field(description="Take back what was stated.")] = False
 
 
@@ -133,13 +133,13 @@ class RelateArguments(ToolArguments):
     object_schema("memory", string="memory notice", integer="stated removed", object="redacted"),
     listed=False,
 )
-async def relate(call: ToolCall, arguments: RelateArguments) -> dict[str, Any]:
+async def relate(call: ToolCallContext, arguments: RelateArguments) -> dict[str, Any]:
     """State how persons, things, places and themes are related, as a memory says it: what no rule can read out of its
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""
     if not arguments.memory.strip():
         raise InvalidInput("Nothing was written. memory: the id of the memory that says so.")
-    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.memory])).values()
+    [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.memory])).values()
     relations = [(one.subject, one.relation, one.object) for one in arguments.relations]
-    done = await call.use.graph.change_stated_relations(call.scope, memory_id, relations, remove=arguments.remove)
+    done = await call.use_cases.graph.change_stated_relations(call.scope, memory_id, relations, remove=arguments.remove)
     counted = {"removed" if arguments.remove else "stated": done.count}
     return {"memory": done.memory.short_id} | counted | without_empty_fields(redacted=dict(done.redacted))

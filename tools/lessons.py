@@ -9,19 +9,19 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.lessons.lessons import (
-    MAX_DISCOVERY_CHARS,
+    LESSON_PROPOSAL_INSTRUCTIONS,
+    MAX_LESSON_DISCOVERY_CHARS,
     MAX_LESSON_PART_CHARS,
     MAX_STEPS,
-    PROPOSAL_INSTRUCTIONS,
     LessonProposal,
 )
 from madeleine.memory.lessons.values import Failure, LearntLesson
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import LineText, NonEmptyText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
-LESSON_LIMIT = 3
+DEFAULT_LESSON_LIMIT = 3
 
 
 LessonPart = Annotated[NonEmptyText, Field(max_length=MAX_LESSON_PART_CHARS)]
@@ -29,7 +29,7 @@ LessonPart = Annotated[NonEmptyText, Field(max_length=MAX_LESSON_PART_CHARS)]
 
 class LessonArguments(ToolArguments):
     discovery: Annotated[
-        NonEmptyText, Field(max_length=MAX_DISCOVERY_CHARS, description="What was found out, in one sentence.")
+        NonEmptyText, Field(max_length=MAX_LESSON_DISCOVERY_CHARS, description="What was found out, in one sentence.")
     ]
     condition: Annotated[LessonPart, Field(description="When it applies, in words of the next task.")]
     action: Annotated[LessonPart, Field(description="What to do then.")]
@@ -56,7 +56,7 @@ class ReportFailureArguments(ToolArguments):
     object_schema("status", string="status id text lesson reason instructions notice", object="failure redacted"),
     listed=False,
 )
-async def report_failure(call: ToolCall, arguments: ReportFailureArguments) -> dict[str, Any]:
+async def report_failure(call: ToolCallContext, arguments: ReportFailureArguments) -> dict[str, Any]:
     """Report a task that failed, so that the lesson is found when its condition comes up again. No conversation: task,
     error, tools. With status propose, call it again with the same failure and the lesson that its instructions ask
     for. Before a task, ask lessons."""
@@ -65,7 +65,7 @@ async def report_failure(call: ToolCall, arguments: ReportFailureArguments) -> d
     if arguments.lesson is not None:
         told = arguments.lesson.model_dump()
         proposal = LessonProposal.model_validate(told | {"steps": tuple(told["steps"])})
-    outcome = await call.use.lessons.report_failure(
+    outcome = await call.use_cases.lessons.report_failure(
         call.scope, failure, proposal, session_id=arguments.session_id, language=call.language_model
     )
     redacted = without_empty_fields(redacted=dict(outcome.redacted))
@@ -75,7 +75,7 @@ async def report_failure(call: ToolCall, arguments: ReportFailureArguments) -> d
         return shown | redacted | notice_field(outcome.notice)
     if outcome.discarded:
         return {"status": "discarded", "reason": outcome.discarded} | redacted
-    waiting = {"status": "propose", "instructions": PROPOSAL_INSTRUCTIONS, "failure": asdict(outcome.failure)}
+    waiting = {"status": "propose", "instructions": LESSON_PROPOSAL_INSTRUCTIONS, "failure": asdict(outcome.failure)}
     return waiting | redacted | notice_field(outcome.notice)
 
 
@@ -85,7 +85,7 @@ class LessonsArguments(ToolArguments):
     outcome: Annotated[
         Literal["helped", "failed"] | None, Field(description="With id: whether following it helped.")
     ] = None
-    limit: Annotated[int, Field(ge=1, le=20)] = LESSON_LIMIT
+    limit: Annotated[int, Field(ge=1, le=20)] = DEFAULT_LESSON_LIMIT
 
 
 def _permission_of(arguments: LessonsArguments) -> Permission:
@@ -99,21 +99,21 @@ def _permission_of(arguments: LessonsArguments) -> Permission:
     permission="read",
     permission_of=_permission_of,
 )
-async def lessons(call: ToolCall, arguments: LessonsArguments) -> dict[str, Any]:
+async def lessons(call: ToolCallContext, arguments: LessonsArguments) -> dict[str, Any]:
     """Find the lessons of earlier failures that apply to a task; none if it is like none of them. With an id: how to
     carry one out, and with outcome say whether it helped, so that good ones stay and bad ones go."""
     if bool(arguments.task) == bool(arguments.id) or (arguments.outcome and not arguments.id):
         raise InvalidInput("Nothing was done. Give a task, or the id of a lesson, and outcome only with an id.")
     if arguments.task:
-        found = await call.use.lessons.find_lessons(call.scope, arguments.task, limit=arguments.limit)
+        found = await call.use_cases.lessons.find_lessons(call.scope, arguments.task, limit=arguments.limit)
         call.audit_recall("lessons", [one.memory.id for one, _ in found])
         return {"lessons": [lesson_as_json(one) | {"score": score} for one, score in found]}
-    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.outcome is None:
-        learnt = await call.use.lessons.open_lesson(call.scope, memory_id)
+        learnt = await call.use_cases.lessons.open_lesson(call.scope, memory_id)
         call.audit_recall("lessons", [memory_id])
     else:
-        learnt = await call.use.lessons.count_outcome(call.scope, memory_id, helped=arguments.outcome == "helped")
+        learnt = await call.use_cases.lessons.count_outcome(call.scope, memory_id, helped=arguments.outcome == "helped")
     return {"lessons": [lesson_as_json(learnt, in_full=True)]}
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import ORGANISATION, KnowledgeKind, Memory, MemoryId, Scene, Scope
+from madeleine.memory.model import ORGANISATION_BEING, KnowledgeKind, Memory, MemoryId, Scene, Scope
 from madeleine.memory.organisation.knowledge import NewKnowledge, organisation_scope
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.selection import RecallQuery
@@ -15,15 +15,15 @@ from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArgumen
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import (
-    meaning_off_notice,
     memory_item_as_json,
+    memory_version_as_json,
     missing_vector_notice,
     notice_field,
     truth_details_as_json,
-    version_as_json,
     without_empty_fields,
+    words_only_notice,
 )
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 
 class ShareArguments(ToolArguments):
@@ -44,7 +44,7 @@ class ShareArguments(ToolArguments):
     object_schema("id", string="id kind status notice", object="superseded redacted"),
     listed=False,
 )
-async def share(call: ToolCall, arguments: ShareArguments) -> dict[str, Any]:
+async def share(call: ToolCallContext, arguments: ShareArguments) -> dict[str, Any]:
     """Share what everybody in the organisation should know: a finding (knowledge), a convention, a procedure, a
     decision, a policy. All agents can read it, under your name; your role decides which kinds you may write. If
     something shared has changed, name it in supersedes. For your own memory use store."""
@@ -53,7 +53,7 @@ async def share(call: ToolCall, arguments: ShareArguments) -> dict[str, Any]:
     if arguments.memory and arguments.when:
         raise InvalidInput("Nothing was shared. when goes with text: a shared memory keeps its own date.")
     source = (
-        (await call.use.ids.full_memory_ids(call.scope, [arguments.memory]))[arguments.memory]
+        (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.memory]))[arguments.memory]
         if arguments.memory
         else None
     )
@@ -67,13 +67,13 @@ async def share(call: ToolCall, arguments: ShareArguments) -> dict[str, Any]:
         supersedes=await _shared_id(call, arguments.supersedes) if arguments.supersedes else None,
         key=arguments.key or call.request_key() or None,
     )
-    stored = await call.use.organisation.share(call.scope, new)
+    stored = await call.use_cases.organisation.share(call.scope, new)
     memory, before = stored.memory, stored.may_supersede
     return without_empty_fields(
         id=memory.short_id,
         kind=memory.knowledge,
         status="known" if stored.repeated else "shared",
-        superseded=version_as_json(stored.superseded) if stored.superseded else None,
+        superseded=memory_version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice_field(
         "Everybody knows this already." if stored.repeated and not new.key else "",
@@ -104,11 +104,11 @@ class SearchSharedArguments(ToolArguments):
     listed=False,
     permission="read",
 )
-async def search_shared(call: ToolCall, arguments: SearchSharedArguments) -> dict[str, Any]:
+async def search_shared(call: ToolCallContext, arguments: SearchSharedArguments) -> dict[str, Any]:
     """Search what the organisation knows, with your own memories: policies, decisions, procedures, conventions, and
     what others have shared. Call it when a task begins. Each hit says who shared it; ids of shared ones begin with s.
     Without a query it lists them. For your own memory alone use recall."""
-    organisation, as_of = call.use.organisation, parse_as_of(arguments.as_of)
+    organisation, as_of = call.use_cases.organisation, parse_as_of(arguments.as_of)
     notices: tuple[str, ...] = ()
     if arguments.id:
         return await _versions(call, arguments.id)
@@ -119,7 +119,7 @@ async def search_shared(call: ToolCall, arguments: SearchSharedArguments) -> dic
             call.scope, query, kinds=arguments.kinds, personal=personal, language=call.language_model
         )
         found: list[tuple[Memory, float | None]] = [*result.found]
-        notices = (meaning_off_notice(result.meaning_off), *result.notices)
+        notices = (words_only_notice(result.words_only_reason), *result.notices)
     else:
         listed = sorted(
             await organisation.list_knowledge(arguments.kinds, as_of=as_of), key=lambda one: one.knowledge != "policy"
@@ -128,25 +128,25 @@ async def search_shared(call: ToolCall, arguments: SearchSharedArguments) -> dic
         if more := len(listed) - len(found):
             notices = (f"{more} more: raise limit, name kinds, or give a query.",)
     organisation.audit_recall(call.scope, "search_shared", [one for one, _ in found])
-    return {"memories": [knowledge_as_json(one, score) for one, score in found]} | notice_field(*notices)
+    return {"memories": [shared_knowledge_as_json(one, score) for one, score in found]} | notice_field(*notices)
 
 
-async def _versions(call: ToolCall, id_: str) -> dict[str, Any]:
+async def _versions(call: ToolCallContext, id_: str) -> dict[str, Any]:
     full_id = await _shared_id(call, id_)
-    versions = (await call.use.organisation.versions(call.scope, [full_id])).get(full_id, [])
+    versions = (await call.use_cases.organisation.versions(call.scope, [full_id])).get(full_id, [])
     if not versions:
         raise InvalidInput(f"Nothing that is shared has the id {id_!r}. search_shared without arguments lists it.")
-    call.use.organisation.audit_recall(call.scope, "search_shared", versions)
-    return {"memories": [knowledge_as_json(one) | truth_details_as_json(one) for one in versions]}
+    call.use_cases.organisation.audit_recall(call.scope, "search_shared", versions)
+    return {"memories": [shared_knowledge_as_json(one) | truth_details_as_json(one) for one in versions]}
 
 
-def knowledge_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
+def shared_knowledge_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
     """A hit; of what is shared also its kind and its author."""
     source = memory.provenance
     shared = without_empty_fields(
         kind=memory.knowledge, author=source.author, author_role=source.author_role, themes=list(memory.themes)
     )
-    return memory_item_as_json(memory, score) | (shared if memory.being_id == ORGANISATION else {})
+    return memory_item_as_json(memory, score) | (shared if memory.being_id == ORGANISATION_BEING else {})
 
 
 class RetractArguments(ToolArguments):
@@ -167,7 +167,7 @@ def _permission_to_retract(arguments: RetractArguments) -> Permission:
     listed=False,
     permission_of=_permission_to_retract,
 )
-async def retract(call: ToolCall, arguments: RetractArguments) -> dict[str, Any]:
+async def retract(call: ToolCallContext, arguments: RetractArguments) -> dict[str, Any]:
     """Take back what was shared and is wrong: nobody finds it any more, its history is kept, and undo brings it back.
     An agent can retract what it has shared itself. Something that was true until now: share its successor with
     supersedes."""
@@ -176,18 +176,18 @@ async def retract(call: ToolCall, arguments: RetractArguments) -> dict[str, Any]
     if given.count(True) != 1:
         raise InvalidInput("Nothing was changed. Give one of reason, undo and erase.")
     if arguments.erase:
-        outcome = await call.use.organisation.erase(call.scope, id_)
+        outcome = await call.use_cases.organisation.erase(call.scope, id_)
         return {"id": arguments.id, "status": "erased"} | without_empty_fields(copies=list(outcome.copies))
     if arguments.undo:
-        done = await call.use.organisation.undo(call.scope, id_)
+        done = await call.use_cases.organisation.undo(call.scope, id_)
     else:
-        done = await call.use.organisation.retract(call.scope, id_, arguments.reason)
+        done = await call.use_cases.organisation.retract(call.scope, id_, arguments.reason)
     about, *others = done.changed
     return {"id": about.short_id, "status": about.truth} | without_empty_fields(
-        changed=[version_as_json(one) for one in others]
+        changed=[memory_version_as_json(one) for one in others]
     )
 
 
-async def _shared_id(call: ToolCall, id_: str) -> MemoryId:
+async def _shared_id(call: ToolCallContext, id_: str) -> MemoryId:
     shared: Scope = organisation_scope(call.scope)
-    return (await call.use.ids.full_memory_ids(shared, [id_]))[id_]
+    return (await call.use_cases.short_ids.full_memory_ids(shared, [id_]))[id_]

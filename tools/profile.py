@@ -13,7 +13,7 @@ from madeleine.memory.permissions import Permission
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import iso_time, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
@@ -55,7 +55,7 @@ def _permission_of(arguments: ProfileArguments) -> Permission:
     permission="read",
     permission_of=_permission_of,
 )
-async def profile(call: ToolCall, arguments: ProfileArguments) -> dict[str, Any]:
+async def profile(call: ToolCallContext, arguments: ProfileArguments) -> dict[str, Any]:
     """Show and edit who the owner of this memory is and whom it deals with: soul, partner_rules, preferences,
     relationships, tools, map, knowledge, and open notes. It is part of every context. set replaces the entry of that
     name. A preference is also a memory: it is recalled, and removing it erases that memory. For what happened use
@@ -75,17 +75,17 @@ async def profile(call: ToolCall, arguments: ProfileArguments) -> dict[str, Any]
 
 
 async def show_profile(
-    call: ToolCall, kind: ProfileOrNoteKind | None = None, name: str = "", *, audited_as: str
+    call: ToolCallContext, kind: ProfileOrNoteKind | None = None, name: str = "", *, audited_as: str
 ) -> dict[str, Any]:
     """Entries and open notes. Their ids, and those of their memories, are audited (spec O4)."""
     content: dict[str, Any] = {}
     shown: list[str] = []
     if kind != "notes":
-        entries = await call.use.profile.read(call.scope, kind, await _entry_name(call, kind, name))
+        entries = await call.use_cases.profile.read(call.scope, kind, await _entry_name(call, kind, name))
         content["entries"] = await profile_entries_as_json(call, entries)
         shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
-        notes = await call.use.profile.list_open_notes(call.scope)
+        notes = await call.use_cases.profile.list_open_notes(call.scope)
         notes = [note for note in notes if not name or name in (note.type, note.id, short_id_of_non_memory(note.id))]
         content["notes"] = [note_as_json(note) for note in notes]
         shown += [note.id for note in notes]
@@ -93,45 +93,47 @@ async def show_profile(
     return content
 
 
-async def _entry_name(call: ToolCall, kind: str | None, name: str) -> str:
+async def _entry_name(call: ToolCallContext, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
     return (
-        (await call.use.ids.full_memory_ids(call.scope, [name]))[name]
+        (await call.use_cases.short_ids.full_memory_ids(call.scope, [name]))[name]
         if name and kind in (None, "preferences")
         else name
     )
 
 
 async def change_profile_entry(
-    call: ToolCall, action: ProfileAction, kind: ProfileKind, name: str, value: str
+    call: ToolCallContext, action: ProfileAction, kind: ProfileKind, name: str, value: str
 ) -> dict[str, Any]:
     name = await _entry_name(call, kind, name)
     match action:
         case "set":
-            written = await call.use.profile.write(call.scope, kind, name, value)
+            written = await call.use_cases.profile.write(call.scope, kind, name, value)
             return {"entries": await profile_entries_as_json(call, [written.entry])} | without_empty_fields(
                 redacted=dict(written.redacted)
             )
         case "enable" | "disable":
-            entry = await call.use.profile.set_preference_enabled(call.scope, kind, name, action == "enable")
+            entry = await call.use_cases.profile.set_preference_enabled(call.scope, kind, name, action == "enable")
             return {"entries": await profile_entries_as_json(call, [entry])}
         case "remove":
-            return {"removed": (await call.use.profile.remove(call.scope, kind, name)).id}
+            return {"removed": (await call.use_cases.profile.remove(call.scope, kind, name)).id}
         case _:
             raise InvalidInput("Nothing was done. done is for notes; use remove for other entries.")
 
 
-async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
+async def change_inbox_note(call: ToolCallContext, action: ProfileAction, name: str, value: str) -> dict[str, Any]:
     match action:
         case "set":
-            written = await call.use.profile.write_note(call.scope, name, value)
+            written = await call.use_cases.profile.write_note(call.scope, name, value)
             return {"notes": [note_as_json(written.note)]} | without_empty_fields(redacted=dict(written.redacted))
         case "done":
-            await call.use.profile.close_note(call.scope, await call.use.ids.full_id(call.scope, "note", name))
+            await call.use_cases.profile.close_note(
+                call.scope, await call.use_cases.short_ids.full_id(call.scope, "note", name)
+            )
             return {"done": name}
         case "remove":
-            note_id = await call.use.ids.full_id(call.scope, "note", name)
-            await call.use.profile.close_note(call.scope, note_id, remove=True)
+            note_id = await call.use_cases.short_ids.full_id(call.scope, "note", name)
+            await call.use_cases.profile.close_note(call.scope, note_id, remove=True)
             return {"removed": name}
         case _:
             raise InvalidInput(
@@ -139,8 +141,8 @@ async def change_inbox_note(call: ToolCall, action: ProfileAction, name: str, va
             )
 
 
-async def profile_entries_as_json(call: ToolCall, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
-    short_ids = await call.use.ids.short_ids_of_memories(
+async def profile_entries_as_json(call: ToolCallContext, entries: Sequence[ProfileEntry]) -> list[dict[str, Any]]:
+    short_ids = await call.use_cases.short_ids.short_ids_of_memories(
         call.scope, [entry.memory_id for entry in entries if entry.memory_id]
     )
     return [profile_entry_as_json(entry, short_ids) for entry in entries]

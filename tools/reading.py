@@ -13,47 +13,47 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
 from madeleine.memory.model import Category, ClusterId, Memory, MemoryId
-from madeleine.memory.recall.outside_memories import NOTHING_KNOWN_ELSEWHERE, KnownOutsideMemories
+from madeleine.memory.recall.outside_memories import NO_NON_MEMORY_MATCHES, NonMemoryMatches
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.rules.prompting import (
-    LIST_FORMAT,
     MEMORY_BLOCK_FORMAT,
+    RECALL_LIST_FORMAT,
     RandomSource,
     make_fragments_format,
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.tools.archive import archived_as_json
+from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
-from madeleine.tools.explaining import explained_ids, explained_memories, explanation_as_json
-from madeleine.tools.feelings import BRIEF_LABELS_SCHEMA, EmotionLabels
+from madeleine.tools.explaining import explained_ids, explanation_as_json, ids_of_explained_memories
+from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
     cluster_as_json,
-    hit_as_json,
-    meaning_off_notice,
     memory_as_json,
     memory_item_as_json,
     memory_ref_as_json,
     notice_field,
+    search_hit_as_json,
     short_ids_of_references,
     without_empty_fields,
+    words_only_notice,
 )
-from madeleine.tools.tool import Tool, ToolCall, object_schema, tool
+from madeleine.tools.tool import Tool, ToolCallContext, object_schema, tool
 
 MAX_SEARCH_WORDS = 32
 DEFAULT_FRAGMENT_MEMORIES = 3
 """spec P9."""
-MAX_UNASKED_MEMORIES = 10
+MAX_RECALLED_MEMORIES_WITHOUT_LIMIT = 10
 """Of the other formats, where the caller sets no limit."""
 
-MAX_ARCHIVED_HITS = 5
-ARCHIVED_NOTICE = "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
+MAX_ARCHIVED_HITS_IN_SEARCH = 5
+ARCHIVED_HITS_NOTICE = "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
 
 RecallFormat = Literal["fragments", "memories", "prompt"]
 
@@ -63,7 +63,9 @@ class RecallArguments(ToolArguments):
     limit: Annotated[int | None, Field(ge=1, le=50, description="Default: 3 fragments, else what matches.")] = None
     categories: Annotated[list[Category], Field(max_length=5)] = []
     themes: Annotated[list[ShortText], Field(max_length=20, description="All of these.")] = []
-    emotions: Annotated[EmotionLabels, BRIEF_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")] = []
+    emotions: Annotated[
+        EmotionLabels, BRIEF_EMOTION_LABELS_SCHEMA, Field(description="Felt now; labels as in store.")
+    ] = []
     since: Annotated[ShortText, Field(description="Event: ISO date, month, year.")] = ""
     until: Annotated[ShortText, Field(description="Inclusive.")] = ""
     include_compressed: Annotated[bool, Field(description="Summarised too.")] = False
@@ -80,7 +82,7 @@ class RecallArguments(ToolArguments):
 
 
 def recall_tool(rng: RandomSource) -> Tool:
-    formats = {"fragments": make_fragments_format(rng), "memories": LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
+    formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
 
     @tool(
         RecallArguments,
@@ -88,7 +90,7 @@ def recall_tool(rng: RandomSource) -> Tool:
         counts_recalls=True,
         permission="read",
     )
-    async def recall(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
+    async def recall(call: ToolCallContext, arguments: RecallArguments) -> dict[str, Any]:
         """Recall the few memories that matter for a message; without a query the start: pinned, preferences, notes,
         diary, changes. Call it first, and whenever the past may matter. memories: what matches;
         preferences: how to behave; near: related, unsure; omitted: more matches. Empty
@@ -99,16 +101,22 @@ def recall_tool(rng: RandomSource) -> Tool:
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
         limit = arguments.limit or DEFAULT_FRAGMENT_MEMORIES
-        most = 0 if arguments.limit or arguments.format == "fragments" else MAX_UNASKED_MEMORIES
-        query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, most=most, as_of=as_of, **times)
+        most = 0 if arguments.limit or arguments.format == "fragments" else MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
+        query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times)
         explain = await explained_ids(call, arguments.explain)
         format_ = formats[arguments.format]
-        result = await call.use.recall(
+        result = await call.use_cases.recall(
             call.scope, query, format_, language=call.language_model, explain=None if explain is None else [*explain]
         )
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
-        elsewhere = NOTHING_KNOWN_ELSEWHERE if result.memories else await call.use.search_elsewhere(call.scope, query)
-        shown = dict.fromkeys((*(memory.id for memory in (*memories, *result.near)), *explained_memories(result)))
+        elsewhere = (
+            NO_NON_MEMORY_MATCHES
+            if result.memories
+            else await call.use_cases.find_non_memory_matches(call.scope, query)
+        )
+        shown = dict.fromkeys(
+            (*(memory.id for memory in (*memories, *result.near)), *ids_of_explained_memories(result))
+        )
         call.audit_recall("recall", [*shown, *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
         if result.explanation is not None:
@@ -121,7 +129,7 @@ def recall_tool(rng: RandomSource) -> Tool:
     return recall
 
 
-async def _start(call: ToolCall, arguments: RecallArguments) -> dict[str, Any]:
+async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str, Any]:
     """The start of a conversation (ruling 18). Nothing is activated."""
     if arguments.themes or arguments.categories or arguments.emotions or arguments.as_of:
         raise InvalidInput(
@@ -138,7 +146,7 @@ def parse_as_of(text: str) -> datetime | None:
 
 
 def recall_result_as_json(
-    result: RecallResult, format_: RecallFormat, known_elsewhere: KnownOutsideMemories = NOTHING_KNOWN_ELSEWHERE
+    result: RecallResult, format_: RecallFormat, non_memory_matches: NonMemoryMatches = NO_NON_MEMORY_MATCHES
 ) -> dict[str, Any]:
     preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
@@ -151,8 +159,8 @@ def recall_result_as_json(
     content |= without_empty_fields(
         near=[
             *(memory_item_as_json(memory) for memory in result.near),
-            *({"source": "profile"} | profile_entry_as_json(entry, {}) for entry in known_elsewhere.entries),
-            *(hit_as_json(hit) for hit in known_elsewhere.hits),
+            *({"source": "profile"} | profile_entry_as_json(entry, {}) for entry in non_memory_matches.entries),
+            *(search_hit_as_json(hit) for hit in non_memory_matches.hits),
         ],
         unknown_words=list(result.unknown_words),
         truncated=[memory.short_id for memory, _ in result.memories if memory.id in result.truncated],
@@ -160,10 +168,10 @@ def recall_result_as_json(
         faded=result.faded or None,
     )
     return content | notice_field(
-        meaning_off_notice(result.meaning_off),
+        words_only_notice(result.words_only_reason),
         *result.notices,
         f"Too long for token_budget: {too_long}. Raise it, or open them with recall_memory." if too_long else "",
-        other_projects_notice(known_elsewhere.projects),
+        other_projects_notice(non_memory_matches.projects),
     )
 
 
@@ -216,12 +224,12 @@ class RecallMemoryArguments(ToolArguments):
     counts_recalls=True,
     permission="read",
 )
-async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dict[str, Any]:
+async def recall_memory(call: ToolCallContext, arguments: RecallMemoryArguments) -> dict[str, Any]:
     """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
     m12, or all of a cluster_id, newest first. Without arguments: the clusters. By meaning use recall, by words
     search_memory."""
     ids, cluster, cursor = arguments.ids, arguments.cluster_id, arguments.cursor
-    browse = call.use.browse
+    browse = call.use_cases.browse
     if ids and cluster:
         raise InvalidInput("Give ids or cluster_id, not both.")
     if cursor and not cluster:
@@ -230,21 +238,21 @@ async def recall_memory(call: ToolCall, arguments: RecallMemoryArguments) -> dic
         clusters = await browse.clusters(call.scope)
         return {"clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters]}
     if ids:
-        full_ids = await call.use.ids.full_memory_ids(call.scope, ids)
+        full_ids = await call.use_cases.short_ids.full_memory_ids(call.scope, ids)
         page = await browse.by_ids(call.scope, list(full_ids.values()))
         missing = [id_ for id_, full_id in full_ids.items() if full_id in page.missing]
     else:
-        cluster_id = ClusterId(await call.use.ids.full_id(call.scope, "cluster", cluster))
+        cluster_id = ClusterId(await call.use_cases.short_ids.full_id(call.scope, "cluster", cluster))
         page = await browse.by_cluster(call.scope, cluster_id, limit=arguments.limit, cursor=cursor)
         missing = []
     call.audit_recall("recall_memory", [memory.id for memory in page.memories])
     with_details = bool(ids) if arguments.details is None else arguments.details
     short_ids = await short_ids_of_references(call, page.memories) if with_details else None
-    archived = await call.use.archive.archival_index(call.scope, page.missing) if page.missing else []
+    archived = await call.use_cases.archive.archival_index(call.scope, page.missing) if page.missing else []
     return (
         memory_page_as_json(page, short_ids)
         | without_empty_fields(missing=missing, archived={entry.short_id: entry.archival_id for entry in archived})
-        | notice_field(ARCHIVED_NOTICE if archived else "")
+        | notice_field(ARCHIVED_HITS_NOTICE if archived else "")
     )
 
 
@@ -290,36 +298,38 @@ class SearchArguments(ToolArguments):
     counts_recalls=True,
     permission="read",
 )
-async def search_memory(call: ToolCall, arguments: SearchArguments) -> dict[str, Any]:
+async def search_memory(call: ToolCallContext, arguments: SearchArguments) -> dict[str, Any]:
     """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
     memories by date or theme. For look-ups, time spans, faded ones (dead). By meaning use recall."""
     call = call.in_project(arguments.project)
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
-    hits = [hit_as_json(hit, details=arguments.details) for hit in page.hits]
+    hits = [search_hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
     archived = [] if arguments.cursor or arguments.mode == "subject" else await _archived_hits(call, arguments)
-    projects = [] if hits or arguments.cursor else await call.use.search_elsewhere.projects(call.scope)
+    projects = [] if hits or arguments.cursor else await call.use_cases.find_non_memory_matches.projects(call.scope)
     return (
         {"hits": hits}
         | without_empty_fields(next_cursor=page.next_cursor, omitted=page.omitted or None, archived=archived)
-        | notice_field(*respelled, ARCHIVED_NOTICE if archived else "", other_projects_notice(projects))
+        | notice_field(*respelled, ARCHIVED_HITS_NOTICE if archived else "", other_projects_notice(projects))
     )
 
 
-async def _archived_hits(call: ToolCall, arguments: SearchArguments) -> list[dict[str, Any]]:
+async def _archived_hits(call: ToolCallContext, arguments: SearchArguments) -> list[dict[str, Any]]:
     """What the archive has with the words of the query; nothing of it is counted as recalled (spec O8)."""
     terms = split_search_terms(arguments.query)
     if not terms or "memories" not in arguments.sources or arguments.as_of:
         return []
     mode: Literal["or", "and"] = "and" if arguments.mode == "and" else "or"
-    entries = await call.use.archive.find(call.scope, ArchiveQuery(terms=terms, mode=mode, limit=MAX_ARCHIVED_HITS))
+    entries = await call.use_cases.archive.find(
+        call.scope, ArchiveQuery(terms=terms, mode=mode, limit=MAX_ARCHIVED_HITS_IN_SEARCH)
+    )
     if entries:
         call.audit_recall("search_memory", [entry.memory.id for entry in entries])
-    return [archived_as_json(entry) for entry in entries]
+    return [archived_memory_as_json(entry) for entry in entries]
 
 
-async def _search(call: ToolCall, arguments: SearchArguments) -> SearchPage:
+async def _search(call: ToolCallContext, arguments: SearchArguments) -> SearchPage:
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_value(
@@ -337,10 +347,12 @@ async def _search(call: ToolCall, arguments: SearchArguments) -> SearchPage:
             raise InvalidInput("query: is required with mode subject. Give a message, or leave mode out for a list.")
         if arguments.cursor:
             raise InvalidInput("cursor: mode subject has one page. Raise limit for more, or leave the cursor out.")
-        return await call.use.search.search_by_message(call.scope, arguments.query, query)
+        return await call.use_cases.search.search_by_message(call.scope, arguments.query, query)
     terms = split_search_terms(arguments.query)
     if len(terms) > MAX_SEARCH_WORDS:
         raise InvalidInput(
             f"query: has {len(terms)} words, at most {MAX_SEARCH_WORDS} are searched. Keep the specific ones."
         )
-    return await call.use.search(call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor)
+    return await call.use_cases.search(
+        call.scope, replace(query, terms=terms, mode=arguments.mode), cursor=arguments.cursor
+    )

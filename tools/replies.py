@@ -31,7 +31,7 @@ from madeleine.memory.rules.prompting import latest_timeline_lines
 from madeleine.memory.text.structure import json_without_structure, text_without_structure
 
 if TYPE_CHECKING:
-    from madeleine.tools.tool import ToolCall
+    from madeleine.tools.tool import ToolCallContext
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str,
     return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_state_as_json(memory),
+        **memory_annotations_as_json(memory),
         score=score,
         **attributes_as_json(memory, "feeling"),
         timeline=list(latest_timeline_lines(memory)),
@@ -94,10 +94,10 @@ def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str,
 
 def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
     """A memory whose text stands elsewhere in the answer."""
-    return {"id": memory.short_id} | memory_state_as_json(memory)
+    return {"id": memory.short_id} | memory_annotations_as_json(memory)
 
 
-def memory_state_as_json(memory: Memory) -> dict[str, Any]:
+def memory_annotations_as_json(memory: Memory) -> dict[str, Any]:
     """What every answer says beside a memory's text."""
     return without_empty_fields(
         when=memory_date(memory),
@@ -127,13 +127,13 @@ def memory_as_json(
     corrected, oldest first. `versions`: what was true before and after it, the current one last."""
     timeline = timeline_to_json(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCE_FIELDS}
-    references |= {} if memory.is_undecided else {"may_supersede": None}
+    references |= {} if memory.awaits_supersession_decision else {"may_supersede": None}
     return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_state_as_json(memory) | attributes_as_json(memory, "status category importance truth"),
+        **memory_annotations_as_json(memory) | attributes_as_json(memory, "status category importance truth"),
         **truth_details_as_json(memory),
-        versions=[version_as_json(version) for version in versions] if len(versions) > 1 else None,
+        versions=[memory_version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
         told_again=timeline_to_json(memory.retold),
@@ -143,7 +143,7 @@ def memory_as_json(
         **{name: short_ids.get(id_, id_) for name, id_ in references.items() if id_ is not None},
         compression_source=memory.compression_source or None,
         provenance=provenance_as_json(memory.provenance, memory.created_at) | {"full_id": memory.id},
-        history=[revision_as_json(revision) for revision in revisions],
+        history=[memory_revision_as_json(revision) for revision in revisions],
     ) | attributes_as_json(memory, "pinned session_count access_count reactivation_count")
 
 
@@ -161,7 +161,7 @@ def truth_details_as_json(memory: Memory) -> dict[str, Any]:
     )
 
 
-def version_as_json(version: Memory) -> dict[str, Any]:
+def memory_version_as_json(version: Memory) -> dict[str, Any]:
     """One of the versions of what a memory says (ruling 14)."""
     return {"id": version.short_id, "text": version.scene.action, "truth": version.truth} | without_empty_fields(
         valid_from=iso_time(beginning_of_validity(version)), valid_until=iso_time(version.valid_until)
@@ -172,13 +172,13 @@ MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "sup
 """Fields of a memory that name another one."""
 
 
-async def short_ids_of_references(call: ToolCall, memories: Sequence[Memory]) -> dict[MemoryId, str]:
+async def short_ids_of_references(call: ToolCallContext, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
     named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
-    return await call.use.ids.short_ids_of_memories(call.scope, filter(None, named))
+    return await call.use_cases.short_ids.short_ids_of_memories(call.scope, filter(None, named))
 
 
-def hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
+def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, Any]:
     """A hit of `search_memory` (spec H3)."""
     shown = {
         "id": hit.short_id,
@@ -205,14 +205,14 @@ def _hit_status(hit: SearchHit) -> str | None:
     return hit.status if hit.status != "active" else None
 
 
-def revision_as_json(revision: MemoryRevision) -> dict[str, Any]:
+def memory_revision_as_json(revision: MemoryRevision) -> dict[str, Any]:
     """An earlier version of a memory, in the fields that were changed."""
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
     before |= {name: list(before[name]) for name in ("themes", "when") if name in before}
     return without_empty_fields(until=iso_time(revision.at), changed_by=revision.client) | before
 
 
-def meaning_off_notice(reason: str) -> str:
+def words_only_notice(reason: str) -> str:
     """What to say while meaning-based recall is off; "" if `reason` is."""
     return f"Meaning-based recall is off; only words are compared. {reason}" if reason else ""
 

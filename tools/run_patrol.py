@@ -10,10 +10,10 @@ from pydantic import Field
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.answers import Decision, InvalidDecision, ReceivedDecision
-from madeleine.patrol.deciding.resolution import MAX_BRIEF_REQUESTS_BYTES, MAX_OFFERED_REQUESTS_BYTES
+from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES, MAX_OFFERED_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import ShortText, ToolArguments
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
@@ -33,7 +33,7 @@ class RunPatrolArguments(ToolArguments):
     object_schema("run_id steps pending", string="run_id", array="steps pending"),
     permission="maintain",
 )
-async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str, Any]:
+async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> dict[str, Any]:
     """Maintain memory: cluster new memories, let unused ones fade, revive recalled ones, merge and split. Use after
     many new memories or at day's end; undoable. `pending` lists decisions: follow `guidance`, call again with
     `decisions`."""
@@ -44,10 +44,12 @@ async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str,
     def report_progress(progress: PatrolProgress) -> None:
         call.report_progress(progress.steps_done, progress.total, progress.message)
 
-    patrol = call.use.patrol
-    room = MAX_OFFERED_REQUESTS_BYTES if arguments.details else MAX_BRIEF_REQUESTS_BYTES
+    patrol = call.use_cases.patrol
+    room = MAX_OFFERED_DECISION_REQUESTS_BYTES if arguments.details else MAX_BRIEF_DECISION_REQUESTS_BYTES
     if arguments.undo:
-        undone = await patrol.undo(call.scope, RunId(await call.use.ids.full_id(call.scope, "run", arguments.undo)))
+        undone = await patrol.undo(
+            call.scope, RunId(await call.use_cases.short_ids.full_id(call.scope, "run", arguments.undo))
+        )
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
         report = await patrol.decide(call.scope, await _with_full_offers(call, arguments.decisions), pending_bytes=room)
@@ -64,13 +66,15 @@ async def run_patrol(call: ToolCall, arguments: RunPatrolArguments) -> dict[str,
 
 
 async def _with_full_offers(
-    call: ToolCall, decisions: Sequence[Decision | InvalidDecision]
+    call: ToolCallContext, decisions: Sequence[Decision | InvalidDecision]
 ) -> list[Decision | InvalidDecision]:
     """An offer that is not known, or ambiguous, rejects its own decision only."""
     named: list[Decision | InvalidDecision] = []
     for decision in decisions:
         try:
-            offer = await call.use.ids.full_id(call.scope, "decision", decision.offer) if decision.offer else ""
+            offer = (
+                await call.use_cases.short_ids.full_id(call.scope, "decision", decision.offer) if decision.offer else ""
+            )
         except MadeleineError as error:
             named.append(InvalidDecision(offer=decision.offer, reason=str(error)))
         else:

@@ -22,7 +22,7 @@ from madeleine.memory.lessons.lessons import LearnLessons
 from madeleine.memory.model import MemoryLevel, Scope
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
-from madeleine.memory.recall.outside_memories import SearchOutsideMemories
+from madeleine.memory.recall.outside_memories import FindNonMemoryMatches
 from madeleine.memory.recall.recall import Recall
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
 from madeleine.memory.retention.archive import Archive
@@ -46,7 +46,7 @@ class ToolUseCases:
     forget: ForgetMemories
     recall: Recall
     search: SearchStoredTexts
-    search_elsewhere: SearchOutsideMemories
+    find_non_memory_matches: FindNonMemoryMatches
     browse: BrowseMemories
     patrol: RunPatrols
     audit: RecordAuditEvent
@@ -58,7 +58,7 @@ class ToolUseCases:
     graph: ExploreEntityGraph
     core_blocks: EditCoreBlocks
     archive: Archive
-    ids: ShortIdTranslator
+    short_ids: ShortIdTranslator
 
 
 ReportProgress = Callable[[float, float, str], None]
@@ -66,37 +66,37 @@ ReportProgress = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCallContext:
     """One tool call. The scope is the connection's (ruling 12)."""
 
     scope: Scope
-    use: ToolUseCases
+    use_cases: ToolUseCases
     report_progress: ReportProgress = field(default=lambda done, total, message: None)
     request_key: Callable[[], str] = field(default=lambda: "")
     """The same key when a client repeats a request after its connection broke; "" where that does not happen."""
     language_model: LanguageModel | None = None
     """By the caller's key, or by the server's; valid during the call. None where there is none."""
 
-    def in_project(self, project: str) -> ToolCall:
+    def in_project(self, project: str) -> ToolCallContext:
         """The call in a project that its arguments name; "" for that of the connection."""
         return replace(self, scope=replace(self.scope, project=project)) if project else self
 
-    def at_level(self, level: MemoryLevel | None) -> ToolCall:
+    def at_level(self, level: MemoryLevel | None) -> ToolCallContext:
         """The call at a level that its arguments name. Raises `InvalidInput`."""
         return replace(self, scope=scope_at_level(self.scope, level))
 
     async def with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""
         with suppress(StorageError):
-            return await self.use.ids.text_with_short_ids(self.scope, message)
+            return await self.use_cases.short_ids.text_with_short_ids(self.scope, message)
         return message
 
     def audit_recall(self, tool: str, ids: Iterable[str]) -> None:
         """Record the memories that an answer shows (spec O4)."""
-        self.use.audit(self.scope, "recall", tool=tool, ids=ids)
+        self.use_cases.audit(self.scope, "recall", tool=tool, ids=ids)
 
 
-RunTool = Callable[[ToolCall, Any], Awaitable[dict[str, Any]]]
+RunTool = Callable[[ToolCallContext, Any], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +126,11 @@ class Tool:
 
 def tool(
     arguments: type[ArgumentsT], schema: Mapping[str, Any], **flags: Any
-) -> Callable[[Callable[[ToolCall, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
+) -> Callable[[Callable[[ToolCallContext, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
     """Make a function a tool of its name. Its docstring is the description: product text, for the agent that reads it.
     `schema`: of the answers. `flags`: those of `Tool`."""
 
-    def declare(run: Callable[[ToolCall, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
+    def declare(run: Callable[[ToolCallContext, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
         text = " ".join((run.__doc__ or "").split())
         return Tool(name=run.__name__, description=text, arguments=arguments, output_schema=schema, run=run, **flags)
 

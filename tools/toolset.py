@@ -12,11 +12,11 @@ import mcp_types as types
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.model import MemoryLevel, Role
 from madeleine.memory.permissions import permissions_of_role
-from madeleine.memory.retention.levels import LevelForbids
+from madeleine.memory.retention.levels import MemoryLevelKeepsNothing
 from madeleine.memory.rules.prompting import RandomSource
 from madeleine.tools.archive import archive
-from madeleine.tools.arguments import sendable_excerpt, tool_input_schema, unique, validate_tool_arguments
-from madeleine.tools.chat_app import TOOLS_WITH_APP, app_meta
+from madeleine.tools.arguments import excerpt_for_error, tool_input_schema, unique, validate_tool_arguments
+from madeleine.tools.chat_app import TOOLS_WITH_CHAT_APP, chat_app_meta
 from madeleine.tools.context import context
 from madeleine.tools.conversation import ingest, observe
 from madeleine.tools.core_blocks import core_memory, edit_core_memory
@@ -27,7 +27,7 @@ from madeleine.tools.profile import profile
 from madeleine.tools.reading import recall_memory, recall_tool, search_memory
 from madeleine.tools.replies import notice_field, tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
-from madeleine.tools.tool import RunTool, Tool, ToolCall
+from madeleine.tools.tool import RunTool, Tool, ToolCallContext
 from madeleine.tools.writing import forget, store, update_memory
 
 TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
@@ -80,7 +80,7 @@ class Toolset:
         """Whether memories that this tool recalls are counted."""
         return name in self._tools and self._tools[name].counts_recalls
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any], call: ToolCall) -> types.CallToolResult:
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], call: ToolCallContext) -> types.CallToolResult:
         """Expected errors become answers that say what to do; others are logged. Cancellation passes."""
         tool = self._tools[name]
         try:
@@ -104,7 +104,7 @@ class Toolset:
         if missing := required - self._permissions:
             raise NotPermitted(tool.name, permission=min(missing), role=self._role)
         if level == "none" and "write" in required:
-            raise LevelForbids
+            raise MemoryLevelKeepsNothing
 
 
 def choose_tools(
@@ -141,7 +141,7 @@ def choose_tools(
 def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     options = sorted(known)
     if unknown := [name for name in names if name not in options]:
-        raise InvalidInput(f"Unknown {kind} {sendable_excerpt(unknown[0])!r}. Known are {', '.join(options)}.")
+        raise InvalidInput(f"Unknown {kind} {excerpt_for_error(unknown[0])!r}. Known are {', '.join(options)}.")
 
 
 def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
@@ -155,7 +155,7 @@ def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     ]
 
 
-async def _run_without_counting(run: RunTool, call: ToolCall, arguments: Any) -> dict[str, Any]:
+async def _run_without_counting(run: RunTool, call: ToolCallContext, arguments: Any) -> dict[str, Any]:
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 
@@ -173,7 +173,7 @@ def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
             open_world_hint=False,
         ),
     )
-    return shown.model_copy(update={"meta": app_meta()}) if tool.name in TOOLS_WITH_APP else shown
+    return shown.model_copy(update={"meta": chat_app_meta()}) if tool.name in TOOLS_WITH_CHAT_APP else shown
 
 
 def make_all_tools(rng: RandomSource) -> list[Tool]:

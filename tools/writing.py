@@ -29,19 +29,19 @@ from madeleine.memory.recall.selection import (
 )
 from madeleine.memory.rules.dynamics.future_dates import (
     different_future_day_in_text,
+    future_day_missing_from_dates,
     future_start_of_replacement,
-    only_future_day_in_text,
 )
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
-from madeleine.tools.replies import missing_vector_notice, notice_field, version_as_json, without_empty_fields
-from madeleine.tools.tool import ToolCall, object_schema, tool
+from madeleine.tools.replies import memory_version_as_json, missing_vector_notice, notice_field, without_empty_fields
+from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned", "when")
-MAX_SCENES = 20
+MAX_SCENES_PER_STORE_CALL = 20
 """Of one call."""
 SCRUB_PENDING_NOTICE = (
     "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
@@ -50,7 +50,7 @@ CURRENT_AGAIN_NOTICE = (
     "What is erased superseded current_again, which counts as true again, as if nothing had been told since. If it is "
     "not true: update_memory with retracted, or forget it, too."
 )
-COPIES_NOTICE = (
+REMAINING_COPIES_NOTICE = (
     "The files named in copies were made before and may still hold it: tell the person, who alone can delete them."
 )
 WORDING_NOT_KEPT_NOTICE = (
@@ -105,7 +105,7 @@ class StoreArguments(SceneArguments):
     level: Annotated[Literal["session", "project"] | None, Field(description="Kept until its end.")] = None
     scenes: Annotated[
         list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
-        Field(max_length=MAX_SCENES, description="Several; beside them session_id, project, level."),
+        Field(max_length=MAX_SCENES_PER_STORE_CALL, description="Several; beside them session_id, project, level."),
     ] = []
 
     @property
@@ -132,7 +132,7 @@ class StoreArguments(SceneArguments):
     StoreArguments,
     object_schema("", string="id status notice", array="scenes may_supersede", object="superseded"),
 )
-async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
+async def store(call: ToolCallContext, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
     lesson; several by scenes, as at a session's end. If something known has changed or moved, name the old memory
     in supersedes. What says the same as an earlier one reinforces that."""
@@ -142,21 +142,21 @@ async def store(call: ToolCall, arguments: StoreArguments) -> dict[str, Any]:
     if not arguments.scenes:
         if isinstance(first, MadeleineError):
             raise first
-        return await stored_as_json(call, first, has_key=arguments.key != "")
+        return await stored_scene_as_json(call, first, has_key=arguments.key != "")
     if all(isinstance(outcome, MadeleineError) for outcome in outcomes) and isinstance(first, MadeleineError):
         raise first if not others else InvalidInput(" ".join(unique(str(outcome) for outcome in outcomes)))
     return {
         "scenes": [
             {"refused": (await call.with_short_ids(str(outcome))).removeprefix("Nothing was done. ")}
             if isinstance(outcome, MadeleineError)
-            else await stored_as_json(call, outcome, has_key=True)
+            else await stored_scene_as_json(call, outcome, has_key=True)
             for outcome in outcomes
         ]
     }
 
 
 async def _store_each(
-    call: ToolCall, scenes: Sequence[SceneArguments | InvalidInput]
+    call: ToolCallContext, scenes: Sequence[SceneArguments | InvalidInput]
 ) -> list[StoredSceneResult | MadeleineError]:
     """The outcome of each scene. In one transaction if all can be stored, else each by itself."""
     request_key = call.request_key()
@@ -171,28 +171,30 @@ async def _store_each(
     return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
 
 
-async def _new_scene(call: ToolCall, scene: SceneArguments, request_key: str) -> NewScene:
+async def _new_scene(call: ToolCallContext, scene: SceneArguments, request_key: str) -> NewScene:
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
-    [superseded] = (await call.use.ids.full_memory_ids(call.scope, [scene.supersedes])).values()
+    [superseded] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [scene.supersedes])).values()
     return replace(new, supersedes=superseded)
 
 
 async def _store_together_or_singly(
-    call: ToolCall, scenes: Sequence[NewScene]
+    call: ToolCallContext, scenes: Sequence[NewScene]
 ) -> list[StoredSceneResult | MadeleineError]:
     try:
-        return list(await call.use.store(call.scope, scenes))
+        return list(await call.use_cases.store(call.scope, scenes))
     except MadeleineError as error:
         if len(scenes) == 1:
             return [error]
     return [outcome for scene in scenes for outcome in await _store_together_or_singly(call, [scene])]
 
 
-async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
+async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
-    advice_due = NON_INFERABLE_THEME in call.use.recall.config.themes and not has_non_inferable_theme(memory.themes)
+    advice_due = NON_INFERABLE_THEME in call.use_cases.recall.config.themes and not has_non_inferable_theme(
+        memory.themes
+    )
     is_named = stored.told_again is not None or (before is not None and stored.resembles == before.id)
     resembled = None if is_named else stored.resembled
     return without_empty_fields(
@@ -203,7 +205,7 @@ async def stored_as_json(call: ToolCall, stored: StoredSceneResult, *, has_key: 
         repeated=(stored.repeated and has_key) or None,
         resembles=_id_and_text(resembled) if resembled else None,
         may_supersede=[_id_and_text(before)] if before else None,
-        superseded=version_as_json(stored.superseded) if stored.superseded else None,
+        superseded=memory_version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice_field(
         WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
@@ -222,7 +224,7 @@ def _undated_event_notice(stored: StoredSceneResult) -> str:
     memory = stored.memory
     if stored.status != "stored" or stored.repeated or stored.superseded or stored.may_supersede:
         return ""
-    if not (day := only_future_day_in_text(memory, memory.created_at)):
+    if not (day := future_day_missing_from_dates(memory, memory.created_at)):
         return ""
     return (
         f"If this happens on {day}: update_memory({memory.short_id}, when: {day}); it is dated {memory_date(memory)}."
@@ -304,11 +306,11 @@ class UpdateMemoryArguments(ToolArguments):
 
 
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
-async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted.
     To erase: forget."""
-    [memory_id] = (await call.use.ids.full_memory_ids(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
@@ -319,16 +321,18 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
         raise InvalidInput("Nothing to change. Give text, when, importance, themes, pinned, retracted or undo.")
     if text and dates:
         [when] = dates
-        stored = await call.use.change_truth.revise(call.scope, memory_id, changes, when=when)
+        stored = await call.use_cases.change_truth.revise(call.scope, memory_id, changes, when=when)
         memory, changed, redacted, error = stored.memory, changes, stored.redacted, stored.embedding_error
-        superseded = without_empty_fields(superseded=version_as_json(stored.superseded) if stored.superseded else None)
+        superseded = without_empty_fields(
+            superseded=memory_version_as_json(stored.superseded) if stored.superseded else None
+        )
         planned = stored.may_supersede
         besides = _supersession_advice(memory, planned) if planned else _besides_notice(stored)
     else:
-        updated = await call.use.update(call.scope, memory_id, changes)
+        updated = await call.use_cases.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
         superseded = {}
-        day = different_future_day_in_text(memory, call.use.update.now()) if changed.text is not None else ""
+        day = different_future_day_in_text(memory, call.use_cases.update.now()) if changed.text is not None else ""
         besides = f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else ""
     return {
         "id": memory.short_id,
@@ -339,18 +343,18 @@ async def update_memory(call: ToolCall, arguments: UpdateMemoryArguments) -> dic
     }
 
 
-async def _change_truth(call: ToolCall, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     if len(arguments.model_fields_set) > 2:
         raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
     if arguments.undo:
-        outcome = await call.use.change_truth.undo(call.scope, memory_id)
+        outcome = await call.use_cases.change_truth.undo(call.scope, memory_id)
     else:
-        outcome = await call.use.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
+        outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
     changed = {memory.id: memory for memory in outcome.changed}
     return {
         "id": changed[memory_id].short_id,
         "changed": ["truth"],
-        "versions": [version_as_json(memory) for memory in outcome.changed],
+        "versions": [memory_version_as_json(memory) for memory in outcome.changed],
     }
 
 
@@ -365,15 +369,17 @@ class ForgetArguments(ToolArguments):
     idempotent=True,
     permission="erase",
 )
-async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
+async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
     request: to correct use update_memory. related: linked memories that stay and may say the same."""
-    full_ids = await call.use.ids.full_memory_ids(call.scope, arguments.ids)
-    messages = await call.use.ids.full_ids(call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_])
+    full_ids = await call.use_cases.short_ids.full_memory_ids(call.scope, arguments.ids)
+    messages = await call.use_cases.short_ids.full_ids(
+        call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_]
+    )
     named: dict[str, str] = {**full_ids, **messages}
-    result = await call.use.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
-    related = await call.use.ids.short_ids_of_memories(call.scope, result.related)
-    current_again = await call.use.update.ledger.memories(call.scope, result.current_again)
+    result = await call.use_cases.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
+    related = await call.use_cases.short_ids.short_ids_of_memories(call.scope, result.related)
+    current_again = await call.use_cases.update.ledger.memories(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}
         | without_empty_fields(
@@ -386,7 +392,7 @@ async def forget(call: ToolCall, arguments: ForgetArguments) -> dict[str, Any]:
         )
         | notice_field(
             CURRENT_AGAIN_NOTICE if current_again else "",
-            COPIES_NOTICE if result.copies else "",
+            REMAINING_COPIES_NOTICE if result.copies else "",
             "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE,
         )
     )

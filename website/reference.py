@@ -12,7 +12,7 @@ from typing import Any
 from mcp import types
 
 from madeleine.server.cli.arguments import build_command_line_parser
-from madeleine.server.settings.environment import MAX_TEXT_CHARS
+from madeleine.server.settings.environment import DEFAULT_MAX_TEXT_CHARS
 from madeleine.tools.toolset import Toolset, make_all_tools
 
 
@@ -24,7 +24,7 @@ def pages() -> dict[str, str]:
 def tools() -> str:
     """What `tools/list` says of each tool, and its arguments."""
     every = (replace(tool, listed=True) for tool in make_all_tools(Random(1)))
-    parts = map(_tool, Toolset(list(every), max_text_chars=MAX_TEXT_CHARS).list_tools())
+    parts = map(_tool, Toolset(list(every), max_text_chars=DEFAULT_MAX_TEXT_CHARS).list_tools())
     return "# Tools\n\nAs `tools/list` describes them to a client.\n\n" + "\n".join(parts)
 
 

@@ -17,7 +17,7 @@ from examples.demo import run_demo
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.serve import serve_page
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from website.pictures import FOLDER
 
@@ -34,7 +34,7 @@ async def shoot(target: Path) -> None:
         await run_demo(Console(quiet=True), folder, folder / "server.log")
         settings = Settings(data_dir=folder / "data", being="demo")
         async with (
-            OpenLanguageModels(settings) as models,
+            LanguageModelPool(settings) as models,
             open_memory(settings) as memory,
             async_playwright() as playwright,
         ):

@@ -87,7 +87,7 @@ class Simulation:
         return counts
 
     async def status_counts(self) -> dict[str, int]:
-        clusters = await self.memory.ledger.patrols.patrol_reads(SCOPE).cluster_counts()
+        clusters = await self.memory.ledger.patrols.patrol_reads(SCOPE).cluster_memory_counts()
         return {name: sum(getattr(count, name) for count in clusters) for name in ("active", "dying", "dead")}
 
     async def all_memories(self) -> dict[MemoryId, Memory]:

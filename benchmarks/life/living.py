@@ -12,7 +12,7 @@ from benchmarks import data_sets
 from benchmarks.data_sets import Document
 from benchmarks.life import obedient_mind
 from benchmarks.life.lives import Entry, LifeSession, noon_of
-from madeleine.memory.chat import NewMessage
+from madeleine.memory.chat import NewConversationMessage
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
 from madeleine.memory.ingest.ingest import IngestRequest, IngestText
 from madeleine.memory.ingest.store import StoreScenes
@@ -23,7 +23,7 @@ from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObserveConversation
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.deciding.resolution import MAX_BRIEF_REQUESTS_BYTES
+from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.run import RunPatrols
 from madeleine.server.wiring.open_memory import OpenedMemory
@@ -91,7 +91,7 @@ class LivedStore:
         )
         similar = SimilarMemorySearch(ledger.recall, index, embedder)
         remember = RememberExtractedMemories(self._store.store_redacted, ledger.memories, similar)
-        self._observe = ObserveConversation(ledger.conversations, remember.agent_memory, now=self.now)
+        self._observe = ObserveConversation(ledger.conversations, remember.store_agent_memory, now=self.now)
         self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)
         self._patrol = RunPatrols(services, ledger.activations)
@@ -131,7 +131,9 @@ class LivedStore:
 
     async def _observe_session(self, session: LifeSession) -> None:
         """Each turn is observed word for word, and is a memory that the agent has made of it itself."""
-        messages = [NewMessage(role="user", text=turn.text, at=self.clock, key=turn.id) for turn in session.turns]
+        messages = [
+            NewConversationMessage(role="user", text=turn.text, at=self.clock, key=turn.id) for turn in session.turns
+        ]
         memories = [
             AgentExtractedMemory(ExtractedMemory(turn.text, emotions=(), weight=0.5), sources=(turn.id,))
             for turn in session.turns
@@ -147,7 +149,7 @@ class LivedStore:
             return
         self.clock = noon_of(day) + timedelta(hours=11)
         report = await self._patrol(
-            SCOPE, offer_pending=way.decides, pending_bytes=MAX_BRIEF_REQUESTS_BYTES if way.decides else 0
+            SCOPE, offer_pending=way.decides, pending_bytes=MAX_BRIEF_DECISION_REQUESTS_BYTES if way.decides else 0
         )
         self._count(report)
         sizes = [_tokens(report)]
@@ -156,7 +158,7 @@ class LivedStore:
             decisions = obedient_mind.decide(report.pending)
             if not decisions:
                 break
-            report = await self._patrol.decide(SCOPE, decisions, pending_bytes=MAX_BRIEF_REQUESTS_BYTES)
+            report = await self._patrol.decide(SCOPE, decisions, pending_bytes=MAX_BRIEF_DECISION_REQUESTS_BYTES)
             self._count(report)
             decided += sum(not result.refused for result in report.decided)
             sizes.append(_tokens(report))

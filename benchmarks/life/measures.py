@@ -96,7 +96,7 @@ async def _retrieval(
         if held.issuperset(question.gold):
             holding.append(shares[-1])
         noise += [_noise(memory, sources) for memory in best[:TOP_FOR_NOISE]]
-        gains.append(metrics.ndcg(ranks, len(question.gold), at=TOP))
+        gains.append(metrics.ndcg_at_k(ranks, len(question.gold), at=TOP))
     found = {"R@10": metrics.mean_percent(shares), "nDCG@10": metrics.mean_percent(gains)} if shares else {}
     if holding:
         found["R@10, what still holds"] = metrics.mean_percent(holding)

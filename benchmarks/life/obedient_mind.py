@@ -19,10 +19,10 @@ from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
 
-MIN_KEPT_IMPORTANCE = 0.7
+MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.7
 MIN_TELLING_WORDS = 8
 """Words besides stop words from which a statement is more than small talk."""
-MAX_SUMMARY_CHARS = 1_000
+MAX_ARCHIVE_GROUP_SUMMARY_CHARS = 1_000
 MIN_PART_SIZE, MIN_LEFT, MAX_PARTS = 3, 2, 3
 
 
@@ -61,7 +61,12 @@ def _consolidate(request: DecisionRequest) -> Decision:
 
 def may_still_hold(memory: OfferedMemory) -> bool:
     """A lesson, a preference, what was rated important, or what `still_holds`."""
-    if memory.pinned or memory.lesson or memory.category == "procedural" or memory.importance >= MIN_KEPT_IMPORTANCE:
+    if (
+        memory.pinned
+        or memory.lesson
+        or memory.category == "procedural"
+        or memory.importance >= MIN_IMPORTANCE_OF_KEPT_MEMORY
+    ):
         return True
     return still_holds(memory.text)
 
@@ -82,12 +87,12 @@ def extract_summary(memories: Sequence[OfferedMemory]) -> str:
         range(len(memories)), key=lambda i: (-chunk_salience(TextReading(memories[i].text), rarity=0.0), i)
     )
     chosen: dict[int, str] = {}
-    room = MAX_SUMMARY_CHARS
+    room = MAX_ARCHIVE_GROUP_SUMMARY_CHARS
     for i in dict.fromkeys((0, last // 2, last, *by_facts)):
         if len(memories[i].text) <= room:
             chosen[i] = memories[i].text
             room -= len(memories[i].text) + 1
-    return "\n".join(chosen[i] for i in sorted(chosen)) or memories[0].text[:MAX_SUMMARY_CHARS]
+    return "\n".join(chosen[i] for i in sorted(chosen)) or memories[0].text[:MAX_ARCHIVE_GROUP_SUMMARY_CHARS]
 
 
 def parts(cluster: str, memories: Sequence[OfferedMemory]) -> list[list[MemoryId]]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.made_up_scenes import texts
-from madeleine.inference import PACKAGED_MODEL, packaged
+from madeleine.inference import PACKAGED_MODEL_NAME, packaged
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import (
@@ -44,13 +44,13 @@ from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.storage.sql.ledger import open_ledger
 
 SCOPE = Scope(BeingId("patrolled"), "benchmark")
-MODEL = EmbeddingModelName(PACKAGED_MODEL)
+MODEL = EmbeddingModelName(PACKAGED_MODEL_NAME)
 STARTED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLUSTER = 8
 """Memories in a cluster; ❻ would split one of 11."""
 NEW, TO_CLUSTERS, NEW_GROUP = 200, 150, 5
 """Of the new memories, `TO_CLUSTERS` belong to known clusters, three to each; the others form groups on new topics."""
-INITIAL_SPREAD = 0.05
+SCATTER_IN_LANDMARK_DISTANCES = 0.05
 """Standard deviation, on each axis, of a vector about its topic: mutual cosine about 0.5, to the mean above 0.6."""
 IMPORTANCE, FADES = 0.5, 70
 """0.5 × exp(−70 / 30) ≤ 0.05"""
@@ -67,7 +67,7 @@ def cluster_vector(text: str) -> Vector:
     """A unit vector near that of the topic the text names; a random one if it names none."""
     noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(packaged.PACKAGED_MODEL_DIMENSION)
     topic = _TOPIC.search(text)
-    return unit(topic_vector(int(topic[1])) + INITIAL_SPREAD * noise if topic else noise)
+    return unit(topic_vector(int(topic[1])) + SCATTER_IN_LANDMARK_DISTANCES * noise if topic else noise)
 
 
 def unit(values: NDArray[Any]) -> NDArray[np.float32]:

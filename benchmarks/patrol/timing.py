@@ -73,11 +73,11 @@ async def timed_reads(memory: OpenedMemory) -> dict[str, float]:
     view = memory.ledger.patrols.patrol_reads(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
-        "counts by cluster": view.cluster_counts,
+        "counts by cluster": view.cluster_memory_counts,
         "sessions": view.unsummarised_sessions,
-        "unclustered": lambda: view.unclustered_states(limit=2_000),
-        "fading": view.outdated_states,
-        "recalled dead": view.recalled_dead_states,
+        "unclustered": lambda: view.unclustered_memory_states(limit=2_000),
+        "fading": view.memory_states_with_outdated_status,
+        "recalled dead": view.recalled_dead_memory_states,
     }
     milliseconds = {}
     for name, read in reads.items():

@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.tool_choice.lint import MAX_LIST_CHARS, complaints, list_chars, listed_tools
 from benchmarks.tool_choice.situations import Grades, Situation, ToolChoice, grade, read_answers, read_situations
-from madeleine.memory.language_model import Prompt, RejectedAnswer
+from madeleine.memory.language_model import Prompt, RejectedModelAnswer
 from madeleine.server.mcp.server import instructions_for_toolset, toolset_from_settings
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 
 READINGS = 3
 SITUATIONS_PER_PROMPT = 28
@@ -75,7 +75,7 @@ def grade_files(files: Sequence[str]) -> None:
 
 async def run_with_model() -> None:
     situations, shares = read_situations(), []
-    async with OpenLanguageModels(Settings()) as pool, pool.process_model() as model:
+    async with LanguageModelPool(Settings()) as pool, pool.process_model() as model:
         if model is None:
             sys.exit("No language model is configured. Set MADELEINE_LLM, or use `prompt` and `grade`.")
         for reading in range(1, READINGS + 1):
@@ -90,7 +90,7 @@ async def run_with_model() -> None:
                     max_tokens=MAX_ANSWER_TOKENS,
                 )
                 answer = await model.answer_prompt(prompt, ChosenCalls, lambda cost: None)
-                if isinstance(answer, RejectedAnswer):
+                if isinstance(answer, RejectedModelAnswer):
                     sys.exit(f"The answer cannot be used: {answer.reason}")
                 choices = {call.id: (call.tool, json.loads(call.arguments_json)) for call in answer.choices}
                 answers |= read_answers({id_: {"tool": tool, "arguments": a} for id_, (tool, a) in choices.items()})

@@ -13,7 +13,7 @@ from madeleine.inference.language.structured_model import (
     SdkArguments,
     StructuredLanguageModel,
     prompt_messages,
-    system_with_schema,
+    system_prompt_with_schema,
 )
 from madeleine.memory.language_model import Prompt
 
@@ -48,7 +48,7 @@ class AnthropicModel(StructuredLanguageModel):
             "system": prompt.system,
             "messages": prompt_messages(prompt),
         }
-        in_words = plain | {"system": system_with_schema(prompt, schema)}
+        in_words = plain | {"system": system_prompt_with_schema(prompt, schema)}
         try:
             json_schema = sdk.transform_schema(schema)
         except ValueError:  # it has something that the API cannot hold an answer to
@@ -104,7 +104,9 @@ class OpenAIModel(StructuredLanguageModel):
         # The older name is the one that all servers know, and OpenAI's newer models refuse.
         token_limit = "max_completion_tokens" if of_openai else "max_tokens"
         plain: SdkArguments = {"model": model, token_limit: prompt.max_tokens}
-        in_words = plain | {"messages": [{"role": "system", "content": system_with_schema(prompt, schema)}, *turns]}
+        in_words = plain | {
+            "messages": [{"role": "system", "content": system_prompt_with_schema(prompt, schema)}, *turns]
+        }
         variants = [in_words | {"response_format": {"type": "json_object"}}, in_words]
         try:
             parameters = sdk.pydantic_function_tool(schema)["function"]["parameters"]

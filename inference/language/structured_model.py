@@ -19,21 +19,21 @@ from pydantic import BaseModel, ValidationError
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedAnswer
+from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedModelAnswer
 
 if TYPE_CHECKING:
     import httpx2
 
 TYPICAL_BYTES_PER_TOKEN = 4
 """An estimate for servers that report no token counts, so that a token budget holds there, too."""
-MAX_REPORTED_ERRORS = 8
+MAX_VALIDATION_ERRORS_SHOWN_TO_MODEL = 8
 """Validation errors of one answer that the model is told of."""
 MAX_RETRY_AFTER_SECONDS = 30.0
 """For a server that says when to retry. One that wants more is not asked again for this call."""
 MAX_SDK_BACKOFF_SECONDS = 8.0
 """The longest that the SDKs wait by themselves."""
-CONNECT_TIMEOUT_SECONDS = 10.0
-PLACEHOLDER_KEY = "none"
+MODEL_API_CONNECT_TIMEOUT_SECONDS = 10.0
+PLACEHOLDER_API_KEY = "none"
 """An SDK wants one where the server of a local model does not."""
 UNKNOWN_PARAMETER_STATUSES = (400, 422)
 """Status codes for a parameter that the server does not know."""
@@ -95,7 +95,7 @@ class StructuredLanguageModel(ABC):
 
     async def answer_prompt(
         self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
-    ) -> Answer | RejectedAnswer:
+    ) -> Answer | RejectedModelAnswer:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
         reply = await self._reply(model, prompt, schema)
         if isinstance(reply, ModelFailure):
@@ -171,10 +171,12 @@ class StructuredLanguageModel(ABC):
         import httpx2
 
         config = self._config
-        timeout = httpx2.Timeout(config.timeout_seconds, connect=min(CONNECT_TIMEOUT_SECONDS, config.timeout_seconds))
+        timeout = httpx2.Timeout(
+            config.timeout_seconds, connect=min(MODEL_API_CONNECT_TIMEOUT_SECONDS, config.timeout_seconds)
+        )
         hooks = {"response": [_forbid_long_retry_wait]}
         return getattr(sdk, self.client_class)(
-            api_key=self._key or PLACEHOLDER_KEY,
+            api_key=self._key or PLACEHOLDER_API_KEY,
             base_url=config.url or self.default_url,
             max_retries=config.retries,
             http_client=sdk.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False, event_hooks=hooks),
@@ -206,14 +208,14 @@ def prompt_messages(prompt: Prompt) -> list[dict[str, str]]:
     return turns
 
 
-def system_with_schema(prompt: Prompt, schema: type[BaseModel]) -> str:
+def system_prompt_with_schema(prompt: Prompt, schema: type[BaseModel]) -> str:
     """The instructions for a model that takes no schema otherwise."""
     written = json.dumps(schema.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
     in_words = f"Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{written}"
     return f"{prompt.system}\n\n{in_words}"
 
 
-def parse_model_answer(text: str, schema: type[Answer]) -> Answer | RejectedAnswer:
+def parse_model_answer(text: str, schema: type[Answer]) -> Answer | RejectedModelAnswer:
     """The first part of the text that is JSON, validated. Models that are not held to JSON wrap it in words, fences and
     thoughts."""
     for part in _json_candidates(text):
@@ -222,12 +224,15 @@ def parse_model_answer(text: str, schema: type[Answer]) -> Answer | RejectedAnsw
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
         if errors[0]["type"] != "json_invalid":
-            listed = "; ".join(f"{_error_path(error['loc'])}: {error['msg']}" for error in errors[:MAX_REPORTED_ERRORS])
+            listed = "; ".join(
+                f"{_error_path(error['loc'])}: {error['msg']}"
+                for error in errors[:MAX_VALIDATION_ERRORS_SHOWN_TO_MODEL]
+            )
             kinds = ", ".join(sorted({error["type"] for error in errors}))
-            return RejectedAnswer(
+            return RejectedModelAnswer(
                 f"it does not fit the schema ({kinds}).", f"it does not fit the schema: {listed}", text
             )
-    return RejectedAnswer("it is not JSON.", text=text)
+    return RejectedModelAnswer("it is not JSON.", text=text)
 
 
 def _json_candidates(text: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from madeleine.backends.config import CompanyMemoryConfig
 from madeleine.backends.errors import MemoryCapabilityError, require_connected
 from madeleine.backends.values import OrgFact, OrgFactAuthor, OrgFactWriteRequest, OrgMemoryQuery
-from madeleine.memory.model import CATEGORIES, Category
+from madeleine.memory.model import MEMORY_CATEGORIES, Category
 
 
 class CompanyBackend(ABC):
@@ -26,7 +26,7 @@ class CompanyBackend(ABC):
 
     @property
     def supported_categories(self) -> frozenset[Category]:
-        return frozenset(CATEGORIES)
+        return frozenset(MEMORY_CATEGORIES)
 
     @property
     def supports_graph(self) -> bool:

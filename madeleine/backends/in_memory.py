@@ -24,10 +24,10 @@ from madeleine.backends.values import (
 )
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
-    BlockEdit,
     CoreBlockEditKind,
-    require_block_text_within_limit,
-    text_after_edit,
+    VersionedCoreBlockEdit,
+    core_block_text_after_edit,
+    require_core_block_text_within_limit,
 )
 from madeleine.memory.model import Category
 
@@ -147,10 +147,10 @@ class InMemoryBackend(CompanyBackend):
             raise MemoryStoreError("Nothing was changed. Give old or append, not both.")
         kind: CoreBlockEditKind = "replace" if edit.old else "append" if edit.append else "write"
         with raised_as(MemoryStoreError):
-            changed = text_after_edit(
-                text, BlockEdit(name=edit.name, version=version, kind=kind, text=edit.text, old=edit.old)
+            changed = core_block_text_after_edit(
+                text, VersionedCoreBlockEdit(name=edit.name, version=version, kind=kind, text=edit.text, old=edit.old)
             ).strip()
-            require_block_text_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
+            require_core_block_text_within_limit(changed, DEFAULT_BLOCK_CHARS, edit.name)
         block = CoreBlock(name=edit.name, version=version + 1, text=changed, max_chars=DEFAULT_BLOCK_CHARS)
         blocks[edit.name] = block
         return block

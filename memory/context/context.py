@@ -9,12 +9,12 @@ from datetime import date, datetime, timedelta
 from operator import attrgetter
 from typing import TypeVar
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.context.ports import ContextLedger, SessionStartMemories
 from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
 from madeleine.memory.context.values import (
-    MAX_ITEMS_IN_LITE_MODE,
+    MAX_CONTEXT_ITEMS_IN_LITE_MODE,
     BuiltContext,
     ChatTurn,
     ContextBlock,
@@ -32,8 +32,8 @@ from madeleine.memory.rules.prompting import (
     MEMORY_BLOCK_FORMAT,
     PROMPT_PART_NAMES,
     SESSION_START_PROMPT_PARTS,
+    SNAPSHOT_ASSISTANT_REPLY,
     SNAPSHOT_PARTS,
-    SNAPSHOT_REPLY,
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
     PromptPartName,
@@ -41,19 +41,19 @@ from madeleine.memory.rules.prompting import (
 )
 from madeleine.memory.rules.searching import sort_hits_newest_first
 
-MAX_RECENT_MEMORIES = 5
+MAX_RECENT_MEMORIES_IN_CONTEXT = 5
 CONTEXT_DIARY_DAYS = 7
-CHAT_CANDIDATES_PER_HIT = 4
+CHAT_CANDIDATES_PER_SHOWN_HIT = 4
 """Messages looked for, for each place: some are shown in a history, or belong to another conversation."""
-MAX_START_MEMORIES = 8
+MAX_SESSION_START_MEMORIES_PER_GROUP = 8
 """Of each group."""
 START_CHANGE_DAYS, START_DUE_DAYS = 7, 42
 MAX_CONTEXT_NOTES = 1_000
 """Upper bound; the token limit decides what fits and reports what it dropped."""
-MEMORY_BLOCK_TOKENS = 2000
+MEMORY_BLOCK_TOKEN_BUDGET = 2000
 """Token budget of the memory block (spec L2)."""
 DEFAULT_MAX_CONTEXT_TOKENS = 8000
-MAX_EXAMINED_SESSIONS = 100
+MAX_SESSIONS_SEARCHED_FOR_INTERFACE = 100
 """The latest sessions, among which those of one interface are looked for."""
 _MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
@@ -97,7 +97,9 @@ class BuildContext:
         with_message = bool(query.message) and limit > 0
         since = (self.today() - timedelta(days=CONTEXT_DIARY_DAYS - 1)).isoformat()
         diary_limit, recent_limit = (
-            (MAX_ITEMS_IN_LITE_MODE, MAX_ITEMS_IN_LITE_MODE) if lite else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES)
+            (MAX_CONTEXT_ITEMS_IN_LITE_MODE, MAX_CONTEXT_ITEMS_IN_LITE_MODE)
+            if lite
+            else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES_IN_CONTEXT)
         )
         if query.blocks.isdisjoint({"snapshot", "diary"}):
             since, diary_limit = "", 1  # the start shows the last entry, however old
@@ -125,7 +127,7 @@ class BuildContext:
                     now=now,
                     due_until=now + timedelta(days=START_DUE_DAYS),
                     changed_since=now - timedelta(days=START_CHANGE_DAYS),
-                    limit=MAX_START_MEMORIES,
+                    limit=MAX_SESSION_START_MEMORIES_PER_GROUP,
                 )
                 if "pinned" in parts
                 else SessionStartMemories()
@@ -134,10 +136,10 @@ class BuildContext:
             other_chats=other_chats,
             hits=await self._hits(scope, query, shown) if "memories" in parts and with_message else (),
             recalled=(*recalled.preferences, *recalled.memories) if recalled else (),
-            meaning_off=recalled.meaning_off if recalled else "",
+            words_only_reason=recalled.words_only_reason if recalled else "",
         )
 
-    async def _current_chat(self, scope: Scope, query: ContextQuery) -> list[Message]:
+    async def _current_chat(self, scope: Scope, query: ContextQuery) -> list[ConversationMessage]:
         """The session's last messages, oldest first, without the one to answer if it was observed already."""
         limit = query.flags.item_limit
         if not query.session_id:
@@ -147,13 +149,13 @@ class BuildContext:
             messages = messages[:-1]
         return messages[-limit:]
 
-    async def _other_chats(self, scope: Scope, query: ContextQuery) -> list[Message]:
+    async def _other_chats(self, scope: Scope, query: ContextQuery) -> list[ConversationMessage]:
         """The last messages of all other sessions, oldest first. Without `unified_history` only of those on this
         session's interface; an unknown session is taken to be on the caller's own."""
         ledger, limit, session_id = self.ledger, query.flags.item_limit, query.session_id
         if query.flags.unified_history:
             return await ledger.recent_messages(scope, limit=limit, other_than=session_id or None)
-        sessions = await ledger.sessions(scope, limit=MAX_EXAMINED_SESSIONS)
+        sessions = await ledger.sessions(scope, limit=MAX_SESSIONS_SEARCHED_FOR_INTERFACE)
         interface = next((chat.interface for chat in sessions if chat.session_id == session_id), scope.client)
         others = [chat.session_id for chat in sessions if chat.interface == interface and chat.session_id != session_id]
         # The last `limit` messages are in at most the `limit` latest sessions.
@@ -180,7 +182,7 @@ class BuildContext:
         )
         if not (others or flags.enable_history_current_chat):
             return found
-        in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_CANDIDATES_PER_HIT * limit)
+        in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_CANDIDATES_PER_SHOWN_HIT * limit)
         messages = filter(is_allowed, (await self.search.search_by_message(scope, query.message, in_chats)).hits)
         said = sorted(messages, key=lambda hit: hit.id in shown)[: max(limit // 2, limit - len(found))]
         return tuple(sort_hits_newest_first([*found[: limit - len(said)], *said]))
@@ -190,7 +192,7 @@ class BuildContext:
         (spec T7)."""
         emotions = await self.ledger.latest_emotions_of_session(scope, query.session_id) if query.session_id else ()
         recall_query = RecallQuery(
-            text=query.message, limit=query.flags.item_limit, token_budget=MEMORY_BLOCK_TOKENS, emotions=emotions
+            text=query.message, limit=query.flags.item_limit, token_budget=MEMORY_BLOCK_TOKEN_BUDGET, emotions=emotions
         )
         return await self.recall(replace(scope, count_activations=False), recall_query, MEMORY_BLOCK_FORMAT)
 
@@ -227,7 +229,9 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
     thoughts = remaining("thoughts", enumerate(material.thoughts), lambda numbered: str(numbered[0]))
     return BuiltContext(
         system_prompt=texts.system_prompt,
-        snapshot=(ChatTurn("user", texts.snapshot), ChatTurn("assistant", SNAPSHOT_REPLY)) if texts.snapshot else (),
+        snapshot=(ChatTurn("user", texts.snapshot), ChatTurn("assistant", SNAPSHOT_ASSISTANT_REPLY))
+        if texts.snapshot
+        else (),
         turn=texts.turn,
         prompt=texts.prompt,
         recent_nodes=remaining("recent_nodes", material.recent_nodes, attrgetter("id")),
@@ -242,7 +246,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
         dropped=tuple(fit.dropped()),
         tokens=fit.tokens,
         shown_ids=[audit_id_of_prompt_entry(entry.part, entry.id) for entry in shown],
-        meaning_off=material.meaning_off,
+        words_only_reason=material.words_only_reason,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import ChatSession, Message
+from madeleine.memory.chat import ChatSession, ConversationMessage
 from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
@@ -19,7 +19,7 @@ from madeleine.memory.rules.prompting import PromptPartName
 class ChatReader(Protocol):
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
-    ) -> list[Message]:
+    ) -> list[ConversationMessage]:
         """The last ones, oldest first: of one session by position, or of all that the scope's project may see, or of
         these but one by when they were said."""
 

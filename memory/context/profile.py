@@ -24,7 +24,7 @@ from madeleine.memory.profile import (
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
 
-MAX_ENTRIES_PER_KIND = 200
+MAX_PROFILE_ENTRIES_PER_KIND = 200
 """Of one kind that are written by hand: each is part of every prompt."""
 MAX_LISTED_NOTES = 1_000
 
@@ -57,11 +57,11 @@ class EditProfile:
 
     async def read(self, scope: Scope, kind: ProfileKind | None = None, name: str = "") -> list[ProfileEntry]:
         """Entries by kind, the soul by its parts, others by name."""
-        key = folded_name(name)
+        key = casefolded_profile_name(name)
         return [
             entry
             for entry in profile_entries_in_display_order(await self.ledger.profile_entries(scope))
-            if (kind is None or entry.kind == kind) and (not key or folded_name(entry.name) == key)
+            if (kind is None or entry.kind == kind) and (not key or casefolded_profile_name(entry.name) == key)
         ]
 
     async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenProfileEntry:
@@ -70,16 +70,19 @@ class EditProfile:
         `StorageFull`, `StorageError`."""
         redaction = CountingRedactor(self.redact)
         # As JSON: some secrets are recognised by their name alone.
-        [(name, value)] = redaction.json({normalize_profile_name(name): value.strip()}).items()
+        [(name, value)] = redaction.redact_json({normalize_profile_name(name): value.strip()}).items()
         if kind == "soul" and name not in SOUL_PARTS:
             parts = f"{', '.join(SOUL_PARTS[:-1])} or {SOUL_PARTS[-1]}"
             raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {parts}.")
         entries = await self.ledger.profile_entries(scope)
         before = _find_entry(entries, kind, name)
-        if before is None and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_ENTRIES_PER_KIND:
+        if (
+            before is None
+            and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_PROFILE_ENTRIES_PER_KIND
+        ):
             raise InvalidInput(
-                f"There are already {MAX_ENTRIES_PER_KIND} entries of the kind {kind}, each part of every prompt. "
-                "Nothing was written: remove one that is not needed, or store this as a memory."
+                f"There are already {MAX_PROFILE_ENTRIES_PER_KIND} entries of the kind {kind}, each part of every "
+                "prompt. Nothing was written: remove one that is not needed, or store this as a memory."
             )
         entry = ProfileEntry(kind=kind, name=name, value=value, updated_at=self.now())
         if before is not None:
@@ -185,12 +188,16 @@ def normalize_profile_name(name: str) -> str:
     return unicodedata.normalize("NFC", " ".join(name.split()))
 
 
-def folded_name(name: str) -> str:
+def casefolded_profile_name(name: str) -> str:
     """Equal for names that differ only in case."""
     return unicodedata.normalize("NFC", normalize_profile_name(name).casefold())
 
 
 def _find_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
     """The exact name first: two that differ in case may have been written at once."""
-    matching = [entry for entry in entries if entry.kind == kind and folded_name(entry.name) == folded_name(name)]
+    matching = [
+        entry
+        for entry in entries
+        if entry.kind == kind and casefolded_profile_name(entry.name) == casefolded_profile_name(name)
+    ]
     return next((entry for entry in matching if entry.name == name), matching[0] if matching else None)

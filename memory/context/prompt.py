@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import ContextFlags, DroppedPromptEntries
 from madeleine.memory.core_blocks.values import CoreBlock
@@ -18,8 +18,8 @@ from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting import (
     PROMPT_PART_NAMES,
+    SNAPSHOT_ASSISTANT_REPLY,
     SNAPSHOT_PARTS,
-    SNAPSHOT_REPLY,
     STORED_TEXT_IS_DATA_NOTICE,
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
@@ -30,11 +30,11 @@ from madeleine.memory.rules.prompting import (
     prompt_part_delimiters,
     render_core_block,
     render_dated_item,
+    render_line_with_short_id,
     render_list_item,
     render_memory_lines,
     render_message_item,
     render_named_item,
-    render_numbered_line,
     render_prompt_part,
     render_prompt_parts,
     render_scene_item,
@@ -73,9 +73,9 @@ class ContextMaterial:
     start: SessionStartMemories = field(default_factory=SessionStartMemories)
     recalled: Sequence[tuple[Memory, float]] = ()
     hits: Sequence[SearchHit] = ()
-    current_chat: Sequence[Message] = ()
-    other_chats: Sequence[Message] = ()
-    meaning_off: str = ""
+    current_chat: Sequence[ConversationMessage] = ()
+    other_chats: Sequence[ConversationMessage] = ()
+    words_only_reason: str = ""
 
 
 def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags) -> list[PromptEntry]:
@@ -116,7 +116,9 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *(
             entry
             for part, memories in material.start.groups().items()
-            for entry in _entries_best_first(part, ((memory.id, render_numbered_line(memory)) for memory in memories))
+            for entry in _entries_best_first(
+                part, ((memory.id, render_line_with_short_id(memory)) for memory in memories)
+            )
         ),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
         *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
@@ -160,7 +162,7 @@ def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntr
     return [replace(entry, full_text="" if text == entry.text else text) for entry, text in pairs]
 
 
-def _message_texts(messages: Sequence[Message]) -> list[tuple[str, str]]:
+def _message_texts(messages: Sequence[ConversationMessage]) -> list[tuple[str, str]]:
     return [(said.id, render_message_item(said.at, said.role, said.speaker, said.text)) for said in messages]
 
 
@@ -306,7 +308,7 @@ def render_prompt(
 
 async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, int]:
     """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
-    snapshot = f"{texts.snapshot}\n{SNAPSHOT_REPLY}" if texts.snapshot else ""
+    snapshot = f"{texts.snapshot}\n{SNAPSHOT_ASSISTANT_REPLY}" if texts.snapshot else ""
     blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
     prompt, turn, *counts = await embedder.count_tokens([texts.prompt, texts.turn, *blocks.values()])
     tokens = dict(zip(blocks, counts, strict=True))
@@ -318,7 +320,7 @@ async def _entry_costs(
     entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool
 ) -> PromptEntryTokenCosts:
     notice = f"{STORED_TEXT_IS_DATA_NOTICE}\n\n" if with_notice else ""
-    reply = f"{SNAPSHOT_REPLY}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
+    reply = f"{SNAPSHOT_ASSISTANT_REPLY}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
     tags = ["\n".join((*prompt_part_delimiters(part), "\n")) for part in PROMPT_PART_NAMES]
     counted = await embedder.count_tokens(
         [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{e.full_text}\n" for e in entries)]

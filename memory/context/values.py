@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry
@@ -20,7 +20,7 @@ ContextBlock = Literal[
 MESSAGE_CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
-MAX_ITEMS_IN_LITE_MODE = 2
+MAX_CONTEXT_ITEMS_IN_LITE_MODE = 2
 """Items of each list in lite mode (spec H5)."""
 
 
@@ -43,7 +43,11 @@ class ContextFlags(BaseModel):
 
     @property
     def item_limit(self) -> int:
-        return min(self.context_verbosity, MAX_ITEMS_IN_LITE_MODE) if self.prompt_lite_mode else self.context_verbosity
+        return (
+            min(self.context_verbosity, MAX_CONTEXT_ITEMS_IN_LITE_MODE)
+            if self.prompt_lite_mode
+            else self.context_verbosity
+        )
 
     @property
     def disabled_blocks(self) -> frozenset[str]:
@@ -105,12 +109,12 @@ class BuiltContext:
     memory_block: str | None = None
     recalled: tuple[tuple[Memory, float], ...] = ()
     memories: tuple[SearchHit, ...] | None = None
-    history_current_chat: tuple[Message, ...] | None = None
-    history_recent: tuple[Message, ...] | None = None
+    history_current_chat: tuple[ConversationMessage, ...] | None = None
+    history_recent: tuple[ConversationMessage, ...] | None = None
     diary: tuple[DiaryEntry, ...] | None = None
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
     dropped: tuple[DroppedPromptEntries, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
     shown_ids: Sequence[str] = ()
-    meaning_off: str = ""
+    words_only_reason: str = ""

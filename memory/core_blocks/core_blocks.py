@@ -10,11 +10,11 @@ from madeleine.memory.core_blocks.ports import CoreBlockLedger, RequestErasedByt
 from madeleine.memory.core_blocks.values import (
     DEFAULT_BLOCK_CHARS,
     MAX_CORE_BLOCKS,
-    BlockEdit,
     CoreBlock,
-    conflict,
-    require_block_text_within_limit,
-    text_after_edit,
+    VersionedCoreBlockEdit,
+    core_block_conflict_error,
+    core_block_text_after_edit,
+    require_core_block_text_within_limit,
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
@@ -50,11 +50,11 @@ class EditCoreBlocks:
             raise _unknown(name)
         return versions
 
-    async def edit(self, scope: Scope, edit: BlockEdit) -> EditedCoreBlock:
+    async def edit(self, scope: Scope, edit: VersionedCoreBlockEdit) -> EditedCoreBlock:
         """Write the next version. Secrets are redacted first. Raises `BlockChanged` for an edit of another version than
         the current one, `InvalidInput` for what does not fit, `StorageFull`, `StorageError`."""
         redactor = CountingRedactor(self.redact)
-        name = " ".join(redactor.text(edit.name).split())
+        name = " ".join(redactor.redact_text(edit.name).split())
         known = {block.name: block for block in await self.ledger.core_blocks(scope)}
         current = known.get(name)
         if edit.version != (current.version if current else 0):
@@ -67,9 +67,9 @@ class EditCoreBlocks:
                     f"There are {MAX_CORE_BLOCKS} core blocks, each part of every prompt. Nothing was written: add to "
                     "one of them, or store this as a memory."
                 )
-        text = redactor.text(text_after_edit(current.text if current else "", edit)).strip()
+        text = redactor.redact_text(core_block_text_after_edit(current.text if current else "", edit)).strip()
         before = current.description if current else ""
-        description = before if edit.description is None else redactor.text(edit.description)
+        description = before if edit.description is None else redactor.redact_text(edit.description)
         block = CoreBlock(
             name=name,
             version=edit.version + 1,
@@ -79,7 +79,7 @@ class EditCoreBlocks:
             written_at=self.now(),
             client=scope.client,
         )
-        require_block_text_within_limit(text, block.max_chars, name)
+        require_core_block_text_within_limit(text, block.max_chars, name)
         if not await self.ledger.write_core_block(scope, block):
             raise await self._conflict(scope, name, edit.version)
         return EditedCoreBlock(block=block, redacted=redactor.found)
@@ -92,7 +92,7 @@ class EditCoreBlocks:
                 f"The core block {name!r} has no version {edited}. Nothing was changed: its version is "
                 f"{versions[-1].version}."
             )
-        return conflict(name, read=read, edited=edited, current=versions[-1] if versions else None)
+        return core_block_conflict_error(name, read=read, edited=edited, current=versions[-1] if versions else None)
 
     async def erase(self, scope: Scope, name: str) -> str:
         """Erase a block with all its versions, from the files too; its id in the audit. Raises `InvalidInput` for an

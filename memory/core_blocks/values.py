@@ -13,7 +13,7 @@ from madeleine.memory.errors import BlockChanged, InvalidInput
 MAX_CORE_BLOCKS = 20
 """Of a being: each is part of every prompt."""
 MAX_BLOCK_CHARS, DEFAULT_BLOCK_CHARS = 8_000, 2_000
-MAX_BLOCK_NAME_CHARS = 60
+MAX_CORE_BLOCK_NAME_CHARS = 60
 CoreBlockEditKind = Literal["write", "replace", "append", "keep"]
 
 
@@ -32,16 +32,16 @@ class CoreBlock:
 
     @property
     def id(self) -> str:
-        return core_block_id(self.name)
+        return audit_id_of_core_block(self.name)
 
 
-def core_block_id(name: str) -> str:
+def audit_id_of_core_block(name: str) -> str:
     """Id for the audit, which holds no names chosen by people."""
     return f"core_block/{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockEdit:
+class VersionedCoreBlockEdit:
     """`version`: the one that was read, 0 for a new block. `text`: the whole text, what is appended, or what takes the
     place of `old`, which must stand there once; "keep" changes only the rest. `description`, `max_chars`: None where
     they stay."""
@@ -55,7 +55,7 @@ class BlockEdit:
     max_chars: int | None = None
 
 
-def text_after_edit(before: str, edit: BlockEdit) -> str:
+def core_block_text_after_edit(before: str, edit: VersionedCoreBlockEdit) -> str:
     """Raises `InvalidInput` where `old` is not there exactly once."""
     match edit.kind:
         case "keep":
@@ -74,7 +74,7 @@ def text_after_edit(before: str, edit: BlockEdit) -> str:
             return before.replace(edit.old, edit.text)
 
 
-def require_block_text_within_limit(text: str, max_chars: int, name: str) -> None:
+def require_core_block_text_within_limit(text: str, max_chars: int, name: str) -> None:
     if len(text) > max_chars:
         raise InvalidInput(
             f"The block {name!r} would have {len(text):,} characters, and has room for {max_chars:,}. Nothing was "
@@ -82,7 +82,9 @@ def require_block_text_within_limit(text: str, max_chars: int, name: str) -> Non
         )
 
 
-def conflict(name: str, *, read: CoreBlock | None, edited: int, current: CoreBlock | None) -> BlockChanged:
+def core_block_conflict_error(
+    name: str, *, read: CoreBlock | None, edited: int, current: CoreBlock | None
+) -> BlockChanged:
     """The error for an edit of a version that is not the current one, with what was changed since. `read`: the version
     that was edited, None if there is none."""
     if current is None:

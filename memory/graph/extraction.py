@@ -13,18 +13,18 @@ from madeleine.memory.graph.values import (
     MAX_RELATION_CHARS,
     EntitiesOfMemory,
     EntityKind,
-    Mention,
+    EntityMention,
     Relation,
     entity_key,
 )
 from madeleine.memory.model import Memory, TimelineEntry
 from madeleine.memory.text.dates import parse_iso_period
-from madeleine.memory.text.lexicon import listed_words
+from madeleine.memory.text.lexicon import words_in_lexicon_lists
 from madeleine.memory.text.reading import TextReading, WordInText
 
 GRAPH_EXTRACTION_VERSION = 1
 """Raise it with a change of what is extracted: all memories are then read again."""
-MAX_EXTRACTED_TEXT_CHARS = 4_000
+MAX_GRAPH_EXTRACTION_TEXT_CHARS = 4_000
 """Of a text; what is longer names more than can be followed."""
 MAX_ENTITIES, MAX_RELATIONS = 24, 24
 """Of a memory."""
@@ -47,7 +47,7 @@ def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) 
     found = _distinct(_named(memory, readings, names))
     return EntitiesOfMemory(
         memory,
-        tuple(Mention(memory.id, name, kind) for name, kind in found),
+        tuple(EntityMention(memory.id, name, kind) for name, kind in found),
         tuple(Relation(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),
     )
 
@@ -60,7 +60,7 @@ def possible_name_keys(memory: Memory) -> set[str]:
 def _readings(memory: Memory) -> list[TextReading]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
-    texts = (text[:MAX_EXTRACTED_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
+    texts = (text[:MAX_GRAPH_EXTRACTION_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
     return [TextReading(_SPEAKER.sub("", TextReading(text).normalized_text, count=1)) for text in texts]
 
 
@@ -101,8 +101,8 @@ class _Names:
         language; one at its beginning does where a name follows."""
         lexicons = reading.lexicons
         empty_lists = [lexicon.words("function_words", "stop_words") for lexicon in lexicons]
-        others = listed_words(lexicons, "not_names", "days", "months", "first_person", "roles")
-        openers = listed_words(lexicons, "openers", "time_words")
+        others = words_in_lexicon_lists(lexicons, "not_names", "days", "months", "first_person", "roles")
+        openers = words_in_lexicon_lists(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
         capitals = sum(word.capitalised for word in reading.words)
         capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_WORD_SHARE * len(reading.words) + 2
@@ -188,9 +188,9 @@ def _words_between(part: TextReading, start: int, end: int) -> tuple[str, bool]:
         return "", False
     words = between[1].split()
     reading = TextReading(between[1], part.text)
-    continues = words[0].casefold() in listed_words(reading.lexicons, "conjunctions")
+    continues = words[0].casefold() in words_in_lexicon_lists(reading.lexicons, "conjunctions")
     text = " ".join(words[continues:])
-    empty = listed_words(reading.lexicons, "stop_words", "function_words")
+    empty = words_in_lexicon_lists(reading.lexicons, "stop_words", "function_words")
     has_content = any(word.stem not in empty for word in reading.words)
     relates = (
         has_content

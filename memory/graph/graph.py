@@ -12,12 +12,12 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.graph.extraction import extract_entities_and_relations, possible_name_keys
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
-    NAME_KINDS,
+    NAME_MENTION_KINDS,
     DatedRelation,
     EntitiesOfMemory,
-    Mention,
+    EntityMention,
     NamedEntity,
-    Neighbour,
+    NeighbourEntity,
     RelatedEntities,
     Relation,
     entity_key,
@@ -30,13 +30,13 @@ GRAPH_EXTRACTION_BATCH_MEMORIES = 20
 """Memories read in one go: some 10 ms."""
 MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL = 400
 """Memories that a question has read before it is answered; the background reads the rest."""
-MAX_FOLLOWED_MEMORIES = 300
+MAX_FOLLOWED_MEMORIES_PER_ENTITY = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
-MAX_FOLLOWED_NEIGHBOURS = 8
+MAX_NEIGHBOURS_FOLLOWED_TO_SECOND_HOP = 8
 """Neighbours from which the second hop goes on."""
-MAX_MEMORIES_PER_NEIGHBOUR = 3
-MAX_RELATIONS_READ = 400
-DEFAULT_RELATED_LIMIT = 10
+MAX_MEMORIES_SHOWN_PER_NEIGHBOUR_ENTITY = 3
+MAX_GRAPH_RELATIONS_READ = 400
+DEFAULT_RELATED_ENTITIES_LIMIT = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,9 @@ class ExtractGraph:
 
         def extract() -> list[EntitiesOfMemory]:
             first = [extract_entities_and_relations(memory, known) for memory in memories]
-            new = {mention.key for one in first for mention in one.mentions if mention.kind in NAME_KINDS} - known
+            new = {
+                mention.key for one in first for mention in one.mentions if mention.kind in NAME_MENTION_KINDS
+            } - known
             again = [bool(new & keys) for keys in possible]
             return [
                 extract_entities_and_relations(one.memory, known | new) if is_repeated else one
@@ -107,7 +109,7 @@ class ExploreEntityGraph:
         name: str,
         *,
         hops: int = 1,
-        limit: int = DEFAULT_RELATED_LIMIT,
+        limit: int = DEFAULT_RELATED_ENTITIES_LIMIT,
         as_of: datetime | None = None,
     ) -> RelatedEntities:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
@@ -116,13 +118,17 @@ class ExploreEntityGraph:
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
             return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
-        naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES)
+        naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES_PER_ENTITY)
         direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
-        followed = [one.key for one in direct if one.kind != "date"][:MAX_FOLLOWED_NEIGHBOURS] if hops > 1 else []
-        further: Sequence[Neighbour] = ()
+        followed = (
+            [one.key for one in direct if one.kind != "date"][:MAX_NEIGHBOURS_FOLLOWED_TO_SECOND_HOP]
+            if hops > 1
+            else []
+        )
+        further: Sequence[NeighbourEntity] = ()
         if followed:
             known = {entity.key, *(one.key for one in direct)}
-            others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_FOLLOWED_MEMORIES)
+            others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_FOLLOWED_MEMORIES_PER_ENTITY)
             further = await self._neighbours(scope, self._true(others, as_of), followed, known=known, hops=2)
         relations = await self._relations(scope, entity.key, followed, as_of)
         timeline = sorted(self._told(naming, as_of), key=lambda memory: (_begins(memory), memory.id))
@@ -155,12 +161,12 @@ class ExploreEntityGraph:
 
     async def _neighbours(
         self, scope: Scope, memories: Sequence[Memory], origins: Sequence[str], *, known: Collection[str], hops: int
-    ) -> list[Neighbour]:
+    ) -> list[NeighbourEntity]:
         """Entities that these memories name beside the `origins`, the nearest first, without those `known`."""
-        mentions: defaultdict[MemoryId, dict[str, Mention]] = defaultdict(dict)
+        mentions: defaultdict[MemoryId, dict[str, EntityMention]] = defaultdict(dict)
         for mention in await self.ledger.mentions(scope, [memory.id for memory in memories]):
             mentions[mention.memory_id].setdefault(mention.key, mention)
-        found: dict[str, Neighbour] = {}
+        found: dict[str, NeighbourEntity] = {}
         for memory in memories:
             named = mentions[memory.id]
             via = next((key for key in origins if key in named), "")
@@ -168,10 +174,10 @@ class ExploreEntityGraph:
                 if key in known:
                     continue
                 weight = 1 / len(named)
-                one = found.get(key) or Neighbour(
+                one = found.get(key) or NeighbourEntity(
                     key, mention.name, mention.kind, hops, named[via].name if hops > 1 and via else "", 0.0, ()
                 )
-                shown = (*one.memories, memory)[:MAX_MEMORIES_PER_NEIGHBOUR]
+                shown = (*one.memories, memory)[:MAX_MEMORIES_SHOWN_PER_NEIGHBOUR_ENTITY]
                 found[key] = replace(one, weight=one.weight + weight, memories=shown)
         return sorted(found.values(), key=lambda one: (-one.weight, one.key))
 
@@ -179,7 +185,7 @@ class ExploreEntityGraph:
         self, scope: Scope, key: str, followed: Sequence[str], as_of: datetime | None
     ) -> list[DatedRelation]:
         """Each once, as the latest memory says it; those of the entity itself first, stated ones before others."""
-        found = await self.ledger.relations(scope, [key, *followed], limit=MAX_RELATIONS_READ)
+        found = await self.ledger.relations(scope, [key, *followed], limit=MAX_GRAPH_RELATIONS_READ)
         memories = await self.ledger.memories(scope, list(dict.fromkeys(one.memory_id for one in found)))
         true = {memory.id: memory for memory in self._true(memories, as_of)}
         dated: dict[tuple[str, ...], DatedRelation] = {}
@@ -202,7 +208,7 @@ class ExploreEntityGraph:
         redactor = CountingRedactor(self.redact)
         stated = []
         for parts in relations:
-            subject, relation, object_ = (" ".join(redactor.text(part).split()) for part in parts)
+            subject, relation, object_ = (" ".join(redactor.redact_text(part).split()) for part in parts)
             if entity_key(subject) == entity_key(object_):
                 raise InvalidInput(f"Nothing was written: {subject[:100]!r} cannot be related to itself.")
             stated.append(Relation(memory_id, subject, relation, object_, stated=True))

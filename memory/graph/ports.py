@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.graph.values import EntitiesOfMemory, Mention, NamedEntity, Relation
+from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 
 
@@ -37,7 +37,7 @@ class GraphLedger(Protocol):
     async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         """Memories that name any of these entities, the latest by `happened_at` first."""
 
-    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
+    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         """What these memories name, each entity of a memory once."""
 
     async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:

@@ -11,7 +11,7 @@ from madeleine.memory.text.normalization import fold_text
 
 EntityKind = Literal["actor", "name", "place", "theme", "date"]
 """How a memory names an entity: who acts, a name in its text, its setting, a theme, a day or month."""
-NAME_KINDS: tuple[EntityKind, ...] = ("actor", "name")
+NAME_MENTION_KINDS: tuple[EntityKind, ...] = ("actor", "name")
 MAX_ENTITY_CHARS, MAX_RELATION_CHARS = 120, 120
 
 
@@ -21,7 +21,7 @@ def entity_key(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class EntityMention:
     """A memory names an entity. `name`: as it is written there."""
 
     memory_id: MemoryId
@@ -54,7 +54,7 @@ class EntitiesOfMemory:
     """The entities and relations of a memory as it was read."""
 
     memory: Memory
-    mentions: Sequence[Mention]
+    mentions: Sequence[EntityMention]
     relations: Sequence[Relation]
 
 
@@ -77,7 +77,7 @@ class DatedRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class NeighbourEntity:
     """An entity that memories name together with another. `hops`: 1 or 2; `via`: the entity between, "" for one hop.
     `weight`: number of memories that name both, each by one over the number of entities that it names, so that a list
     of many names relates each pair less. `memories`: a few of them, the latest first."""
@@ -100,7 +100,7 @@ class RelatedEntities:
 
     entity: NamedEntity | None
     relations: Sequence[DatedRelation] = ()
-    neighbours: Sequence[Neighbour] = ()
+    neighbours: Sequence[NeighbourEntity] = ()
     timeline: Sequence[Memory] = ()
     named_like: Sequence[NamedEntity] = ()
     omitted: int = 0

@@ -19,11 +19,11 @@ from madeleine.memory.model import BeingId, EmbeddingModelName, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
 from madeleine.memory.vector_space import VectorSpace
 
-VECTORS_PER_PAGE = 2_000
+CENTROID_VECTORS_PER_PAGE = 2_000
 """Vectors read at a time: 3 MB of 384 dimensions."""
 MAX_CACHED_CENTROID_SUMS = 256
 """Beings whose sums are cached; the least recently used is dropped."""
-MAX_IDF_DRIFT = 0.2
+MAX_IDF_GROWTH_BEFORE_RELOAD = 0.2
 """Growth of the greatest IDF after which all words are looked up again: a fifth more memories."""
 WORDS_PER_IDF_QUERY = 64
 """Words a query: the index answers nobody else meanwhile."""
@@ -71,7 +71,9 @@ class BeingCentroids:
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.vectors_stored_after(scope, model, after=last_read, limit=VECTORS_PER_PAGE):
+        while page := await self._source.vectors_stored_after(
+            scope, model, after=last_read, limit=CENTROID_VECTORS_PER_PAGE
+        ):
             in_order: list[Vector] = []
             for number, vector in page:
                 # Up to the first without a vector: those behind it are read again, until it has a vector.
@@ -116,7 +118,7 @@ class TextRarityScorer:
         return [mean_word_rarity([idf[word] for word in of_text], absent_term_idf=absent_term_idf) for of_text in words]
 
     async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
-        drifted = abs(absent_term_idf - self._absent_term_idf) > MAX_IDF_DRIFT
+        drifted = abs(absent_term_idf - self._absent_term_idf) > MAX_IDF_GROWTH_BEFORE_RELOAD
         if self._being != scope.being_id or drifted or len(self._idf) > MAX_CACHED_WORD_IDFS:
             self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}
         cached = self._idf  # a call for another being may replace it meanwhile

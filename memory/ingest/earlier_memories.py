@@ -13,8 +13,8 @@ from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan
 from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
-from madeleine.memory.rules.dynamics.future_dates import with_dates_of_version
-from madeleine.memory.rules.dynamics.truth import require_current
+from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
+from madeleine.memory.rules.dynamics.truth import require_current_memory
 from madeleine.memory.rules.storing.similar_wording import most_resembling_text
 from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.vector_space import VectorSpace
@@ -93,9 +93,9 @@ async def prepare_new_version(
     known = await ledger.memories(scope, [supersedes])
     if not known:
         return memory, None, memory.happened_at
-    version, since = with_dates_of_version(memory, known[0], memory.created_at)
+    version, since = memory_with_version_dates(memory, known[0], memory.created_at)
     if since is None:
-        require_current(known[0])
+        require_current_memory(known[0])
     return version, known[0], since
 
 

@@ -25,10 +25,10 @@ from madeleine.memory.model import (
     Memory,
     MemoryId,
     Vector,
-    interchangeable_models,
+    model_name_in_both_precisions,
 )
 from madeleine.memory.rules.prompting import recallable_text_of_memory
-from madeleine.memory.text.pieces import split_into_pieces
+from madeleine.memory.text.pieces import split_into_text_pieces
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.vector_space import MIN_LEGIBILITY
 
@@ -45,7 +45,7 @@ ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddedIndex:
+class EmbedderAndIndex:
     """A model, and the index of its vectors."""
 
     embedder: Embedder
@@ -59,7 +59,7 @@ class IndexKeeper:
     source: IndexingLedger
     index: Index
     embedder: Embedder
-    successor: EmbeddedIndex | None = field(default=None, init=False)
+    successor: EmbedderAndIndex | None = field(default=None, init=False)
     """Another model's index, which is filled while this one serves; kept up like it."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _indexed: set[MemoryId] = field(default_factory=set, init=False)
@@ -122,7 +122,7 @@ class IndexKeeper:
         while count := await self._embed_batch(self.embedder):
             done += count
             await self.index_marked_memories()
-        model, *replaced = interchangeable_models(self.embedder.model)
+        model, *replaced = model_name_in_both_precisions(self.embedder.model)
         for old in (*replaced, *map(model_name_of_piece_vectors, replaced)):
             while count := await self.source.drop_vectors_of_replaced_model(
                 old, successor=model, limit=INDEXING_BATCH_MEMORIES
@@ -157,7 +157,7 @@ class IndexKeeper:
         hashes = [memory.content_hash for memory in memories]
         whole = await cached_vectors_of_any_precision(self.source, self.embedder.model, hashes)
         return {
-            hash_: split_into_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
+            hash_: split_into_text_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
             for hash_, memory in zip(hashes, memories, strict=True)
         }
 
@@ -233,14 +233,14 @@ class IndexKeeper:
     ) -> None:
         """`done_before`: those that the serving index has as they are."""
         serving = [memory for memory in memories if memory.id not in done_before]
-        await self._index_in(EmbeddedIndex(self.embedder, self.index), serving)
+        await self._index_in(EmbedderAndIndex(self.embedder, self.index), serving)
         if self.successor:
             await self._index_in(self.successor, memories)
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
             await self._delete(gone)
 
-    async def _index_in(self, target: EmbeddedIndex, memories: Sequence[Memory]) -> None:
+    async def _index_in(self, target: EmbedderAndIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
         vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model, hashes)
         pieces = await self.source.vectors(model_name_of_piece_vectors(target.embedder.model), hashes)

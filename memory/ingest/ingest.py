@@ -122,8 +122,8 @@ class IngestText:
         refuse_secret_argument("key", request.key or "", self.redact)
         redaction = CountingRedactor(self.redact)
         # Before it is chunked: a secret may be longer than a chunk.
-        text = await asyncio.to_thread(lambda: redaction.text(clean_text(request.text)))
-        request = redaction.fields(request, "session_id", "when", "actors")
+        text = await asyncio.to_thread(lambda: redaction.redact_text(clean_text(request.text)))
+        request = redaction.redact_fields(request, "session_id", "when", "actors")
         if request.key is not None and (earlier := await self.ledger.ingest_outcome(scope, request.key)):
             return await self._repeated(scope, request.key, text, earlier)
         pieces = [piece async for piece in self._pieces(text)]

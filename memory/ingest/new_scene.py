@@ -59,8 +59,8 @@ def redact_scene(new: NewScene, redact: RedactText) -> tuple[NewScene, Mapping[s
     """
     refuse_secret_argument("key", new.key or "", redact)
     redaction = CountingRedactor(redact)
-    redacted = redaction.fields(new, "feeling", "lesson", "themes", "session_id")
-    return replace(redacted, scene=redaction.scene(new.scene)), redaction.found
+    redacted = redaction.redact_fields(new, "feeling", "lesson", "themes", "session_id")
+    return replace(redacted, scene=redaction.redact_scene(new.scene)), redaction.found
 
 
 def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:

@@ -17,7 +17,7 @@ from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector
 from madeleine.memory.rules.feelings import (
     EMOTION_AXES,
     EMOTION_LABELS,
-    MAX_EMOTIONS,
+    MAX_EMOTION_LABELS,
     closest_emotion_axis,
     closest_emotion_name,
 )
@@ -70,7 +70,7 @@ class SceneNoteContent(BaseModel):
         if not isinstance(told, list):
             return ()
         known = filter(None, (closest_emotion_name(label, EMOTION_LABELS) for label in told))
-        return tuple(dict.fromkeys(known))[:MAX_EMOTIONS]
+        return tuple(dict.fromkeys(known))[:MAX_EMOTION_LABELS]
 
     @field_validator("emotion", mode="before")
     @classmethod

@@ -127,7 +127,7 @@ class TruthLedger(Protocol):
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
 
-    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+    async def undo_last_truth_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
         memory. Raises `CannotUndo` if there is no act, or a later one stands on it."""
 

@@ -10,7 +10,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
 from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
-from madeleine.memory.rules.dynamics.truth import true_since
+from madeleine.memory.rules.dynamics.truth import memory_true_since
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
     Statement,
@@ -19,10 +19,10 @@ from madeleine.memory.rules.storing.statements import (
     states_change_of_old_statement,
 )
 from madeleine.memory.rules.storing.supersession import (
-    MAX_PROPOSAL_CANDIDATES,
-    MAX_SUPERSESSION_CANDIDATES,
-    MIN_PROPOSAL_COSINE,
-    MIN_PROPOSAL_SCORE,
+    MAX_NEIGHBOURS_READ_FOR_SUPERSESSION,
+    MAX_SUPERSESSION_CANDIDATES_COMPARED,
+    MIN_SUPERSESSION_PROPOSAL_COSINE,
+    MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarity,
     may_be_superseded,
     supersession_score,
@@ -54,22 +54,24 @@ class SupersededMemorySearch:
         """Read what a search will most likely ask for, so that it is remembered. `others`: share words with the new
         memory, the most similar first. Raises `IndexUnavailable`."""
         new = read_statement(memory.scene.action)
-        old = [read_statement(other.scene.action) for other in others[:MAX_PROPOSAL_CANDIDATES]]
-        similar = [one for one in old if not one.content.keys().isdisjoint(new.content)]
+        old = [read_statement(other.scene.action) for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]]
+        similar = [one for one in old if not one.content_words_by_stem.keys().isdisjoint(new.content_words_by_stem)]
         await self._rarities(scope, [one for one in similar if may_be_superseded(new, one)])
 
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
-        nearest = [(other, cosine) for other, cosine in living[:MAX_SUPERSESSION_CANDIDATES] if cosine > 0]
+        nearest = [(other, cosine) for other, cosine in living[:MAX_NEIGHBOURS_READ_FOR_SUPERSESSION] if cosine > 0]
         new = read_statement(memory.scene.action)
         candidates = [
             (other, cosine, old)
-            for other, cosine in nearest[:MAX_PROPOSAL_CANDIDATES]
-            if cosine >= MIN_PROPOSAL_COSINE
+            for other, cosine in nearest[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
+            if cosine >= MIN_SUPERSESSION_PROPOSAL_COSINE
             and other.truth == "current"
             and not other.compressed
-            and true_since(other) < true_since(memory)
-            and not new.content.keys().isdisjoint((old := read_statement(other.scene.action)).content)
+            and memory_true_since(other) < memory_true_since(memory)
+            and not new.content_words_by_stem.keys().isdisjoint(
+                (old := read_statement(other.scene.action)).content_words_by_stem
+            )
         ]
         but_for_a_value = [
             other
@@ -79,7 +81,7 @@ class SupersededMemorySearch:
         ]
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
-        best, best_score = None, MIN_PROPOSAL_SCORE
+        best, best_score = None, MIN_SUPERSESSION_PROPOSAL_SCORE
         candidates = [candidate for candidate in candidates if may_be_superseded(new, candidate[-1])]
         rarities = await self._rarities(scope, [old for _, _, old in candidates])
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
@@ -93,11 +95,13 @@ class SupersededMemorySearch:
         """Of each statement's words that the index has. A word that no memory has is as rare as a word can be."""
         if not statements:
             return []
-        words = list({word for statement in statements for word in statement.content.values()})
+        words = list({word for statement in statements for word in statement.content_words_by_stem.values()})
         *values, greatest = await self.index.idf(scope, [*words, TERM_IN_NO_MEMORY])
         known = {word: value for word, value in zip(words, values, strict=True) if 0 < value < greatest}
         return [
-            word_rarity({stem: known[word] for stem, word in statement.content.items() if word in known}, greatest)
+            word_rarity(
+                {stem: known[word] for stem, word in statement.content_words_by_stem.items() if word in known}, greatest
+            )
             for statement in statements
         ]
 

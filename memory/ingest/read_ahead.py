@@ -15,7 +15,7 @@ from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.rules.storing.similar_wording import wording_bounds
+from madeleine.memory.rules.storing.similar_wording import wording_resemblance_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class StoreReadAhead:
     async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
         ids = await ids_sharing_words(self.index, scope, memory)
         others = await self.ledger.memories(scope, ids) if ids else []
-        wording_bounds(memory.scene.action, [other.scene.action for other in others])
+        wording_resemblance_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
             await self.search_superseded.read_ahead(scope, memory, others)
         await asyncio.sleep(0)

@@ -39,7 +39,7 @@ from madeleine.memory.model import (
     content_hash,
     embedded_text,
 )
-from madeleine.memory.retention.levels import kept_at_level
+from madeleine.memory.retention.levels import memory_as_kept_at_level
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
@@ -137,7 +137,7 @@ class StoreScenes:
             await prepare_new_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
             for scene in scenes
         ]
-        versions = [(kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
+        versions = [(memory_as_kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
         memories = [memory for memory, _, _ in versions]
         undated = [embedded_text(replace(memory.scene, when=()), memory.feeling) for memory in memories]
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.

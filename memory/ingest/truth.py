@@ -14,7 +14,7 @@ from madeleine.memory.model import MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 
-UPDATE_TOOL_NAME = "update_memory"
+UPDATE_MEMORY_TOOL_NAME = "update_memory"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class ChangeTruth:
             lesson=old.lesson,
             pinned=old.pinned,
             session_id=old.provenance.session_id,
-            tool=UPDATE_TOOL_NAME,
+            tool=UPDATE_MEMORY_TOOL_NAME,
             supersedes=memory_id,
             is_update=True,
         )
@@ -64,7 +64,7 @@ class ChangeTruth:
         """Take back the last act that concerned the memory. A version that an update has made is retracted then; one
         that was stored stays beside what it had superseded. Raises `InvalidInput`, `CannotUndo`, `StorageError`."""
         now = self.store.now()
-        return await self._act(memory_id, lambda: self.ledger.undo_last_act(scope, memory_id, at=now))
+        return await self._act(memory_id, lambda: self.ledger.undo_last_truth_act(scope, memory_id, at=now))
 
     async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthActOutcome | None]]) -> TruthActOutcome:
         async def commit_and_index() -> TruthActOutcome:

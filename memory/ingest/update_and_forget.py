@@ -58,7 +58,7 @@ class UpdateMemory:
         """Redact secrets in the new text and themes, then change the memory. Raises `InvalidInput` if this being has no
         such memory, or its date cannot be corrected, `StorageError`."""
         redaction = CountingRedactor(self.redact)
-        changes = redaction.fields(changes, "text", "themes")
+        changes = redaction.redact_fields(changes, "text", "themes")
         return replace(await self.update_redacted(scope, memory_id, changes), redacted=redaction.found)
 
     async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:

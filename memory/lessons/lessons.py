@@ -26,12 +26,12 @@ from madeleine.memory.language_model import (
     ModelCallCost,
     ModelCostRecorder,
     Prompt,
-    RejectedAnswer,
+    RejectedModelAnswer,
 )
 from madeleine.memory.lessons.ports import LessonLedger, WriteSkill
-from madeleine.memory.lessons.skill import render_skill, skill_name
+from madeleine.memory.lessons.skill import render_lesson_as_skill, skill_name_of_lesson
 from madeleine.memory.lessons.values import (
-    LESSON_TOOL_NAME,
+    REPORT_FAILURE_TOOL_NAME,
     Failure,
     LearntLesson,
     Lesson,
@@ -46,22 +46,22 @@ from madeleine.memory.vector_space import centred_cosines
 
 logger = logging.getLogger(__name__)
 
-MAX_DISCOVERY_CHARS = 500
+MAX_LESSON_DISCOVERY_CHARS = 500
 """Some 100 tokens (spec O11)."""
 MAX_LESSON_PART_CHARS, MAX_STEPS = 1_000, 10
 MAX_LESSONS_COMPARED = 2_000
 """Of a being, the latest: all of them are compared, which takes a millisecond."""
 MAX_LISTED_LESSONS = 100
-MAX_PROPOSAL_TOKENS = 1_500
+MAX_LESSON_PROPOSAL_TOKENS = 1_500
 LESSON_COST_RUN_ID = RunId("lesson")
-IMPORTANCE_CHANGE_PER_OUTCOME = 0.1
+LESSON_IMPORTANCE_CHANGE_PER_OUTCOME = 0.1
 """Of a lesson's memory, for each outcome."""
 MIN_LESSON_IMPORTANCE = 0.1
-PROPOSAL_INSTRUCTIONS = (
+LESSON_PROPOSAL_INSTRUCTIONS = (
     resources.files(__package__)
     .joinpath("proposal_prompt.txt")
     .read_text(encoding="utf-8")
-    .format(max_discovery_chars=MAX_DISCOVERY_CHARS, max_steps=MAX_STEPS)
+    .format(max_discovery_chars=MAX_LESSON_DISCOVERY_CHARS, max_steps=MAX_STEPS)
 )
 
 LessonPart = Annotated[str, Field(min_length=1, max_length=MAX_LESSON_PART_CHARS)]
@@ -72,7 +72,7 @@ class LessonProposal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    discovery: Annotated[str, Field(min_length=1, max_length=MAX_DISCOVERY_CHARS)]
+    discovery: Annotated[str, Field(min_length=1, max_length=MAX_LESSON_DISCOVERY_CHARS)]
     condition: LessonPart
     action: LessonPart
     rationale: Annotated[str, Field(max_length=MAX_LESSON_PART_CHARS)] = ""
@@ -94,7 +94,7 @@ class LessonConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureOutcome:
+class FailureReportOutcome:
     """`learnt` with `stored`, or `discarded` with the reason, or neither: then `failure` waits for a proposal.
     `notice`: why a model made none, or a skill was not written."""
 
@@ -128,12 +128,12 @@ class LearnLessons:
         *,
         session_id: str = "",
         language: LanguageModel | None = None,
-    ) -> FailureOutcome:
+    ) -> FailureReportOutcome:
         """Keep the lesson of a failure: as the caller proposes it, else as `language` does; without either the outcome
         waits for a proposal. Raises `InvalidInput` for a conversation or a lesson that cannot be kept, `StorageError`.
         """
         redactor = CountingRedactor(self.store.redact)
-        failure = redactor.fields(failure, "task", "error")
+        failure = redactor.redact_fields(failure, "task", "error")
         require_no_conversation(failure)
         notice = ""
         if proposal is not None:
@@ -141,42 +141,44 @@ class LearnLessons:
             if reason := reason_against_lesson(lesson, failure):
                 raise InvalidInput(f"lesson: cannot be kept. {reason} Nothing was stored.")
         elif language is None:
-            return FailureOutcome(failure=failure, redacted=redactor.found)
+            return FailureReportOutcome(failure=failure, redacted=redactor.found)
         else:
             try:
                 lesson = await self._proposed_by(language, scope, failure)
             except MadeleineError as error:  # what failed must not fail again here
                 logger.warning("proposing a lesson failed: %s", error)
-                return FailureOutcome(failure=failure, notice=str(error), redacted=redactor.found)
+                return FailureReportOutcome(failure=failure, notice=str(error), redacted=redactor.found)
         if lesson.confidence < self.config.min_confidence:
             least = self.config.min_confidence
             reason = f"Its confidence is {lesson.confidence:g}; a lesson needs {least:g}."
-            return FailureOutcome(failure=failure, discarded=reason, redacted=redactor.found)
-        learnt, stored = await self._kept(scope, redactor.fields(lesson, *_LESSON_TEXTS), session_id)
+            return FailureReportOutcome(failure=failure, discarded=reason, redacted=redactor.found)
+        learnt, stored = await self._kept(scope, redactor.redact_fields(lesson, *_LESSON_TEXTS), session_id)
         if self.write_skill is not None and stored.status == "stored":
             try:
-                await self.write_skill(scope, skill_name(learnt), render_skill(learnt))
+                await self.write_skill(scope, skill_name_of_lesson(learnt), render_lesson_as_skill(learnt))
             except OSError as error:
                 logger.warning("writing a SKILL.md failed: %s", error)
                 notice = f"The lesson is kept; its SKILL.md could not be written: {error.strerror}."
-        return FailureOutcome(failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found)
+        return FailureReportOutcome(
+            failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found
+        )
 
     async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: Failure) -> Lesson:
         async def record(spent: ModelCallCost) -> None:
             if self.costs is not None:
                 await self.costs.record_cost(scope, LESSON_COST_RUN_ID, spent, at=self.now())
 
-        def check(answer: LessonProposal) -> Lesson | RejectedAnswer:
+        def check(answer: LessonProposal) -> Lesson | RejectedModelAnswer:
             lesson = answer.to_lesson()
             reason = reason_against_lesson(lesson, failure)
-            return RejectedAnswer(reason) if reason else lesson
+            return RejectedModelAnswer(reason) if reason else lesson
 
         prompt = Prompt(
             purpose="lesson",
-            system=PROPOSAL_INSTRUCTIONS,
+            system=LESSON_PROPOSAL_INSTRUCTIONS,
             text=json.dumps(asdict(failure), ensure_ascii=False),
             size="large",
-            max_tokens=MAX_PROPOSAL_TOKENS,
+            max_tokens=MAX_LESSON_PROPOSAL_TOKENS,
         )
         return await MeteredModel(language, record).answer_prompt(prompt, LessonProposal, check)
 
@@ -187,7 +189,7 @@ class LearnLessons:
             lesson=lesson.advice,
             themes=(NON_INFERABLE_THEME,),
             session_id=session_id,
-            tool=LESSON_TOOL_NAME,
+            tool=REPORT_FAILURE_TOOL_NAME,
             learnt=lesson,
         )
         [stored] = await self.store(scope, [scene])
@@ -250,7 +252,7 @@ class LearnLessons:
         `InvalidInput` if it is no lesson, `StorageError`."""
         learnt = await self.open_lesson(scope, memory_id)
         await self.ledger.count_outcome(scope, memory_id, helped=helped, at=self.now())
-        change = IMPORTANCE_CHANGE_PER_OUTCOME if helped else -IMPORTANCE_CHANGE_PER_OUTCOME
+        change = LESSON_IMPORTANCE_CHANGE_PER_OUTCOME if helped else -LESSON_IMPORTANCE_CHANGE_PER_OUTCOME
         importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
         await self.update(scope, memory_id, MemoryChanges(importance=importance))
         return replace(learnt, helped=learnt.helped + helped, failed=learnt.failed + (not helped))

@@ -13,7 +13,7 @@ MAX_SKILL_NAME_CHARS, MAX_SKILL_DESCRIPTION_CHARS = 64, 1_024
 _NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
 
 
-def skill_name(learnt: LearntLesson) -> str:
+def skill_name_of_lesson(learnt: LearntLesson) -> str:
     """Lower-case words of the discovery and the memory's id: unique in its being, 1 to 64 signs, as the format asks."""
     plain = unicodedata.normalize("NFKD", learnt.lesson.discovery).encode("ascii", "ignore").decode().lower()
     words = _NOT_IN_NAME.sub("-", plain).strip("-")
@@ -21,7 +21,7 @@ def skill_name(learnt: LearntLesson) -> str:
     return f"{(words or 'lesson')[: MAX_SKILL_NAME_CHARS - len(end)].strip('-')}{end}"
 
 
-def render_skill(learnt: LearntLesson) -> str:
+def render_lesson_as_skill(learnt: LearntLesson) -> str:
     """The SKILL.md: the first tier is its description, which is always read; the others its body."""
     lesson = learnt.lesson
     description = " ".join(f"{lesson.discovery.rstrip('.')}. Use when: {lesson.condition}".split())
@@ -33,7 +33,7 @@ def render_skill(learnt: LearntLesson) -> str:
         body += ["## Steps", "", *(f"{number}. {_line(step)}" for number, step in enumerate(lesson.steps, start=1)), ""]
     front = [
         "---",
-        f"name: {skill_name(learnt)}",
+        f"name: {skill_name_of_lesson(learnt)}",
         f"description: {json.dumps(description[:MAX_SKILL_DESCRIPTION_CHARS], ensure_ascii=False)}",
         "---",
         "",

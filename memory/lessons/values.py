@@ -9,7 +9,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Memory
 from madeleine.memory.text.content_words import content_words
 
-LESSON_TOOL_NAME = "report_failure"
+REPORT_FAILURE_TOOL_NAME = "report_failure"
 """Of a lesson's provenance: what is procedural and comes from there is no standing preference."""
 _SPEAKER = re.compile(r"^\W{0,3}(?:user|human|assistant|ai|system|tool)\W{0,3}:", re.IGNORECASE | re.MULTILINE)
 """A line of a conversation, by the protocol's names of the speakers."""
@@ -90,4 +90,4 @@ def reason_against_lesson(lesson: Lesson, failure: Failure) -> str:
 
 def is_preference(memory: Memory) -> bool:
     """Whether it says how to behave always (ruling 15): a lesson is for when its condition comes up."""
-    return memory.category == "procedural" and memory.provenance.tool != LESSON_TOOL_NAME
+    return memory.category == "procedural" and memory.provenance.tool != REPORT_FAILURE_TOOL_NAME

@@ -11,7 +11,7 @@ from madeleine.memory.rules.archiving.density import ArchivalMode
 from madeleine.memory.rules.archiving.retention import ArchiveReason
 
 
-class ArchiveGroupRecord(ExportRecord):
+class ArchiveGroupExportRecord(ExportRecord):
     """Memories that went into the archive together, and what is told of them there (spec O8)."""
 
     type: Literal["archive_group"] = "archive_group"
@@ -24,7 +24,7 @@ class ArchiveGroupRecord(ExportRecord):
     archived_at: Moment
 
 
-class ArchivedMemoryRecord(ExportRecord):
+class ArchivedMemoryExportRecord(ExportRecord):
     """A memory in the archive. `records`: that of the memory, then those of its parts, as they were."""
 
     id_fields = ("id", "memory_id", "group_id", "refers_to", "superseded_by")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-RECORD_TYPE_PLURALS: Mapping[str, str] = {
+EXPORT_RECORD_TYPE_PLURALS: Mapping[str, str] = {
     "memory": "memories",
     "message_memory": "links to messages",
     "profile": "profile entries",
@@ -17,7 +17,7 @@ RECORD_TYPE_PLURALS: Mapping[str, str] = {
 def counts_in_words(counts: Mapping[str, int]) -> str:
     """As "1 being, 2 memories"."""
     parts = (
-        f"{count:,} {type_ if count == 1 else RECORD_TYPE_PLURALS.get(type_, type_ + 's')}".replace("_", " ")
+        f"{count:,} {type_ if count == 1 else EXPORT_RECORD_TYPE_PLURALS.get(type_, type_ + 's')}".replace("_", " ")
         for type_, count in counts.items()
         if count
     )

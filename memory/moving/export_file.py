@@ -11,15 +11,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.moving.record_base import FORMAT_NAME, FORMAT_VERSION, End, ExportRecord, Header
-from madeleine.memory.moving.records import RECORD_CLASSES, AnyRecord, parse_line
+from madeleine.memory.moving.record_base import (
+    EXPORT_FORMAT_NAME,
+    EXPORT_FORMAT_VERSION,
+    ExportEnd,
+    ExportHeader,
+    ExportRecord,
+)
+from madeleine.memory.moving.records import EXPORT_RECORD_CLASSES, AnyRecord, parse_export_line
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
-_PLACES = {type_: place for place, type_ in enumerate(RECORD_CLASSES)}
+MAX_EXPORT_LINE_BYTES = 64 * 1024 * 1024
+_PLACES = {type_: place for place, type_ in enumerate(EXPORT_RECORD_CLASSES)}
 
 
-def export_lines(header: Header, records: Iterable[ExportRecord]) -> Iterator[bytes]:
-    """`records` in the order of `RECORD_CLASSES`."""
+def export_lines(header: ExportHeader, records: Iterable[ExportRecord]) -> Iterator[bytes]:
+    """`records` in the order of `EXPORT_RECORD_CLASSES`."""
     digest, counts = hashlib.sha256(), Counter[str]()
     first = header.json_line()
     digest.update(first)
@@ -29,16 +35,16 @@ def export_lines(header: Header, records: Iterable[ExportRecord]) -> Iterator[by
         digest.update(line)
         counts[record.type] += 1
         yield line
-    yield End(counts=counts_in_order(counts), sha256=digest.hexdigest()).json_line()
+    yield ExportEnd(counts=record_counts_in_file_order(counts), sha256=digest.hexdigest()).json_line()
 
 
-def counts_in_order(counts: Mapping[str, int]) -> dict[str, int]:
-    return {type_: counts[type_] for type_ in RECORD_CLASSES if counts.get(type_)}
+def record_counts_in_file_order(counts: Mapping[str, int]) -> dict[str, int]:
+    return {type_: counts[type_] for type_ in EXPORT_RECORD_CLASSES if counts.get(type_)}
 
 
 def is_export_header(line: bytes) -> bool:
     """Whether a file that begins with this line is an export, of this version or another."""
-    return _header_content(line).get("format") == FORMAT_NAME
+    return _header_content(line).get("format") == EXPORT_FORMAT_NAME
 
 
 class ExportReader:
@@ -52,15 +58,15 @@ class ExportReader:
         _, first = next(self._lines, (1, b""))
         self._digest.update(first)
         content = _header_content(first)
-        if content.get("format") != FORMAT_NAME:
+        if content.get("format") != EXPORT_FORMAT_NAME:
             raise InvalidInput(f"{name} is no export of Madeleine. Give a file that `madeleine export` wrote.")
-        if content.get("version") != FORMAT_VERSION:
+        if content.get("version") != EXPORT_FORMAT_VERSION:
             raise InvalidInput(
                 f"{name} is an export of version {content.get('version')!r}, and this Madeleine reads version "
-                f"{FORMAT_VERSION}. Nothing was imported: update Madeleine."
+                f"{EXPORT_FORMAT_VERSION}. Nothing was imported: update Madeleine."
             )
         try:
-            self.header = Header.model_validate_json(first)
+            self.header = ExportHeader.model_validate_json(first)
         except ValidationError as error:
             raise self._unreadable(1, error) from error
 
@@ -75,10 +81,10 @@ class ExportReader:
         place = 0
         for number, line in self._lines:
             try:
-                record = parse_line(line)
+                record = parse_export_line(line)
             except ValidationError as error:
                 raise self._unreadable(number, error) from error
-            if isinstance(record, End):
+            if isinstance(record, ExportEnd):
                 self._require_end(record, counts)
                 return
             if record.being not in self.header.beings:
@@ -99,7 +105,7 @@ class ExportReader:
             f"{self._name} is torn: its last line is missing. Nothing was imported: export it again, or copy it again."
         )
 
-    def _require_end(self, end: End, counts: Mapping[str, int]) -> None:
+    def _require_end(self, end: ExportEnd, counts: Mapping[str, int]) -> None:
         extra = next(self._lines, None)
         as_counted = dict(end.counts) == dict(counts) == dict(self.header.counts)
         if not as_counted or end.sha256 != self._digest.hexdigest() or extra is not None:

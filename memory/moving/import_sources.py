@@ -14,11 +14,11 @@ from madeleine.memory.model import Scope
 from madeleine.memory.moving.ports import SourceImportLedger
 from madeleine.memory.moving.sources.registry import recognise_source_format
 from madeleine.memory.moving.sources.values import (
-    DamagedEntry,
+    DamagedSourceEntry,
+    ImportedStatement,
     SkippedContent,
     SourceFile,
     SourceItem,
-    Statement,
     UnreadableSource,
     statement_key,
 )
@@ -27,18 +27,18 @@ from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText
 from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.observe import Observation, ObserveConversation, redact_observation
 
-MAX_BATCH_STATEMENTS = 100
-MAX_BATCH_MESSAGES = 1_000
-MAX_BATCH_ITEMS = 5_000
+MAX_STATEMENTS_PER_IMPORT_BATCH = 100
+MAX_MESSAGES_PER_IMPORT_BATCH = 1_000
+MAX_ITEMS_PER_IMPORT_BATCH = 5_000
 """Items of a batch, most of which say what is not taken."""
-MAX_STATEMENT_CHARS = 4_000
+MAX_IMPORTED_STATEMENT_CHARS = 4_000
 """A longer text becomes several memories: no model reads more of one."""
-MAX_THEMES = 20
+MAX_THEMES_PER_IMPORTED_STATEMENT = 20
 """As many as a store takes."""
-MAX_SAMPLES = 3
+MAX_IMPORT_SAMPLES_PER_FORMAT = 3
 """Statements and conversations of a format that a report shows."""
-MAX_NAMED_PROBLEMS = 20
-SendStatements = Callable[[Mapping[str, Statement]], Awaitable[StatementOutcomes]]
+MAX_IMPORT_PROBLEMS_NAMED = 20
+SendStatements = Callable[[Mapping[str, ImportedStatement]], Awaitable[StatementOutcomes]]
 """Have statements stored, by their keys (`StoreStatements`)."""
 ReportFile = Callable[[SourceFile, str], None]
 """(file that is being read, state)."""
@@ -50,7 +50,7 @@ class MessageKeyReader(Protocol):
 
 
 @dataclass(slots=True)
-class FormatReport:
+class SourceFormatReport:
     """What came of the files of one format. `statements`: by outcome, the fields of `StatementOutcomes`."""
 
     files: int = 0
@@ -69,9 +69,9 @@ class FormatReport:
 @dataclass(slots=True)
 class SourceReport:
     """`unusable`: files that could not be read to their end, with the reason. `damaged`: the first
-    `MAX_NAMED_PROBLEMS` entries that could not be read."""
+    `MAX_IMPORT_PROBLEMS_NAMED` entries that could not be read."""
 
-    formats: dict[str, FormatReport] = field(default_factory=dict)
+    formats: dict[str, SourceFormatReport] = field(default_factory=dict)
     unrecognised: list[str] = field(default_factory=list)
     unrecognised_count: int = 0
     unusable: list[str] = field(default_factory=list)
@@ -117,10 +117,10 @@ class ImportSources:
         format_ = await asyncio.to_thread(recognise_source_format, file)
         if format_ is None:
             self.report.unrecognised_count += 1
-            if len(self.report.unrecognised) < MAX_NAMED_PROBLEMS:
+            if len(self.report.unrecognised) < MAX_IMPORT_PROBLEMS_NAMED:
                 self.report.unrecognised.append(file.name)
             return
-        report = self.report.formats.setdefault(format_.name, FormatReport())
+        report = self.report.formats.setdefault(format_.name, SourceFormatReport())
         report.files += 1
         items = format_.read(file, self.max_text_chars)
         last_session = ""
@@ -137,12 +137,12 @@ class ImportSources:
                 raise batch.error
 
     def _next_batch(
-        self, format_name: str, file: SourceFile, items: Iterator[SourceItem], report: FormatReport
+        self, format_name: str, file: SourceFile, items: Iterator[SourceItem], report: SourceFormatReport
     ) -> _Batch | None:
         """Read on, until there is enough to store; redacted. None at the end."""
         batch = _Batch()
         messages = 0
-        for _ in range(MAX_BATCH_ITEMS):
+        for _ in range(MAX_ITEMS_PER_IMPORT_BATCH):
             try:
                 item = next(items, None)
             except UnreadableSource as error:
@@ -153,9 +153,9 @@ class ImportSources:
                     return batch if batch.has_items else None
                 case SkippedContent(reason, count):
                     report.not_taken[reason] += count
-                case DamagedEntry():
+                case DamagedSourceEntry():
                     self._leave_out(file, item)
-                case Statement():
+                case ImportedStatement():
                     for part in self._parts(item):
                         key = statement_key(format_name, part)
                         report.statements["known"] += key in batch.statements
@@ -166,36 +166,40 @@ class ImportSources:
                         batch.observations.append(self._without_secrets(item))
                     except InvalidInput:
                         self._leave_out(
-                            file, DamagedEntry("a conversation", "its id, or one of a message, is a secret")
+                            file, DamagedSourceEntry("a conversation", "its id, or one of a message, is a secret")
                         )
                         continue
                     messages += len(item.messages)
                     if report.messages + report.known_messages == 0:
                         _show(report, item.messages[0].text, "", title=item.title)
             batch.has_items = True
-            if len(batch.statements) >= MAX_BATCH_STATEMENTS or messages >= MAX_BATCH_MESSAGES:
+            if len(batch.statements) >= MAX_STATEMENTS_PER_IMPORT_BATCH or messages >= MAX_MESSAGES_PER_IMPORT_BATCH:
                 break
         return batch
 
-    def _leave_out(self, file: SourceFile, damaged: DamagedEntry) -> None:
+    def _leave_out(self, file: SourceFile, damaged: DamagedSourceEntry) -> None:
         self.report.damaged_count += 1
-        if len(self.report.damaged) < MAX_NAMED_PROBLEMS:
+        if len(self.report.damaged) < MAX_IMPORT_PROBLEMS_NAMED:
             self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")
 
-    def _parts(self, statement: Statement) -> Iterator[Statement]:
+    def _parts(self, statement: ImportedStatement) -> Iterator[ImportedStatement]:
         redaction = CountingRedactor(self.redact)
-        clean = redaction.fields(statement, "text", "id", "lesson", "themes", "actors")
+        clean = redaction.redact_fields(statement, "text", "id", "lesson", "themes", "actors")
         self.report.redacted.update(redaction.found)
-        for text in split_by_length(clean.text, MAX_STATEMENT_CHARS):
+        for text in split_by_length(clean.text, MAX_IMPORTED_STATEMENT_CHARS):
             if storable_text(text).strip():
-                yield replace(clean, text=storable_text(text).strip(), themes=clean.themes[:MAX_THEMES])
+                yield replace(
+                    clean, text=storable_text(text).strip(), themes=clean.themes[:MAX_THEMES_PER_IMPORTED_STATEMENT]
+                )
 
     def _without_secrets(self, observation: Observation) -> Observation:
         observation, redacted = redact_observation(observation, self.redact)
         self.report.redacted.update(redacted)
         return replace(observation, watched=not self.remember, import_id=self.import_id)
 
-    async def _take_statements(self, scope: Scope, statements: Mapping[str, Statement], report: FormatReport) -> None:
+    async def _take_statements(
+        self, scope: Scope, statements: Mapping[str, ImportedStatement], report: SourceFormatReport
+    ) -> None:
         if self.send:
             outcomes = await self.send(statements)
         else:
@@ -204,7 +208,7 @@ class ImportSources:
         for name in ("stored", "reinforced", "known", "forgotten", "may_supersede"):
             report.statements[name] += getattr(outcomes, name)
 
-    async def _take_messages(self, scope: Scope, observation: Observation, report: FormatReport) -> int:
+    async def _take_messages(self, scope: Scope, observation: Observation, report: SourceFormatReport) -> int:
         count = len(observation.messages)
         if self.send:
             new = len((await self.observe(scope, observation)).new_messages)
@@ -218,14 +222,14 @@ class ImportSources:
 
 @dataclass(slots=True)
 class _Batch:
-    statements: dict[str, Statement] = field(default_factory=dict)
+    statements: dict[str, ImportedStatement] = field(default_factory=dict)
     observations: list[Observation] = field(default_factory=list)
     has_items: bool = False
     error: UnreadableSource | None = None
 
 
-def _show(report: FormatReport, text: str, when: str, *, title: str = "") -> None:
-    if len(report.samples) < MAX_SAMPLES:
+def _show(report: SourceFormatReport, text: str, when: str, *, title: str = "") -> None:
+    if len(report.samples) < MAX_IMPORT_SAMPLES_PER_FORMAT:
         line = " ".join(text.split())
         about = ": ".join(part for part in (when[:10], title) if part)
         shown = f"{line[:119]}…" if len(line) > 120 else line

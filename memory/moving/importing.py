@@ -12,15 +12,15 @@ from datetime import datetime
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, NotPermitted
 from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
-from madeleine.memory.model import ORGANISATION, Role, may_connect_as_being
+from madeleine.memory.model import ORGANISATION_BEING, Role, may_connect_as_being
 from madeleine.memory.moving.export_file import ExportReader
 from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndoResult
 from madeleine.memory.moving.records import AnyRecord
-from madeleine.memory.moving.values import record_for_being, record_with_texts
+from madeleine.memory.moving.values import export_record_for_being, export_record_with_changed_texts
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.rules.storing.secrets import RedactText
 
-PROGRESS_RECORDS = 500
+RECORDS_PER_PROGRESS_REPORT = 500
 """Records between two reports."""
 ReportImportProgress = Callable[[int, int], None]
 """(records read, records of the file); called in another thread."""
@@ -71,7 +71,7 @@ class ImportExportFile:
             header = header.model_copy(update={"beings": (being,)})
         redacted: Counter[str] = Counter()
         may_share = self.write_access.may_write(role, "policy")
-        if not may_share and ORGANISATION in header.beings:
+        if not may_share and ORGANISATION_BEING in header.beings:
             raise NotPermitted("import", permission="write what all beings share", role=role)
         records = self._prepared(reader, being, redacted, report_progress)
         async with self.write_lock:
@@ -92,9 +92,9 @@ class ImportExportFile:
 
         total = sum(reader.header.counts.values())
         for number, record in enumerate(reader.records(), start=1):
-            own = record_for_being(record, being) if being else record
-            yield record_with_texts(own, without_secrets)
-            if number % PROGRESS_RECORDS == 0:
+            own = export_record_for_being(record, being) if being else record
+            yield export_record_with_changed_texts(own, without_secrets)
+            if number % RECORDS_PER_PROGRESS_REPORT == 0:
                 report_progress(number, total)
 
     async def _index(self, report: ImportReport) -> None:

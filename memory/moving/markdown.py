@@ -15,19 +15,19 @@ from typing import Any
 from madeleine.memory.model import DatedAction, TimelineEntry, date_of_timeline_entry, short_id_of_memory_number
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
-    ClusterRecord,
-    DiaryRecord,
-    MemoryRecord,
-    MessageRecord,
-    NoteRecord,
-    ProfileRecord,
-    RevisionRecord,
-    SessionRecord,
+    ClusterExportRecord,
+    DiaryExportRecord,
+    MemoryExportRecord,
+    MessageExportRecord,
+    NoteExportRecord,
+    ProfileExportRecord,
+    RevisionExportRecord,
+    SessionExportRecord,
 )
 from madeleine.memory.text.structure import visible_line
 
-MAX_FILE_NAME_CHARS = 80
-UNSORTED_FOLDER = "Unsorted"
+MAX_MARKDOWN_FILE_NAME_CHARS = 80
+MARKDOWN_UNSORTED_FOLDER = "Unsorted"
 """Memories that no patrol has given a cluster yet."""
 _UNSAFE_IN_NAMES = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
 _DEVICE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
@@ -36,11 +36,11 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>#^|~$&!%=])")
 
 def safe_file_name(title: str) -> str:
     """A name that every file system and wiki link takes, without its suffix; "Untitled" if nothing is left."""
-    name = " ".join(_UNSAFE_IN_NAMES.sub(" ", visible_line(title)).split())[:MAX_FILE_NAME_CHARS].strip(" .")
+    name = " ".join(_UNSAFE_IN_NAMES.sub(" ", visible_line(title)).split())[:MAX_MARKDOWN_FILE_NAME_CHARS].strip(" .")
     return f"{name}_" if _DEVICE_NAMES.fullmatch(name) else name or "Untitled"
 
 
-def escaped(text: str) -> str:
+def escape_markdown_line(text: str) -> str:
     """One line that shows the text, whatever it holds."""
     return _MARKUP.sub(r"\\\1", " ".join(visible_line(text).split()))
 
@@ -87,18 +87,22 @@ class _Names:
 class _BeingView:
     def __init__(self, records: Mapping[type[ExportRecord], list[Any]]) -> None:
         self._records = records
-        self._memories: dict[str, MemoryRecord] = {memory.id: memory for memory in records.get(MemoryRecord, ())}
-        clusters: dict[str, ClusterRecord] = {cluster.id: cluster for cluster in records.get(ClusterRecord, ())}
+        self._memories: dict[str, MemoryExportRecord] = {
+            memory.id: memory for memory in records.get(MemoryExportRecord, ())
+        }
+        clusters: dict[str, ClusterExportRecord] = {
+            cluster.id: cluster for cluster in records.get(ClusterExportRecord, ())
+        }
         names = _Names()
         self._files = {id_: f"Memories/{names.take(clusters[id_].name)}" for id_ in clusters}
-        self._unsorted = f"Memories/{names.take(UNSORTED_FOLDER)}"
+        self._unsorted = f"Memories/{names.take(MARKDOWN_UNSORTED_FOLDER)}"
         self._clusters = clusters
-        self._revisions: defaultdict[str, list[RevisionRecord]] = defaultdict(list)
-        for revision in records.get(RevisionRecord, ()):
+        self._revisions: defaultdict[str, list[RevisionExportRecord]] = defaultdict(list)
+        for revision in records.get(RevisionExportRecord, ()):
             self._revisions[revision.memory_id].append(revision)
 
     def files(self) -> Iterator[tuple[str, str]]:
-        by_file: defaultdict[str, list[MemoryRecord]] = defaultdict(list)
+        by_file: defaultdict[str, list[MemoryExportRecord]] = defaultdict(list)
         for memory in self._memories.values():
             by_file[self._file_of(memory)].append(memory)
         clusters = {self._files[id_]: cluster for id_, cluster in self._clusters.items()}
@@ -107,35 +111,39 @@ class _BeingView:
         yield from self._diary()
         yield from self._conversations()
         yield from self._list(
-            "Profile", ProfileRecord, lambda one: f"**{escaped(f'{one.kind}: {one.name}')}** {escaped(one.value)}"
+            "Profile",
+            ProfileExportRecord,
+            lambda one: f"**{escape_markdown_line(f'{one.kind}: {one.name}')}** {escape_markdown_line(one.value)}",
         )
         yield from self._list(
-            "Notes", NoteRecord, lambda one: f"{escaped(one.kind)} ({one.state}): {escaped(one.content)}"
+            "Notes",
+            NoteExportRecord,
+            lambda one: f"{escape_markdown_line(one.kind)} ({one.state}): {escape_markdown_line(one.content)}",
         )
 
-    def _file_of(self, memory: MemoryRecord) -> str:
+    def _file_of(self, memory: MemoryExportRecord) -> str:
         return self._files.get(memory.cluster_id or "", self._unsorted)
 
-    def _cluster_text(self, cluster: ClusterRecord | None, memories: list[MemoryRecord]) -> str:
-        title = cluster.name if cluster else UNSORTED_FOLDER
+    def _cluster_text(self, cluster: ClusterExportRecord | None, memories: list[MemoryExportRecord]) -> str:
+        title = cluster.name if cluster else MARKDOWN_UNSORTED_FOLDER
         fields: dict[str, Any] = {"title": visible_line(title), "memories": len(memories)}
         if themes := sorted({theme for memory in memories for theme in memory.themes}):
             fields["tags"] = [re.sub(r"[^\w/-]+", "-", theme) for theme in themes]
-        lines = [f"# {escaped(title)}", ""]
+        lines = [f"# {escape_markdown_line(title)}", ""]
         if cluster and cluster.parent_id != cluster.id and (parent := self._files.get(cluster.parent_id)):
             lines += [f"Part of [[{parent}]].", ""]
         for memory in memories:
             lines += self._memory_lines(memory)
         return _with_front_matter(fields, lines)
 
-    def _memory_lines(self, memory: MemoryRecord) -> Iterator[str]:
+    def _memory_lines(self, memory: MemoryExportRecord) -> Iterator[str]:
         dates = [date_of_timeline_entry(_timeline_entry(item)) for item in memory.when[:1]]
         date = dates[0] if dates else memory.happened_at.date().isoformat()
         state = "" if memory.truth == "current" else f" *({memory.truth})*"
         state += "" if memory.status == "active" else f" *({memory.status})*"
         pinned = " *(pinned)*" if memory.pinned else ""
         block = f" ^{short_id_of_memory_number(memory.number, memory.being)}"
-        yield f"- **{escaped(date)}** {escaped(memory.action)}{state}{pinned}{block}"
+        yield f"- **{escape_markdown_line(date)}** {escape_markdown_line(memory.action)}{state}{pinned}{block}"
         told = {
             "Where": memory.setting,
             "Who": ", ".join(memory.actors),
@@ -146,11 +154,11 @@ class _BeingView:
             "Category": memory.category,
             "Why retracted": memory.retraction_reason,
         }
-        yield from (f"    - {name}: {escaped(text)}" for name, text in told.items() if text)
+        yield from (f"    - {name}: {escape_markdown_line(text)}" for name, text in told.items() if text)
         for item in (*memory.when[1:], *memory.retold):
             entry = _timeline_entry(item)
             action = entry.action if isinstance(entry, DatedAction) else ""
-            yield f"    - {escaped(f'{date_of_timeline_entry(entry)} {action}')}"
+            yield f"    - {escape_markdown_line(f'{date_of_timeline_entry(entry)} {action}')}"
         for name, id_ in (
             ("Superseded by", memory.superseded_by),
             ("May supersede", memory.may_supersede),
@@ -162,7 +170,7 @@ class _BeingView:
                 yield f"    - {name} {self._link(id_)}"
         for revision in self._revisions[memory.id]:
             if revision.text is not None:
-                yield f"    - Until {revision.at.date().isoformat()}: {escaped(revision.text)}"
+                yield f"    - Until {revision.at.date().isoformat()}: {escape_markdown_line(revision.text)}"
 
     def _link(self, id_: str) -> str:
         memory = self._memories.get(id_)
@@ -172,27 +180,36 @@ class _BeingView:
         return f"[[{self._file_of(memory)}#^{short}|{short}]]"
 
     def _diary(self) -> Iterator[tuple[str, str]]:
-        months: defaultdict[str, list[DiaryRecord]] = defaultdict(list)
-        for entry in self._records.get(DiaryRecord, ()):
+        months: defaultdict[str, list[DiaryExportRecord]] = defaultdict(list)
+        for entry in self._records.get(DiaryExportRecord, ()):
             months[entry.date[:7]].append(entry)
         names = _Names()
         for month, entries in months.items():
-            lines = [f"# {escaped(month)}"]
+            lines = [f"# {escape_markdown_line(month)}"]
             for entry in entries:
                 links = " ".join(self._link(id_) for id_ in entry.sources if id_ in self._memories)
-                lines += ["", f"## {escaped(entry.date)}", "", escaped(entry.text), *(["", links] if links else [])]
+                lines += [
+                    "",
+                    f"## {escape_markdown_line(entry.date)}",
+                    "",
+                    escape_markdown_line(entry.text),
+                    *(["", links] if links else []),
+                ]
             yield f"Diary/{names.take(month)}", _with_front_matter({"title": month}, lines)
 
     def _conversations(self) -> Iterator[tuple[str, str]]:
-        messages: defaultdict[str, list[MessageRecord]] = defaultdict(list)
-        for message in self._records.get(MessageRecord, ()):
+        messages: defaultdict[str, list[MessageExportRecord]] = defaultdict(list)
+        for message in self._records.get(MessageExportRecord, ()):
             messages[message.session_id].append(message)
-        sessions: dict[str, SessionRecord] = {s.session_id: s for s in self._records.get(SessionRecord, ())}
+        sessions: dict[str, SessionExportRecord] = {s.session_id: s for s in self._records.get(SessionExportRecord, ())}
         names = _Names()
         for id_, said in messages.items():
             title = (sessions[id_].title.strip("\x7f") if id_ in sessions else "") or id_
-            lines = [f"# {escaped(title)}", ""]
-            lines += [f"- **{escaped(one.speaker or one.role)}** {escaped(one.text)}" for one in said]
+            lines = [f"# {escape_markdown_line(title)}", ""]
+            lines += [
+                f"- **{escape_markdown_line(one.speaker or one.role)}** {escape_markdown_line(one.text)}"
+                for one in said
+            ]
             fields = {"title": visible_line(title), "session": visible_line(id_), "date": said[0].at.date().isoformat()}
             yield f"Conversations/{names.take(title)}", _with_front_matter(fields, lines)
 

@@ -9,16 +9,16 @@ from typing import Literal, Protocol
 
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId, Scope
-from madeleine.memory.moving.record_base import Header
+from madeleine.memory.moving.record_base import ExportHeader
 from madeleine.memory.moving.records import AnyRecord
 
 LeftOutReason = Literal["different", "taken", "forgotten"]
-MAX_LISTED_RECORDS = 1_000
+MAX_RECORDS_LISTED_IN_IMPORT_REPORT = 1_000
 """Records that a report names; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOutRecord:
+class RecordLeftOutOfImport:
     """A record that was not taken. `different`: another content stands here under the same id, and stays as it is.
     `taken`: the id is another being's. `forgotten`: it was forgotten here since."""
 
@@ -36,7 +36,7 @@ class ImportReport:
     added: Mapping[str, int]
     known: Mapping[str, int]
     left_out_counts: Mapping[str, int] = field(default_factory=dict)
-    left_out: Sequence[LeftOutRecord] = ()
+    left_out: Sequence[RecordLeftOutOfImport] = ()
     renumbered: int = 0
     memory_ids: Sequence[MemoryId] = ()
     cluster_ids: Sequence[ClusterId] = ()
@@ -72,7 +72,7 @@ class LedgerCopy:
     made_at: datetime
 
 
-class CopyLedger(Protocol):
+class LedgerCopyRegister(Protocol):
     async def add_copy(self, copy: LedgerCopy) -> None:
         """In place of an earlier one of that path."""
 
@@ -97,12 +97,19 @@ class SourceImportLedger(Protocol):
 
 class ImportLedger(Protocol):
     async def import_records(
-        self, header: Header, records: Iterator[AnyRecord], *, source: str, client: str, at: datetime, dry_run: bool
+        self,
+        header: ExportHeader,
+        records: Iterator[AnyRecord],
+        *,
+        source: str,
+        client: str,
+        at: datetime,
+        dry_run: bool,
     ) -> ImportReport:
         """Add what is not here yet, in one durable transaction; nothing if `records` raises, or for a dry run.
 
         Nothing that is here is overwritten. What was forgotten here is erased from it as `forget` does, and so is what
-        tells of it. `records` is read in a thread, in the order of `RECORD_CLASSES`.
+        tells of it. `records` is read in a thread, in the order of `EXPORT_RECORD_CLASSES`.
         """
 
     async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndoResult:

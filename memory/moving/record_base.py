@@ -9,19 +9,19 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
-FORMAT_NAME = "madeleine-export"
-FORMAT_VERSION = 1
-MAX_COUNT = 2**53
+EXPORT_FORMAT_NAME = "madeleine-export"
+EXPORT_FORMAT_VERSION = 1
+MAX_EXACT_JSON_INTEGER = 2**53
 """Whole numbers that every reader of JSON keeps exactly."""
 
 
-def format_moment(moment: datetime) -> str:
+def format_export_moment(moment: datetime) -> str:
     """As `2026-03-01T12:00:00.000000Z`."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-Moment = Annotated[AwareDatetime, PlainSerializer(format_moment)]
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Moment = Annotated[AwareDatetime, PlainSerializer(format_export_moment)]
+Count = Annotated[int, Field(ge=0, le=MAX_EXACT_JSON_INTEGER)]
 RecordId = Annotated[str, Field(min_length=1, max_length=200)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -38,7 +38,7 @@ class ExportModel(BaseModel):
         return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
-class Header(ExportModel):
+class ExportHeader(ExportModel):
     """The first line. `counts`: of records, by type. It names no time, so that the same memory gives the same bytes."""
 
     format: Literal["madeleine-export"] = "madeleine-export"
@@ -47,7 +47,7 @@ class Header(ExportModel):
     counts: Mapping[str, Count]
 
 
-class End(ExportModel):
+class ExportEnd(ExportModel):
     """The last line: without it, or if it does not fit, the file is torn. `sha256`: of all bytes before this line."""
 
     type: Literal["end"] = "end"

@@ -23,14 +23,14 @@ from madeleine.memory.model import (
     Role,
     TruthStatus,
 )
-from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, ArchiveGroupRecord
+from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord, ArchiveGroupExportRecord
 from madeleine.memory.moving.record_base import (
     Count,
     EmotionAxisValue,
-    End,
+    ExportEnd,
+    ExportHeader,
     ExportModel,
     ExportRecord,
-    Header,
     Moment,
     RecordId,
     Share,
@@ -40,7 +40,7 @@ from madeleine.memory.moving.record_base import (
 from madeleine.memory.profile import ProfileKind
 
 
-class BeingRecord(ExportRecord):
+class BeingExportRecord(ExportRecord):
     """`cycle`: its clock. `think`: points for the next session, written from the memories `think_sources`."""
 
     key_fields = ("being",)
@@ -52,7 +52,7 @@ class BeingRecord(ExportRecord):
     last_number: Count
 
 
-class ClusterRecord(ExportRecord):
+class ClusterExportRecord(ExportRecord):
     id_fields = ("id", "parent_id")
     type: Literal["cluster"] = "cluster"
     id: RecordId
@@ -61,15 +61,15 @@ class ClusterRecord(ExportRecord):
     is_root: bool
 
 
-class DatedActionRecord(ExportModel):
+class DatedActionExportRecord(ExportModel):
     date: str
     action: str
 
 
-Timeline = tuple[str | DatedActionRecord, ...]
+Timeline = tuple[str | DatedActionExportRecord, ...]
 
 
-class MemoryRecord(ExportRecord):
+class MemoryExportRecord(ExportRecord):
     """The fields of `memory.model.Memory`."""
 
     id_fields = ("id", "cluster_id", "absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
@@ -129,13 +129,13 @@ class MemoryRecord(ExportRecord):
     last_accessed: Moment | None = None
 
 
-class MemoryPartRecord(ExportRecord):
+class MemoryPartExportRecord(ExportRecord):
     key_fields = ()
     id_fields: ClassVar[tuple[str, ...]] = ("memory_id",)
     memory_id: RecordId
 
 
-class ReinforcementRecord(MemoryPartRecord):
+class ReinforcementExportRecord(MemoryPartExportRecord):
     type: Literal["reinforcement"] = "reinforcement"
     at: Moment
     text: str
@@ -145,7 +145,7 @@ class ReinforcementRecord(MemoryPartRecord):
     key: str | None = None
 
 
-class RevisionRecord(MemoryPartRecord):
+class RevisionExportRecord(MemoryPartExportRecord):
     """Fields as they were before a change; those that stayed are left out."""
 
     type: Literal["revision"] = "revision"
@@ -158,7 +158,7 @@ class RevisionRecord(MemoryPartRecord):
     when: Texts | None = None
 
 
-class TruthActRecord(MemoryPartRecord):
+class TruthActExportRecord(MemoryPartExportRecord):
     """One memory's share in an act that changed what is true; times in `before` and `after` are microseconds since
     1970."""
 
@@ -174,7 +174,7 @@ class TruthActRecord(MemoryPartRecord):
     after: Mapping[str, str | int | None]
 
 
-class LessonRecord(MemoryPartRecord):
+class LessonExportRecord(MemoryPartExportRecord):
     """What a failure taught, of the memory that is found (spec O11)."""
 
     type: Literal["lesson"] = "lesson"
@@ -188,7 +188,7 @@ class LessonRecord(MemoryPartRecord):
     failed: Count
 
 
-class StatedRelationRecord(MemoryPartRecord):
+class StatedRelationExportRecord(MemoryPartExportRecord):
     """A relation that a caller has stated of a memory; what is drawn from texts is drawn anew (spec O14)."""
 
     type: Literal["stated_relation"] = "stated_relation"
@@ -199,7 +199,7 @@ class StatedRelationRecord(MemoryPartRecord):
     at: Moment
 
 
-class SessionRecord(ExportRecord):
+class SessionExportRecord(ExportRecord):
     """`messages`: the position that the next message gets; those before `watched` were read by the memory thread."""
 
     key_fields = ("being", "session_id")
@@ -219,7 +219,7 @@ class SessionRecord(ExportRecord):
     project: str | None = None
 
 
-class MessageRecord(ExportRecord):
+class MessageExportRecord(ExportRecord):
     type: Literal["message"] = "message"
     id: RecordId
     session_id: str
@@ -233,7 +233,7 @@ class MessageRecord(ExportRecord):
     key: str | None = None
 
 
-class MessageMemoryRecord(ExportRecord):
+class MessageMemoryExportRecord(ExportRecord):
     """A memory that was drawn from a message."""
 
     key_fields = ("message_id", "memory_id")
@@ -243,7 +243,7 @@ class MessageMemoryRecord(ExportRecord):
     memory_id: RecordId
 
 
-class NoteRecord(ExportRecord):
+class NoteExportRecord(ExportRecord):
     id_fields = ("id", "memory_id")
     type: Literal["note"] = "note"
     id: RecordId
@@ -255,7 +255,7 @@ class NoteRecord(ExportRecord):
     memory_id: RecordId | None = None
 
 
-class ProfileRecord(ExportRecord):
+class ProfileExportRecord(ExportRecord):
     key_fields = ("being", "kind", "name")
     id_fields = ("memory_id",)
     type: Literal["profile"] = "profile"
@@ -267,7 +267,7 @@ class ProfileRecord(ExportRecord):
     memory_id: RecordId | None = None
 
 
-class CoreBlockRecord(ExportRecord):
+class CoreBlockExportRecord(ExportRecord):
     """A version of a core block; the last one is current (spec O12)."""
 
     key_fields = ("being", "name", "version")
@@ -282,7 +282,7 @@ class CoreBlockRecord(ExportRecord):
     client: str
 
 
-class DiaryRecord(ExportRecord):
+class DiaryExportRecord(ExportRecord):
     key_fields = ("being", "date")
     id_fields = ("sources",)
     type: Literal["diary"] = "diary"
@@ -292,7 +292,7 @@ class DiaryRecord(ExportRecord):
     written_at: Moment
 
 
-class ForgottenKeyRecord(ExportRecord):
+class ForgottenMessageKeyExportRecord(ExportRecord):
     """The hash of the key of a message that was forgotten: reading its conversation again does not bring it back."""
 
     key_fields = ("being", "key_hash")
@@ -301,7 +301,7 @@ class ForgottenKeyRecord(ExportRecord):
     key_hash: RecordId
 
 
-class PatrolRunRecord(ExportRecord):
+class PatrolRunExportRecord(ExportRecord):
     type: Literal["patrol_run"] = "patrol_run"
     id: RecordId
     started: Moment
@@ -310,7 +310,7 @@ class PatrolRunRecord(ExportRecord):
     report: Mapping[str, Any]
 
 
-class PatrolChangeRecord(ExportRecord):
+class PatrolChangeExportRecord(ExportRecord):
     """A line of the journal; vectors are left out of it."""
 
     key_fields = ()
@@ -325,56 +325,56 @@ class PatrolChangeRecord(ExportRecord):
 
 
 AnyRecord: TypeAlias = (
-    BeingRecord
-    | ClusterRecord
-    | MemoryRecord
-    | ReinforcementRecord
-    | RevisionRecord
-    | TruthActRecord
-    | LessonRecord
-    | StatedRelationRecord
-    | ArchiveGroupRecord
-    | ArchivedMemoryRecord
-    | SessionRecord
-    | MessageRecord
-    | MessageMemoryRecord
-    | NoteRecord
-    | ProfileRecord
-    | CoreBlockRecord
-    | DiaryRecord
-    | ForgottenKeyRecord
-    | PatrolRunRecord
-    | PatrolChangeRecord
+    BeingExportRecord
+    | ClusterExportRecord
+    | MemoryExportRecord
+    | ReinforcementExportRecord
+    | RevisionExportRecord
+    | TruthActExportRecord
+    | LessonExportRecord
+    | StatedRelationExportRecord
+    | ArchiveGroupExportRecord
+    | ArchivedMemoryExportRecord
+    | SessionExportRecord
+    | MessageExportRecord
+    | MessageMemoryExportRecord
+    | NoteExportRecord
+    | ProfileExportRecord
+    | CoreBlockExportRecord
+    | DiaryExportRecord
+    | ForgottenMessageKeyExportRecord
+    | PatrolRunExportRecord
+    | PatrolChangeExportRecord
 )
-RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
+EXPORT_RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
     kind.model_fields["type"].default: kind for kind in get_args(AnyRecord)
 }
 """By type, in the order in which a file has them: what others refer to comes first."""
 
 
-JOURNAL_TYPES = ("patrol_run", "patrol_change")
-_LINE: TypeAdapter[AnyRecord | End] = TypeAdapter(Annotated[AnyRecord | End, Field(discriminator="type")])
+JOURNAL_RECORD_TYPES = ("patrol_run", "patrol_change")
+_LINE: TypeAdapter[AnyRecord | ExportEnd] = TypeAdapter(Annotated[AnyRecord | ExportEnd, Field(discriminator="type")])
 
 
 _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="type")])
 
 
-def parse_record(line: bytes) -> AnyRecord:
-    """As `parse_line`, for a line that is not the end."""
+def parse_export_record(line: bytes) -> AnyRecord:
+    """As `parse_export_line`, for a line that is not the end."""
     return _RECORD.validate_json(line)
 
 
-def record_of(content: Mapping[str, Any]) -> AnyRecord:
+def export_record_from_content(content: Mapping[str, Any]) -> AnyRecord:
     """A record from the content of a line. Raises `pydantic.ValidationError`."""
     return _RECORD.validate_json(json.dumps(content))
 
 
-def parse_line(line: bytes) -> AnyRecord | End:
+def parse_export_line(line: bytes) -> AnyRecord | ExportEnd:
     """Raises `pydantic.ValidationError`, a `ValueError`."""
     return _LINE.validate_json(line)
 
 
 def export_json_schema() -> dict[str, Any]:
     """JSON Schema of any line of an export file."""
-    schema = TypeAdapter(Header | AnyRecord | End).json_schema()
+    schema = TypeAdapter(ExportHeader | AnyRecord | ExportEnd).json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a Madeleine export"} | schema

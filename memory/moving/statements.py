@@ -12,7 +12,7 @@ from madeleine.memory.ingest.ports import MemoryAndKeyReader
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Category, Scene, Scope
 from madeleine.memory.moving.ports import SourceImportLedger
-from madeleine.memory.moving.sources.values import Statement
+from madeleine.memory.moving.sources.values import ImportedStatement
 from madeleine.memory.rules.storing.chunk_scoring import chunk_category
 from madeleine.memory.text.reading import TextReading
 
@@ -49,7 +49,9 @@ class StoreStatements:
     imports: SourceImportLedger
     store: StoreScenes
 
-    async def __call__(self, scope: Scope, import_id: str, statements: Mapping[str, Statement]) -> StatementOutcomes:
+    async def __call__(
+        self, scope: Scope, import_id: str, statements: Mapping[str, ImportedStatement]
+    ) -> StatementOutcomes:
         """Store those whose keys are new, all or none. `statements`: redacted, by their keys.
 
         Raises `CannotUndo` if the import was ended meanwhile, `StorageFull`, `StorageError`.
@@ -67,7 +69,7 @@ class StoreStatements:
         )
 
 
-def _scene(key: str, statement: Statement) -> NewScene:
+def _scene(key: str, statement: ImportedStatement) -> NewScene:
     return NewScene(
         scene=Scene(
             action=statement.text,

@@ -18,28 +18,28 @@ from madeleine.memory.model import (
     Scene,
     TimelineEntry,
 )
-from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
+from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     AnyRecord,
-    CoreBlockRecord,
-    DiaryRecord,
-    MemoryRecord,
-    MessageRecord,
-    NoteRecord,
-    ProfileRecord,
+    CoreBlockExportRecord,
+    DiaryExportRecord,
+    MemoryExportRecord,
+    MessageExportRecord,
+    NoteExportRecord,
+    ProfileExportRecord,
     Timeline,
-    TruthActRecord,
-    record_of,
+    TruthActExportRecord,
+    export_record_from_content,
 )
 
-COMPARED_TEXT_FIELDS: Mapping[type[ExportRecord], tuple[str, ...]] = {
-    MemoryRecord: ("action", "actors", "setting", "dialogue", "sensory", "truth", "superseded_by"),
-    MessageRecord: ("role", "speaker", "text"),
-    NoteRecord: ("content",),
-    ProfileRecord: ("value",),
-    DiaryRecord: ("text",),
-    CoreBlockRecord: ("text", "description"),
+TEXT_FIELDS_COMPARED_BY_IMPORT: Mapping[type[ExportRecord], tuple[str, ...]] = {
+    MemoryExportRecord: ("action", "actors", "setting", "dialogue", "sensory", "truth", "superseded_by"),
+    MessageExportRecord: ("role", "speaker", "text"),
+    NoteExportRecord: ("content",),
+    ProfileExportRecord: ("value",),
+    DiaryExportRecord: ("text",),
+    CoreBlockExportRecord: ("text", "description"),
 }
 """What somebody has told. The other fields are how it fares: they differ between two stores by living."""
 _NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
@@ -50,12 +50,14 @@ _OWN_FIELDS = ("being", "type", "when", "retold", "emotion", "number", *_PROVENA
 
 def are_contradictory_records(here: ExportRecord, told: ExportRecord) -> bool:
     """Whether two records of one identity say something different."""
-    return any(getattr(here, name) != getattr(told, name) for name in COMPARED_TEXT_FIELDS.get(type(told), ()))
+    return any(
+        getattr(here, name) != getattr(told, name) for name in TEXT_FIELDS_COMPARED_BY_IMPORT.get(type(told), ())
+    )
 
 
-def memory_from_record(record: MemoryRecord) -> Memory:
+def memory_from_export_record(record: MemoryExportRecord) -> Memory:
     scene = Scene(when=_timeline(record.when), **{name: getattr(record, name) for name in _SCENE_FIELDS})
-    names = (name for name in MemoryRecord.model_fields if name not in _OWN_FIELDS)
+    names = (name for name in MemoryExportRecord.model_fields if name not in _OWN_FIELDS)
     others: dict[str, Any] = {name: getattr(record, name) for name in names}
     others["id"] = MemoryId(record.id)
     others["cluster_id"] = ClusterId(record.cluster_id) if record.cluster_id else None
@@ -76,20 +78,20 @@ def memory_from_record(record: MemoryRecord) -> Memory:
     )
 
 
-def memory_record_of(records: Iterable[ExportRecord]) -> MemoryRecord:
-    return next(record for record in records if isinstance(record, MemoryRecord))
+def memory_record_among(records: Iterable[ExportRecord]) -> MemoryExportRecord:
+    return next(record for record in records if isinstance(record, MemoryExportRecord))
 
 
 def _timeline(entries: Timeline) -> tuple[TimelineEntry, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in entries)
 
 
-def record_for_being(record: AnyRecord, being: str) -> AnyRecord:
+def export_record_for_being(record: AnyRecord, being: str) -> AnyRecord:
     """The record as another being's: with ids of its own, which are the same whenever it is imported."""
     if record.being == being:
         return record
     values: dict[str, Any] = {"being": being}
-    if isinstance(record, MemoryRecord):  # of what all share it becomes the being's own
+    if isinstance(record, MemoryExportRecord):  # of what all share it becomes the being's own
         values |= dict.fromkeys(("knowledge", "author", "author_role"))
 
     def own(id_: Any) -> Any:
@@ -98,20 +100,23 @@ def record_for_being(record: AnyRecord, being: str) -> AnyRecord:
     for name in record.id_fields:
         named = getattr(record, name)
         values[name] = tuple(map(own, named)) if isinstance(named, tuple) else own(named)
-    if isinstance(record, TruthActRecord):
+    if isinstance(record, TruthActExportRecord):
         for side in ("before", "after"):
             fields = dict(getattr(record, side))
             values[side] = fields | {
                 name: own(fields[name]) for name in ("superseded_by", "may_supersede") if name in fields
             }
-    if isinstance(record, ArchivedMemoryRecord):
-        values["records"] = tuple(record_content(record_for_being(record_of(one), being)) for one in record.records)
-    if isinstance(record, ProfileRecord) and record.name == record.memory_id:
+    if isinstance(record, ArchivedMemoryExportRecord):
+        values["records"] = tuple(
+            export_record_content(export_record_for_being(export_record_from_content(one), being))
+            for one in record.records
+        )
+    if isinstance(record, ProfileExportRecord) and record.name == record.memory_id:
         values["name"] = values["memory_id"]
     return record.model_copy(update=values)
 
 
-REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
+REDACTED_EXPORT_RECORD_FIELDS: Mapping[str, tuple[str, ...]] = {
     "memory": ("action", "setting", "feeling", "lesson", "actors", "dialogue", "sensory"),
     "reinforcement": ("text",),
     "revision": ("text",),
@@ -126,19 +131,22 @@ REDACTED_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def record_content(record: ExportRecord) -> Mapping[str, Any]:
+def export_record_content(record: ExportRecord) -> Mapping[str, Any]:
     """What its line holds."""
     content: Mapping[str, Any] = json.loads(record.json_line())
     return content
 
 
-def record_with_texts(record: AnyRecord, change: Callable[[str], str]) -> AnyRecord:
+def export_record_with_changed_texts(record: AnyRecord, change: Callable[[str], str]) -> AnyRecord:
     """`change` applied to what was told."""
     changed: dict[str, Any] = {}
-    if isinstance(record, ArchivedMemoryRecord):
-        parts = tuple(record_content(record_with_texts(record_of(one), change)) for one in record.records)
+    if isinstance(record, ArchivedMemoryExportRecord):
+        parts = tuple(
+            export_record_content(export_record_with_changed_texts(export_record_from_content(one), change))
+            for one in record.records
+        )
         changed |= {"records": parts} if parts != record.records else {}
-    for name in REDACTED_FIELDS.get(record.type, ()):
+    for name in REDACTED_EXPORT_RECORD_FIELDS.get(record.type, ()):
         value = getattr(record, name)
         new = tuple(map(change, value)) if isinstance(value, tuple) else change(value) if value else value
         if new != value:

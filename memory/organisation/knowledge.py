@@ -1,7 +1,8 @@
 """What an organisation knows (spec O4, O5): shared by one being, read by all, changed by versions.
 
-It is the memory of a being of its own, `ORGANISATION`, which no connection serves. This use case is the only way into
-it, and the one place where the right to write is decided: whatever calls it, a role that may not write a kind cannot.
+It is the memory of a being of its own, `ORGANISATION_BEING`, which no connection serves. This use case is the only way
+into it, and the one place where the right to write is decided: whatever calls it, a role that may not write a kind
+cannot.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutc
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import (
     KNOWLEDGE_KINDS,
-    ORGANISATION,
+    ORGANISATION_BEING,
     KnowledgeKind,
     Memory,
     MemoryId,
@@ -40,8 +41,8 @@ from madeleine.memory.rules.ranking.profiles import LinearRankingWeights
 SHARE_TOOL_NAME, RETRACT_TOOL_NAME = "share", "retract"
 MAX_POLICY_CHARS = 500
 """Of a policy, which is part of every prompt."""
-MAX_LISTED = 500
-CANDIDATES_PER_RESULT = 4
+MAX_LISTED_KNOWLEDGE = 500
+KNOWLEDGE_CANDIDATES_PER_RESULT = 4
 """Looked for, where only some kinds are asked for (spec L2, step 2)."""
 
 
@@ -75,12 +76,12 @@ class KnowledgeSearchResult:
 
     found: tuple[tuple[Memory, float], ...]
     notices: tuple[str, ...] = ()
-    meaning_off: str = ""
+    words_only_reason: str = ""
 
 
 def organisation_scope(scope: Scope) -> Scope:
     """What the caller does there is its own act: it is the author."""
-    shared = replace(scope, being_id=ORGANISATION, author=scope.being_id, count_activations=False)
+    shared = replace(scope, being_id=ORGANISATION_BEING, author=scope.being_id, count_activations=False)
     return replace(shared, project="", level="persistent")
 
 
@@ -149,7 +150,7 @@ class OrganisationKnowledge:
         self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None
     ) -> list[Memory]:
         """What is true now, or was true then, newest first."""
-        return await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED)
+        return await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED_KNOWLEDGE)
 
     async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """All versions of each that exists, the current one last, with their authors."""
@@ -167,21 +168,23 @@ class OrganisationKnowledge:
         """What matches among what all share, and with `personal` among the caller's own memories, ranked together. Own
         ones have the personal boost (spec O12). At most `query.limit`, of what is shared at most `max_retrieved`."""
         most_shared = min(query.limit, self.config.max_retrieved)
-        among = CANDIDATES_PER_RESULT * most_shared if kinds else most_shared
-        shared_query = replace(query, limit=among, most=0)
+        among = KNOWLEDGE_CANDIDATES_PER_RESULT * most_shared if kinds else most_shared
+        shared_query = replace(query, limit=among, max_limit=0)
         shared = await self.recall(organisation_scope(scope), shared_query, language=language)
         of_kinds = [(one, score) for one, score in shared.memories if not kinds or one.knowledge in kinds]
         found = of_kinds[:most_shared]
-        notices, meaning_off = shared.notices, shared.meaning_off
+        notices, words_only_reason = shared.notices, shared.words_only_reason
         if personal:
-            own = await self.recall(scope, replace(query, most=0), language=language)
+            own = await self.recall(scope, replace(query, max_limit=0), language=language)
             boost = self.config.personal_boost
             found += [(one, min(1.0, score + boost)) for one, score in (*own.preferences, *own.memories)]
             notices = tuple(dict.fromkeys((*notices, *own.notices)))
-            meaning_off = meaning_off or own.meaning_off
+            words_only_reason = words_only_reason or own.words_only_reason
         best = sorted(found, key=lambda scored: -scored[1])[: query.limit]
         return KnowledgeSearchResult(
-            found=tuple((one, round(score, 4)) for one, score in best), notices=notices, meaning_off=meaning_off
+            found=tuple((one, round(score, 4)) for one, score in best),
+            notices=notices,
+            words_only_reason=words_only_reason,
         )
 
     def audit_recall(self, scope: Scope, tool: str, shown: Sequence[Memory]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.ranking.matching import GateOutcome
+from madeleine.memory.rules.ranking.matching import RecallGateOutcome
 from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
 
 
@@ -19,7 +19,7 @@ class RankingEvidence:
     the candidates at `positions` of the pool. `shown_for`: the version that stands for a candidate, or None where none
     does. `lifted` as in `NewerFirstRanking`."""
 
-    gates: tuple[GateOutcome, ...]
+    gates: tuple[RecallGateOutcome, ...]
     scored: ScoredCandidates | None = None
     positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     shown_for: Mapping[MemoryId, MemoryId | None] = field(default_factory=dict)

@@ -20,8 +20,8 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection
 from madeleine.memory.rules.dynamics.truth import was_true_at
-from madeleine.memory.rules.ranking.matching import CandidateSimilarity, GateOutcome, MatchThresholds
-from madeleine.memory.rules.ranking.score_parts import SCORE_DIGITS, round_parts
+from madeleine.memory.rules.ranking.matching import CandidateSimilarity, MatchThresholds, RecallGateOutcome
+from madeleine.memory.rules.ranking.score_parts import SHOWN_SCORE_DIGITS, round_score_parts
 from madeleine.memory.text.normalization import fold_text
 
 MAX_EXPLAINED_CANDIDATES = 10
@@ -245,9 +245,9 @@ class RecallExplainer:
         rest = score - sum(parts.values())
         if older := evidence.lifted.get(id_):
             note = f"It was told later than {older}, and probably says what became of it."
-        if abs(rest) > 10**-SCORE_DIGITS:
+        if abs(rest) > 10**-SHOWN_SCORE_DIGITS:
             parts[self.ranked.rescored_by or NEWER_MEMORY_SCORE_PART] = rest
-        return round_parts(parts, score), note
+        return round_score_parts(parts, score), note
 
     def _likeness(self, id_: MemoryId) -> QuerySimilarity | None:
         """The greatest that a gate has measured; None for no candidate, and where a filter decides."""
@@ -261,7 +261,7 @@ class RecallExplainer:
         ]
         return max(measured, key=lambda likeness: likeness.value - likeness.needed, default=None)
 
-    def _likeness_at_gate(self, gate: GateOutcome, at: int, *, procedural: bool) -> QuerySimilarity | None:
+    def _likeness_at_gate(self, gate: RecallGateOutcome, at: int, *, procedural: bool) -> QuerySimilarity | None:
         """Of a preference that to its situation; beside a match less is needed, and unknown words take nothing away."""
         likeness, thresholds = gate.likeness, self.thresholds
         if likeness is None:
@@ -278,5 +278,5 @@ class RecallExplainer:
 def _likeness_of(likeness: CandidateSimilarity, at: int, needed: float, *, with_unknown: bool) -> QuerySimilarity:
     value, penalty, words = (float(one[at]) for one in (likeness.value, likeness.penalty, likeness.in_words))
     parts = {"meaning": value + penalty - words, "words": words, "unknown_words": -penalty if with_unknown else 0.0}
-    total = round(sum(parts.values()), SCORE_DIGITS)
-    return QuerySimilarity(round_parts(parts, total), total, round(needed, SCORE_DIGITS))
+    total = round(sum(parts.values()), SHOWN_SCORE_DIGITS)
+    return QuerySimilarity(round_score_parts(parts, total), total, round(needed, SHOWN_SCORE_DIGITS))

@@ -17,8 +17,8 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
     CandidateSimilarity,
-    GateOutcome,
     MatchThresholds,
+    RecallGateOutcome,
     ThingsNamedInQuery,
     common_names_in_query,
     matching_candidates,
@@ -34,9 +34,9 @@ from madeleine.memory.vector_space import centred_cosines
 CentredCosineFunction = Callable[[NDArray[np.float32], Vector], NDArray[np.float32]]
 """Of each candidate to a vector; as they are when what all texts of a language share is taken off."""
 
-FEELING_SITUATION = "When someone feels {}"
+FEELING_SITUATION_TEMPLATE = "When someone feels {}"
 """How a preference tells of the feelings in which it applies; of labels alone the model makes less."""
-FEELING_ALLOWANCE = 0.1
+FEELING_COSINE_ALLOWANCE = 0.1
 """Added to that likeness: a preference says more than its feeling. "When Ada is sad she does not want advice …" has
 0.25 to grief and 0.27 to sadness and grief; of unlike feelings the nearest has 0.24."""
 MAX_LANGUAGE_CHECKED_CANDIDATES = 5
@@ -63,11 +63,11 @@ class CandidateMatcher:
 
     async def __call__(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, legible: float
-    ) -> GateOutcome:
+    ) -> RecallGateOutcome:
         """`legible`: how much of the query the model reads, 0 to 1. What the caller's filter names is a match
         (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
-            return GateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
+            return RecallGateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
         thresholds, named = self.thresholds, ThingsNamedInQuery.from_query(query.text, pool)
         gate = partial(
             score_candidate_similarity, named, legible=legible, thresholds=thresholds, memories=pool.memories
@@ -92,7 +92,7 @@ class CandidateMatcher:
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
             matches = np.where(procedural, matching_preference_mask(likenesses.value, situation, thresholds), matches)
-        return GateOutcome(np.flatnonzero(matches), near[~matches[near]], likenesses, situation)
+        return RecallGateOutcome(np.flatnonzero(matches), near[~matches[near]], likenesses, situation)
 
     async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
@@ -115,8 +115,8 @@ class CandidateMatcher:
                 rest = await self._centred_cosines(question_without_words(query.text, names), pool)
                 cosine = np.asarray((cosine + 2 * rest) / 3, np.float32)
             if query.emotions:
-                feeling = FEELING_SITUATION.format(" and ".join(query.emotions))
-                cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_ALLOWANCE)
+                feeling = FEELING_SITUATION_TEMPLATE.format(" and ".join(query.emotions))
+                cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_COSINE_ALLOWANCE)
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
         named = ThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))

@@ -12,7 +12,7 @@ from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersion, RecallLedger
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
-from madeleine.memory.rules.dynamics.truth import true_since
+from madeleine.memory.rules.dynamics.truth import memory_true_since
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryPairLink,
@@ -91,7 +91,9 @@ async def put_newer_memories_first(
         elif is_newer_version and not question_words_only_in_first(asked, newer.statement, older.statement):
             later[pair.newer.id].append(pair.older)
     newest_first = {
-        older: [one.id for one in sorted(newer_ones, key=lambda one: (true_since(one), one.number), reverse=True)]
+        older: [
+            one.id for one in sorted(newer_ones, key=lambda one: (memory_true_since(one), one.number), reverse=True)
+        ]
         for older, newer_ones in later.items()
     }
     ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
@@ -118,7 +120,7 @@ class _Pair:
     @property
     def shared_words(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
-        new, old = (read_statement(one.scene.action).content for one in (self.newer, self.older))
+        new, old = (read_statement(one.scene.action).content_words_by_stem for one in (self.newer, self.older))
         return {stem: old[stem] for stem in new.keys() & old.keys()}
 
 
@@ -132,7 +134,7 @@ def _pairs(
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
     for older in memories.values():
         for newer in memories.values():
-            if true_since(newer) <= true_since(older):
+            if memory_true_since(newer) <= memory_true_since(older):
                 continue
             link = MemoryPairLink(
                 is_proposed=(newer.id, older.id) in proposed,

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag
+from madeleine.memory.keyword_search import KeywordQuery, MessageTag, SearchHit, SearchSource
 from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.searching import most_specific_tags, text_has_tag
+from madeleine.memory.rules.searching import most_specific_message_tags, text_has_message_tag
 from madeleine.memory.text.normalization import fold_text
 
 MIN_MATCHED_QUERY_TAG_SHARE = 0.5
 """Share of the query's tags that a text holds, as of memories that are near (`MatchThresholds.near_words`)."""
-MAX_COMPARED_TEXTS = 20
-MAX_NAMED_PROJECTS = 8
+MAX_NON_MEMORY_TEXTS_COMPARED = 20
+MAX_OTHER_PROJECTS_NAMED = 8
 NON_MEMORY_SEARCH_SOURCES: tuple[SearchSource, ...] = ("chat", "notes")
 
 
@@ -33,7 +33,7 @@ class ProfileAndProjectLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class KnownOutsideMemories:
+class NonMemoryMatches:
     """Entries and texts that hold at least half of a query's tags, those with most of them first, then the newest."""
 
     entries: tuple[ProfileEntry, ...] = ()
@@ -46,23 +46,23 @@ class KnownOutsideMemories:
         return [*(entry.id for entry in self.entries), *(hit.id for hit in self.hits)]
 
 
-NOTHING_KNOWN_ELSEWHERE = KnownOutsideMemories()
+NO_NON_MEMORY_MATCHES = NonMemoryMatches()
 
 
 @dataclass(frozen=True, eq=False)
-class SearchOutsideMemories:
+class FindNonMemoryMatches:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
     ledger: ProfileAndProjectLedger
     search_by_tags: SearchByMessageTags
 
-    async def __call__(self, scope: Scope, query: RecallQuery) -> KnownOutsideMemories:
+    async def __call__(self, scope: Scope, query: RecallQuery) -> NonMemoryMatches:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
         projects = tuple(await self.projects(scope))
-        tags = most_specific_tags(query.text, self.search_by_tags.stem)
+        tags = most_specific_message_tags(query.text, self.search_by_tags.stem)
         if query.categories or query.themes or query.as_of or not tags:
-            return KnownOutsideMemories(projects=projects)
+            return NonMemoryMatches(projects=projects)
         entries: list[tuple[float, ProfileEntry]] = []
         if not (query.since or query.until):
             shown = (
@@ -70,12 +70,16 @@ class SearchOutsideMemories:
             )
             entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
         texts = KeywordQuery(
-            terms=(), sources=NON_MEMORY_SEARCH_SOURCES, since=query.since, until=query.until, limit=MAX_COMPARED_TEXTS
+            terms=(),
+            sources=NON_MEMORY_SEARCH_SOURCES,
+            since=query.since,
+            until=query.until,
+            limit=MAX_NON_MEMORY_TEXTS_COMPARED,
         )
         page = await self.search_by_tags.search_by_message(scope, query.text, texts)
         hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
         near = [*_best_first(entries), *_best_first(hits)][: query.limit]
-        return KnownOutsideMemories(
+        return NonMemoryMatches(
             tuple(one for one in near if isinstance(one, ProfileEntry)),
             tuple(one for one in near if isinstance(one, SearchHit)),
             projects,
@@ -84,7 +88,7 @@ class SearchOutsideMemories:
     async def projects(self, scope: Scope) -> list[str]:
         """Names of the being's projects, at most eight, for a caller who works in none: what belongs to them was not
         searched. Empty for a caller who works in one."""
-        return [] if scope.project else await self.ledger.projects(scope, limit=MAX_NAMED_PROJECTS)
+        return [] if scope.project else await self.ledger.projects(scope, limit=MAX_OTHER_PROJECTS_NAMED)
 
 
 def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
@@ -92,6 +96,6 @@ def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
     return [text for _, text in sorted(near, key=lambda one: -one[0])]
 
 
-def _share_of_tags(tags: Sequence[SearchTag], text: str) -> float:
+def _share_of_tags(tags: Sequence[MessageTag], text: str) -> float:
     folded = fold_text(text)
-    return sum(text_has_tag(folded, tag) for tag in tags) / len(tags)
+    return sum(text_has_message_tag(folded, tag) for tag in tags) / len(tags)

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import (
+    KeywordQuery,
+    MessageTag,
+    MessageTagMatches,
+    MessageTagQuery,
+    SearchHit,
+    SearchSource,
+)
 from madeleine.memory.model import ClusterId, Emotion, EmotionVector, Memory, MemoryId, MemoryRevision, Scope
 
 
@@ -118,13 +125,13 @@ class BrowseLedger(Protocol):
         """Labels and told vector of each active memory in a cluster that has either."""
 
 
-class TagSearchLedger(Protocol):
+class MessageTagSearchLedger(Protocol):
     async def cooccurring_themes(
-        self, scope: Scope, tags: Sequence[SearchTag], *, recent: int
+        self, scope: Scope, tags: Sequence[MessageTag], *, recent: int
     ) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 
-    async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+    async def tag_matches(self, scope: Scope, query: MessageTagQuery) -> list[MessageTagMatches]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:

@@ -26,7 +26,7 @@ from madeleine.memory.recall.query_reading import end_of_message, pool_for_query
 from madeleine.memory.recall.reformulation import (
     RecallAttempt,
     ReformulationConfig,
-    metered_for_recall,
+    metered_model_for_recall,
     reformulate_until_sufficient,
 )
 from madeleine.memory.recall.scoring import score_matches
@@ -40,19 +40,19 @@ from madeleine.memory.recall.selection import (
     rerank,
 )
 from madeleine.memory.rules.dynamics.truth import is_in_future, version_true_at
-from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
+from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
-from madeleine.memory.rules.ranking.matching import GateOutcome, MatchThresholds, matching_and_near_candidates
+from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, matching_and_near_candidates
 from madeleine.memory.rules.ranking.profiles import RankingProfile, RankingProfileWeights
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_past_days_as_dates
 
-MIN_CANDIDATES_PER_RESULT = 4
+MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
-MAX_NAMED_UNKNOWN_WORDS = 8
-PIECE_WEIGHT = 0.4
+MAX_UNKNOWN_WORDS_NAMED = 8
+NEAREST_PIECE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
 EMBEDDING_HEAD_START_SECONDS = 0.001
@@ -85,15 +85,15 @@ class RecallConfig:
 class RecallResult:
     """spec L2, ruling 15. Memories and preferences, each group best first, with their scores; a preference that only
     stands in a prompt block, and does not match, has the score 0. `text`: what the token budget was spent on,
-    `total_tokens` of it; `budget_used` = total_tokens / token_budget. `meaning_off`: why only words were compared, or
-    "". `reformulated`: the rewordings that were tried as well. `omitted`: number of matches beyond the limit and the
-    budget; `truncated` and `too_long` as in `RecallSelection`."""
+    `total_tokens` of it; `budget_used` = total_tokens / token_budget. `words_only_reason`: why only words were
+    compared, or "". `reformulated`: the rewordings that were tried as well. `omitted`: number of matches beyond the
+    limit and the budget; `truncated` and `too_long` as in `RecallSelection`."""
 
     memories: tuple[tuple[Memory, float], ...]
     total_tokens: int
     budget_used: float
     preferences: tuple[tuple[Memory, float], ...] = ()
-    meaning_off: str = ""
+    words_only_reason: str = ""
     text: str = ""
     notices: tuple[str, ...] = ()
     reformulated: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Recall:
         self,
         scope: Scope,
         query: RecallQuery,
-        answer_format: RecallTextFormat = LIST_FORMAT,
+        answer_format: RecallTextFormat = RECALL_LIST_FORMAT,
         *,
         language: LanguageModel | None = None,
         explain: Sequence[MemoryId] | None = None,
@@ -154,7 +154,7 @@ class Recall:
         ranked = await rank(query)
         attempt = RecallAttempt(ranked, await select(ranked))
         if language is not None and self.config.reformulation.max_rounds:
-            model = metered_for_recall(language, self.costs, scope, self.now)
+            model = metered_model_for_recall(language, self.costs, scope, self.now)
             config = self.config.reformulation
             attempt = await reformulate_until_sufficient(
                 query, attempt, model, config, rank=rank, select=select, redact=self.redact
@@ -183,7 +183,7 @@ class Recall:
             tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
             for group in (selection.preferences, selection.memories)
         )
-        near_ids = ranked.near[: max(0, query.limit - len(memories))]
+        near_ids = ranked.near_misses[: max(0, query.limit - len(memories))]
         near = await self.ledger.memories(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
@@ -193,7 +193,7 @@ class Recall:
             preferences=preferences,
             total_tokens=selection.tokens,
             budget_used=selection.tokens / query.token_budget,
-            meaning_off=ranked.meaning_off,
+            words_only_reason=ranked.words_only_reason,
             text=selection.text,
             notices=ranked.notices,
             reformulated=attempt.rewordings,
@@ -202,7 +202,7 @@ class Recall:
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
-            unknown_words=ranked.pool.unknown_words[:MAX_NAMED_UNKNOWN_WORDS] if ranked.has_no_match else (),
+            unknown_words=ranked.pool.unknown_words[:MAX_UNKNOWN_WORDS_NAMED] if ranked.has_no_match else (),
         )
 
     async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
@@ -245,7 +245,7 @@ class Recall:
         text = _WORD.sub(lambda word: folded.get(fold_text(word[0]), word[0]), query.text)
         again = await self.rank(scope, replace(query, text=text))
         named = (f"Nothing has {word!r}; this is for {other!r}." for word, other in respelled.items())
-        return replace(again, notices=(*again.notices, *named)) if again.scores or again.near else ranked
+        return replace(again, notices=(*again.notices, *named)) if again.scores or again.near_misses else ranked
 
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
@@ -259,15 +259,15 @@ class Recall:
             since=query.since,
             until=query.until,
             include_compressed=query.include_compressed,
-            sparse_limit=max(self.config.sparse_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
-            dense_limit=max(self.config.dense_limit, MIN_CANDIDATES_PER_RESULT * query.limit),
+            sparse_limit=max(self.config.sparse_limit, MIN_RECALL_CANDIDATES_PER_RESULT * query.limit),
+            dense_limit=max(self.config.dense_limit, MIN_RECALL_CANDIDATES_PER_RESULT * query.limit),
         )
         embedding = asyncio.create_task(try_to_embed_query(self.embedder, query.text))
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
             await asyncio.wait({embedding}, timeout=EMBEDDING_HEAD_START_SECONDS)
             pool = await self.index.candidates(scope, candidate_query, partial(_vector_of, embedding))
-            vector, meaning_off = await embedding
+            vector, reason = await embedding
         finally:
             embedding.cancel()
         trust = self.embedder.vector_space.legibility_of_text(vector) if vector is not None else 0.0
@@ -280,7 +280,7 @@ class Recall:
                 scope, query, dict.fromkeys(distinct_current_versions(near_ids, true), 0.0), pool
             )
             evidence = RankingEvidence(gates=gates, shown_for=true)
-            return RankedCandidates({}, {}, pool, meaning_off, near=tuple(nearest.scores), evidence=evidence)
+            return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
         pool = await self._with_subject(query.text, pool, vector)
         matching, scored = await score_matches(
             self.ledger,
@@ -313,10 +313,10 @@ class Recall:
             scores=ordered,
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
-            meaning_off=meaning_off,
-            near=tuple(id_ for id_ in distinct_current_versions(near_ids, true) if id_ not in ordered),
+            words_only_reason=reason,
+            near_misses=tuple(id_ for id_ in distinct_current_versions(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
-            read=read,
+            loaded_memories=read,
             evidence=RankingEvidence(
                 gates=gates, scored=scored, positions=matching, shown_for=true, lifted=newer.lifted
             ),
@@ -328,7 +328,7 @@ class Recall:
 
     async def _gates(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
-    ) -> tuple[GateOutcome, ...]:
+    ) -> tuple[RecallGateOutcome, ...]:
         """Of the query as asked, and of the end of a longer message."""
         whole = await self._gate(query, pool, vector, trust)
         if not (end := end_of_message(query.text)):
@@ -350,7 +350,8 @@ class Recall:
             mean = np.asarray((vector + other) / length, np.float32)
             whole = (whole + await self.index.cosines(pool.ids, other)) / length
         pieces = pool.nearest_piece_cosines(mean, whole)
-        return replace(pool, cosine=np.asarray((1 - PIECE_WEIGHT) * whole + PIECE_WEIGHT * pieces, np.float32))
+        weight = NEAREST_PIECE_WEIGHT
+        return replace(pool, cosine=np.asarray((1 - weight) * whole + weight * pieces, np.float32))
 
     @cached_property
     def _gate(self) -> CandidateMatcher:

@@ -26,12 +26,12 @@ MAX_SHOWN_MEMORIES, MAX_SHOWN_MEMORY_CHARS = 10, 300
 """Memories that the model is shown, and characters of each."""
 MAX_QUERY_CHARS_SHOWN_TO_MODEL = 2_000
 MAX_REWORDED_QUERY_CHARS = 500
-MAX_REFORMULATION_ANSWER_TOKENS = 300
+MAX_RECALL_VERDICT_TOKENS = 300
 RECALL_COST_RUN_ID = RunId("recall")
 """Takes the place of a patrol's run id in cost records."""
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
-REFORMULATION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_REWORDED_QUERY_CHARS - 200)
+RECALL_VERDICT_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_REWORDED_QUERY_CHARS - 200)
 
 
 class RecallVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
@@ -73,7 +73,7 @@ async def reformulate_until_sufficient(
     try:
         async with asyncio.timeout(config.seconds):
             for _ in range(config.max_rounds):
-                prompt = build_reformulation_prompt(shown_query, selected := best.selection.all_memories)
+                prompt = build_recall_verdict_prompt(shown_query, selected := best.selection.all_memories)
                 judgement = await model.answer_prompt(prompt, RecallVerdict, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
@@ -88,7 +88,7 @@ async def reformulate_until_sufficient(
     return best
 
 
-def metered_for_recall(
+def metered_model_for_recall(
     language: LanguageModel, costs: ModelCostRecorder | None, scope: Scope, now: Callable[[], datetime]
 ) -> MeteredModel:
     """Record the cost of each call, if `costs` is given. Failing to record is logged and does not fail the recall."""
@@ -103,15 +103,15 @@ def metered_for_recall(
     return MeteredModel(language, record)
 
 
-def build_reformulation_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
+def build_recall_verdict_prompt(query: str, memories: Sequence[Memory]) -> Prompt:
     lines = [render_memory_line(memory)[:MAX_SHOWN_MEMORY_CHARS] for memory in memories[:MAX_SHOWN_MEMORIES]]
     query_json = json.dumps(escape_tags_on_one_line(query[:MAX_QUERY_CHARS_SHOWN_TO_MODEL]), ensure_ascii=False)
     return Prompt(
         purpose="reformulate",
-        system=REFORMULATION_INSTRUCTIONS,
+        system=RECALL_VERDICT_INSTRUCTIONS,
         text="\n".join([f"query: {query_json}", "<memory>", *lines, "</memory>"]),
         size="small",
-        max_tokens=MAX_REFORMULATION_ANSWER_TOKENS,
+        max_tokens=MAX_RECALL_VERDICT_TOKENS,
     )
 
 

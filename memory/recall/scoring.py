@@ -12,14 +12,18 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.query_reading import end_of_message
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, blended_scores, matching_emotion_shares
+from madeleine.memory.rules.ranking.blended import (
+    BlendedRankingWeights,
+    blended_ranking_scores,
+    matching_emotion_shares,
+)
 from madeleine.memory.rules.ranking.profiles import (
     RankingProfile,
     RankingProfileWeights,
     associative_ranking_scores,
     candidate_similarity,
     evenly_falling_scores,
-    linear_scores,
+    linear_ranking_scores,
 )
 from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
 
@@ -41,7 +45,9 @@ async def score_matches(
     emotions = frozenset(query.emotions)
     if profile == "blended":
         asked = end_of_message(query.text) or query.text
-        return matching, blended_scores(asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights)
+        return matching, blended_ranking_scores(
+            asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights
+        )
     if profile == "rrf":
         return matching, evenly_falling_scores(len(matching))
     states = await ledger.ranking_states(scope, [pool.ids[i] for i in matching])
@@ -50,7 +56,7 @@ async def score_matches(
     matching_states = [states[pool.ids[i]] for i in matching]
     near = candidate_similarity(pool, dense_trust=trust)[matching]
     if profile == "linear":
-        enough, scored = linear_scores(near, matching_states, now=now, weights=profiles).with_score_at_least(
+        enough, scored = linear_ranking_scores(near, matching_states, now=now, weights=profiles).with_score_at_least(
             profiles.linear.minimum
         )
         return matching[enough], scored

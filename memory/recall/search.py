@@ -20,7 +20,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagQuery
+from madeleine.memory.keyword_search import KeywordQuery, MessageTagQuery, SearchHit, SearchSource, Stemmer
 from madeleine.memory.model import (
     ClusterId,
     Emotion,
@@ -37,8 +37,8 @@ from madeleine.memory.recall.ports import (
     ClusterSummary,
     KeywordSearchLedger,
     MemoryReactivation,
+    MessageTagSearchLedger,
     ReactivationRecorder,
-    TagSearchLedger,
 )
 from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
@@ -47,7 +47,7 @@ from madeleine.memory.rules.searching import (
     hit_with_snippet,
     make_first_tag_finder,
     make_first_term_finder,
-    most_specific_tags,
+    most_specific_message_tags,
     related_themes,
     sort_hits_newest_first,
     tag_hits_near_best,
@@ -135,10 +135,12 @@ class SearchStoredTexts:
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self.now()
         memories = [hit for hit in hits if hit.source == "memories" and hit.truth == "current"]
-        self.activations.add(scope, [reactivation_record(MemoryId(hit.id), hit.status, now) for hit in memories])
+        self.activations.add(
+            scope, [reactivation_of_shown_memory(MemoryId(hit.id), hit.status, now) for hit in memories]
+        )
 
 
-def reactivation_record(memory_id: MemoryId, status: MemoryStatus | None, at: datetime) -> MemoryReactivation:
+def reactivation_of_shown_memory(memory_id: MemoryId, status: MemoryStatus | None, at: datetime) -> MemoryReactivation:
     """+1 for a living memory, +2 for a dead one (spec P10, P11)."""
     return MemoryReactivation(memory_id, 2 if status == "dead" else 1, at)
 
@@ -168,12 +170,12 @@ def decode_search_cursor(cursor: str, query: KeywordQuery) -> tuple[int, str]:
     return position
 
 
-TAG_POOL_SIZE_PER_HIT = 4
+TAG_SEARCH_POOL_SIZE_PER_HIT = 4
 """Pool size as a multiple of the limit: of the pool, texts near the best one are sorted by time."""
-MAX_COOCCURRENCE_MEMORIES = 5_000
+MAX_MEMORIES_READ_FOR_COOCCURRENCE = 5_000
 """Newest memories whose themes are examined for co-occurrence."""
-MAX_RELATED_THEMES = 8
-MAX_SEARCHED_TEXTS_PER_SOURCE = 50_000
+MAX_RELATED_THEMES_SEARCHED = 8
+MAX_TAG_SEARCHED_TEXTS_PER_SOURCE = 50_000
 """Newest texts of each source that are searched. A context is built each turn, so its cost is bounded."""
 
 
@@ -181,7 +183,7 @@ MAX_SEARCHED_TEXTS_PER_SOURCE = 50_000
 class SearchByMessageTags:
     """The use case. It counts no reactivation: a context, which is built each turn, is not a recall."""
 
-    ledger: TagSearchLedger
+    ledger: MessageTagSearchLedger
     stem: Stemmer
 
     async def __call__(
@@ -197,14 +199,14 @@ class SearchByMessageTags:
     async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
-        tags = most_specific_tags(message, self.stem)
+        tags = most_specific_message_tags(message, self.stem)
         if not tags:
             return SearchPage(())
-        themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_COOCCURRENCE_MEMORIES)
-        related = related_themes(themes, tags, most=MAX_RELATED_THEMES)
-        pool_size = TAG_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
+        themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_MEMORIES_READ_FOR_COOCCURRENCE)
+        related = related_themes(themes, tags, most=MAX_RELATED_THEMES_SEARCHED)
+        pool_size = TAG_SEARCH_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
         matches = await self.ledger.tag_matches(
-            scope, TagQuery(tags, related, replace(query, limit=pool_size), MAX_SEARCHED_TEXTS_PER_SOURCE)
+            scope, MessageTagQuery(tags, related, replace(query, limit=pool_size), MAX_TAG_SEARCHED_TEXTS_PER_SOURCE)
         )
         best = best_tag_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_by_ids(scope, [ref for ref, _ in best])}
@@ -290,7 +292,9 @@ class BrowseMemories:
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
     ) -> BrowsedMemories:
         now = self.now()
-        self.activations.add(scope, [reactivation_record(memory.id, memory.status, now) for memory in memories])
+        self.activations.add(
+            scope, [reactivation_of_shown_memory(memory.id, memory.status, now) for memory in memories]
+        )
         revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
         in_chain = [memory.id for memory in memories if memory.superseded_by or memory.valid_from]
         versions = await self.ledger.all_versions(scope, in_chain) if in_chain else {}

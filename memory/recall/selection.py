@@ -16,7 +16,7 @@ from madeleine.memory.model import LIVING_STATUSES, Category, Emotion, Memory, M
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
-from madeleine.memory.rules.prompting import LIST_FORMAT, RecallTextFormat
+from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_list
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_without_limit
 from madeleine.memory.rules.ranking.profiles import RankingProfile
@@ -26,14 +26,14 @@ from madeleine.memory.text.normalization import fold_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """`most`: where more than `limit`, up to so many memories as match nearly as well as the best one, or as fit if the
-    query asks for a list (`result_count_without_limit`). `themes`: only memories with all of these. `since`, `until`:
-    only what has a date between these. `include_compressed`: also what a summary stands for (spec L3). `ranking` None:
-    the configured profile."""
+    """`max_limit`: where more than `limit`, up to so many memories as match nearly as well as the best one, or as fit
+    if the query asks for a list (`result_count_without_limit`). `themes`: only memories with all of these. `since`,
+    `until`: only what has a date between these. `include_compressed`: also what a summary stands for (spec L3).
+    `ranking` None: the configured profile."""
 
     text: str
     limit: int = 3
-    most: int = 0
+    max_limit: int = 0
     token_budget: int = 2000
     categories: tuple[Category, ...] = ()
     themes: tuple[str, ...] = ()
@@ -49,18 +49,18 @@ class RecallQuery:
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
-    return of each. `notices`: what failed, in sentences. `meaning_off`: why only words were compared, or "". `near`:
-    what does not match and is near, best first. `procedural`: the procedural ones among the matches. `read`: memories
-    that were read for the ranking."""
+    return of each. `notices`: what failed, in sentences. `words_only_reason`: why only words were compared, or "".
+    `near_misses`: what does not match and is near, best first. `procedural`: the procedural ones among the matches.
+    `loaded_memories`: memories that were read for the ranking."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
     pool: CandidatePool
-    meaning_off: str = ""
+    words_only_reason: str = ""
     notices: tuple[str, ...] = ()
-    near: tuple[MemoryId, ...] = ()
+    near_misses: tuple[MemoryId, ...] = ()
     procedural: frozenset[MemoryId] = frozenset()
-    read: Mapping[MemoryId, Memory] = field(default_factory=dict)
+    loaded_memories: Mapping[MemoryId, Memory] = field(default_factory=dict)
     evidence: RankingEvidence | None = None
     rescored_by: str = ""
     """What has replaced the scores since: "reranker" or "fusion"."""
@@ -72,7 +72,7 @@ class RankedCandidates:
     @property
     def has_no_match(self) -> bool:
         """Whether the gate let nothing through, or only preferences by meaning."""
-        return self.scores.keys() <= self.procedural and bool(self.near or not self.scores)
+        return self.scores.keys() <= self.procedural and bool(self.near_misses or not self.scores)
 
 
 async def rerank(
@@ -102,7 +102,7 @@ def merge_rankings(first: RankedCandidates, second: RankedCandidates) -> RankedC
         first,
         scores={id_: round(score, 4) for id_, score in fuse_rankings_by_rrf(first.ids, second.ids)},
         tokens={**first.tokens, **second.tokens},
-        meaning_off=first.meaning_off or second.meaning_off,
+        words_only_reason=first.words_only_reason or second.words_only_reason,
         notices=notices,
         procedural=first.procedural | second.procedural,
         rescored_by="fusion",
@@ -147,11 +147,11 @@ BUDGET_FILL_BATCH_MEMORIES = 10
 """Memories loaded at once where the best ones do not fit."""
 PREFERENCE_BUDGET_DIVISOR = 4
 """One part in this many of the budget is open to preferences (ruling 15)."""
-SHORTENING_FACTOR = 0.8
-MIN_SHORTENED_CHARS = 20
+TEXT_SHORTENING_FACTOR_PER_STEP = 0.8
+MIN_SHORTENED_MEMORY_CHARS = 20
 """A memory too long for the budget is cut in such steps, and to no less than this."""
 MAX_SEPARATOR_TOKENS = 2
-MAX_TAG_TOKENS = 16
+MAX_ENCLOSING_TAG_TOKENS = 16
 """Upper bounds for any separator and any tags, used where no tokenizer counts them."""
 
 
@@ -240,9 +240,9 @@ class RecallSelector:
     def _limit(self) -> int:
         """How many memories the answer holds at most."""
         query, ranked = self.query, self.ranked
-        if query.most <= query.limit:
+        if query.max_limit <= query.limit:
             return query.limit
-        scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.most]]
+        scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.max_limit]]
         return result_count_without_limit(
             scored, least=query.limit, whole_list=asks_for_list(analyse_query(query.text))
         )
@@ -250,7 +250,7 @@ class RecallSelector:
     async def _shortened(self, memory: Memory, budget: int) -> Memory | None:
         """The memory with the beginning of its action, as much as fits; None if next to nothing fits, or no tokenizer
         counts. Its feeling, lesson and timeline are left out where they would take half of the budget."""
-        if self.ranked.meaning_off:
+        if self.ranked.words_only_reason:
             return None
         action = memory.scene.action
         [beside] = await self._costs([replace(memory, scene=replace(memory.scene, action=ELLIPSIS))])
@@ -258,7 +258,7 @@ class RecallSelector:
             bare = Scene(action=action, when=tuple(item for item in memory.scene.when if isinstance(item, str))[:1])
             memory = replace(memory, feeling="", lesson="", scene=bare)
         chars = len(action)
-        while (chars := int(chars * SHORTENING_FACTOR)) >= MIN_SHORTENED_CHARS:
+        while (chars := int(chars * TEXT_SHORTENING_FACTOR_PER_STEP)) >= MIN_SHORTENED_MEMORY_CHARS:
             part = action[:chars].rsplit(maxsplit=1)[0] if " " in action[:chars] else action[:chars]
             cut = replace(memory, scene=replace(memory.scene, action=f"{part} {ELLIPSIS}"))
             [cost] = await self._costs([cut])
@@ -280,7 +280,7 @@ class RecallSelector:
 
     async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
         """Those of these memories that can be recalled."""
-        memories = {id_: self.ranked.read[id_] for id_ in ids if id_ in self.ranked.read}
+        memories = {id_: self.ranked.loaded_memories[id_] for id_ in ids if id_ in self.ranked.loaded_memories}
         if missing := [id_ for id_ in ids if id_ not in memories]:
             memories |= {memory.id: memory for memory in await self.ledger.memories(self.scope, missing)}
         return {id_: memory for id_, memory in memories.items() if self._is_recallable(memory)}
@@ -314,7 +314,7 @@ class RecallSelector:
         tokens = self.ranked.tokens
         if any(memory.id not in tokens for memory in memories):
             return False
-        return MAX_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
+        return MAX_ENCLOSING_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
 
     async def _fill_budget(
         self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int
@@ -336,17 +336,17 @@ class RecallSelector:
         return taken
 
     async def _tag_tokens(self) -> int:
-        if self.ranked.meaning_off:
-            return MAX_TAG_TOKENS
+        if self.ranked.words_only_reason:
+            return MAX_ENCLOSING_TAG_TOKENS
         [tokens] = await self.embedder.count_tokens([self.answer_format.empty_tags])
         return tokens
 
     async def _costs(self, memories: Sequence[Memory]) -> list[int]:
         """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
-        indexed = self.ranked.tokens if self.ranked.meaning_off else {}
+        indexed = self.ranked.tokens if self.ranked.words_only_reason else {}
         unknown = [memory for memory in memories if memory.id not in indexed]
         counts = await self.embedder.count_tokens([self.answer_format.render_entry(memory) for memory in unknown])
-        if not self.ranked.meaning_off:
+        if not self.ranked.words_only_reason:
             return counts
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories]
@@ -356,8 +356,8 @@ class RecallSelector:
         text = self.answer_format.render([*inside, *memories])
         if not text and not beside:
             tokens = 0
-        elif self.ranked.meaning_off:
-            tokens = sum(await self._costs([*preferences, *memories])) + MAX_TAG_TOKENS
+        elif self.ranked.words_only_reason:
+            tokens = sum(await self._costs([*preferences, *memories])) + MAX_ENCLOSING_TAG_TOKENS
         else:
-            tokens = sum(await self.embedder.count_tokens([text, *map(LIST_FORMAT.render_entry, beside)]))
+            tokens = sum(await self.embedder.count_tokens([text, *map(RECALL_LIST_FORMAT.render_entry, beside)]))
         return RecallSelection(tuple(memories), tuple(preferences), text, tokens)

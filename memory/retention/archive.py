@@ -9,27 +9,27 @@ from datetime import datetime
 
 from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import CATEGORIES, ORGANISATION, BeingId, Memory, MemoryId, Scope
+from madeleine.memory.model import MEMORY_CATEGORIES, ORGANISATION_BEING, BeingId, Memory, MemoryId, Scope
 from madeleine.memory.retention.ports import ArchiveLedger, ArchiveQuery, RetentionLedger
 from madeleine.memory.retention.values import (
-    MAX_SUMMARY_CHARS,
+    MAX_ARCHIVE_GROUP_SUMMARY_CHARS,
     ArchivalIndexEntry,
     ArchivedMemory,
     ArchiveGroup,
     ArchiveGroupId,
-    ArchiveGroupSummary,
+    ListedArchiveGroup,
     groups_to_archive,
 )
 from madeleine.memory.rules.archiving.retention import (
-    NO_ENDED_SCOPE,
-    EndedScope,
+    NO_ENDED_SESSION_OR_PROJECT,
+    EndedSessionOrProject,
     RetentionConfig,
     RetentionRule,
     plan_retention,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
-MAX_RESTORED_AT_ONCE = 500
+MAX_MEMORIES_RESTORED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,29 +55,31 @@ class Archive:
     config: RetentionConfig = field(default_factory=RetentionConfig)
     redact: RedactText = redact_secrets
 
-    async def plan(self, scope: Scope, ended: EndedScope = NO_ENDED_SCOPE) -> list[ArchiveGroup]:
+    async def plan(
+        self, scope: Scope, ended: EndedSessionOrProject = NO_ENDED_SESSION_OR_PROJECT
+    ) -> list[ArchiveGroup]:
         """What the next enforcement of the rules would archive; with `ended`, what goes now that it has. Nothing is
         changed."""
         reads = self.retention.retention_reads(scope)
-        if scope.being_id == ORGANISATION or (
-            ended != NO_ENDED_SCOPE and not await reads.has_memories_of_limited_level()
+        if scope.being_id == ORGANISATION_BEING or (
+            ended != NO_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_of_limited_level()
         ):
             return []
-        going = plan_retention(await reads.memory_ages(), self.config, scope.being_id, self.now(), ended)
+        going = plan_retention(await reads.memory_retention_facts(), self.config, scope.being_id, self.now(), ended)
         return groups_to_archive(await reads.memories(list(going)), going)
 
     def rules(self, being: BeingId) -> list[RetentionRule]:
         """Those in force for a being, of each category."""
-        return [self.config.rule_for_being(being, category) for category in CATEGORIES]
+        return [self.config.rule_for_being(being, category) for category in MEMORY_CATEGORIES]
 
     async def entries(self, scope: Scope, ids: Sequence[MemoryId]) -> list[ArchivedMemory]:
         """Of the memories that are archived."""
         return await self.ledger.archived_by_ids(scope, ids)
 
     async def find(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
-        return await self.ledger.archived(scope, query)
+        return await self.ledger.search_archived(scope, query)
 
-    async def groups(self, scope: Scope, *, limit: int = 20) -> list[ArchiveGroupSummary]:
+    async def groups(self, scope: Scope, *, limit: int = 20) -> list[ListedArchiveGroup]:
         return await self.ledger.groups(scope, limit=limit)
 
     async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:
@@ -86,8 +88,10 @@ class Archive:
     async def restore(self, scope: Scope, ids: Sequence[str]) -> RestoredMemories:
         """Bring memories back exactly as they were, recallable at once; not stopped by a caller that goes away. Raises
         `InvalidInput` for too many, `StorageError`."""
-        if len(ids) > MAX_RESTORED_AT_ONCE:
-            raise InvalidInput(f"At most {MAX_RESTORED_AT_ONCE} memories come back at once. Nothing was restored.")
+        if len(ids) > MAX_MEMORIES_RESTORED_AT_ONCE:
+            raise InvalidInput(
+                f"At most {MAX_MEMORIES_RESTORED_AT_ONCE} memories come back at once. Nothing was restored."
+            )
         return await asyncio.shield(self._restore(scope, list(dict.fromkeys(ids))))
 
     async def _restore(self, scope: Scope, ids: Sequence[str]) -> RestoredMemories:
@@ -97,7 +101,7 @@ class Archive:
             restored = await self.ledger.restore(scope, ids, at=self.now())
         embedded = await embed_with_cache(self.embedder, self.ledger, [one.embedded_text for one in restored])
         # After the commit: a text that no memory has keeps no vector. Without a model the background does it later.
-        await self.ledger.add_vectors(self.embedder.model, embedded.vectors)
+        await self.ledger.cache_vectors(self.embedder.model, embedded.vectors)
         if restored:
             await self.update_index()
         return RestoredMemories(memories=tuple(restored), missing=tuple(id_ for id_ in ids if id_ not in known))
@@ -106,7 +110,7 @@ class Archive:
         """Put a summary by the calling agent in place of the extracts that the archive tells of a group (ruling 10).
         Raises `InvalidInput`."""
         summary = self.redact(text.strip()).text
-        if not summary or len(summary) > MAX_SUMMARY_CHARS:
-            raise InvalidInput(f"A summary has 1 to {MAX_SUMMARY_CHARS} characters. Nothing was changed.")
+        if not summary or len(summary) > MAX_ARCHIVE_GROUP_SUMMARY_CHARS:
+            raise InvalidInput(f"A summary has 1 to {MAX_ARCHIVE_GROUP_SUMMARY_CHARS} characters. Nothing was changed.")
         if not await self.ledger.replace_group_digest(scope, group, summary):
             raise InvalidInput(f"The archive has no group {group!r}. Nothing was changed: list the groups.")

@@ -9,12 +9,12 @@ from typing import get_args
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Memory, MemoryLevel, Scope
 
-MAX_PROJECT_CHARS = 200
+MAX_PROJECT_NAME_CHARS = 200
 _LEVELS: tuple[MemoryLevel, ...] = get_args(MemoryLevel)
 """From the shortest."""
 
 
-class LevelForbids(InvalidInput):
+class MemoryLevelKeepsNothing(InvalidInput):
     """The level of the being keeps nothing."""
 
     def __init__(self) -> None:
@@ -24,22 +24,22 @@ class LevelForbids(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class LevelRules:
+class MemoryLevelRules:
     """`level`: of beings that `beings` does not name. `project`: of calls that name none."""
 
     level: MemoryLevel = "persistent"
     beings: Mapping[str, MemoryLevel] = field(default_factory=dict)
     project: str = ""
 
-    def applied_to(self, scope: Scope) -> Scope:
+    def apply_to_scope(self, scope: Scope) -> Scope:
         """With level none nothing leaves a trace: recalls are not counted."""
         level = self.beings.get(scope.being_id, self.level)
         counts = scope.count_activations and level != "none"
         return replace(scope, level=level, project=scope.project or self.project, count_activations=counts)
 
-    def applied_to_unattended(self, scope: Scope) -> Scope:
+    def apply_to_unattended_scope(self, scope: Scope) -> Scope:
         """Of what reads conversations by itself: where nothing can be asked, it is kept for the session only."""
-        own = self.applied_to(scope)
+        own = self.apply_to_scope(scope)
         is_impossible = own.level == "none" or (own.level == "project" and not own.project)
         return replace(own, level="session") if is_impossible else own
 
@@ -57,14 +57,14 @@ def scope_at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
     return replace(scope, level=min(asked, scope.level, key=_LEVELS.index))
 
 
-def kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:
+def memory_as_kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:
     """A new memory as the level and the project of the caller keep it; a version as the one that it supersedes, so that
     a chain is found as a whole. Raises `InvalidInput` where the level keeps nothing, or asks for a project."""
     if superseded is not None:
         return replace(memory, project=superseded.project, level=superseded.level)
     match scope.level:
         case "none":
-            raise LevelForbids
+            raise MemoryLevelKeepsNothing
         case "project" if not scope.project:
             raise InvalidInput(
                 "Nothing was stored. It was to be kept for a project only (level, or MADELEINE_LEVEL), and no project "

@@ -15,15 +15,15 @@ from madeleine.memory.retention.values import (
     ArchivedMemory,
     ArchiveGroup,
     ArchiveGroupId,
-    ArchiveGroupSummary,
+    ListedArchiveGroup,
 )
-from madeleine.memory.rules.archiving.retention import MemoryAge
+from madeleine.memory.rules.archiving.retention import MemoryRetentionFacts
 
 
 class RetentionReads(Protocol):
     """One being's memories, by what decides whether their time is over."""
 
-    async def memory_ages(self) -> list[MemoryAge]:
+    async def memory_retention_facts(self) -> list[MemoryRetentionFacts]:
         """Of all its memories, in the order of their arrival."""
 
     async def has_memories_of_limited_level(self) -> bool:
@@ -47,7 +47,7 @@ class RetentionTransaction(RetentionReads, Protocol):
 class RetentionLedger(Protocol):
     def retention_reads(self, scope: Scope) -> RetentionReads: ...
 
-    def retention(self, scope: Scope) -> AbstractAsyncContextManager[RetentionTransaction]:
+    def retention_transaction(self, scope: Scope) -> AbstractAsyncContextManager[RetentionTransaction]:
         """Commits on a normal exit, else rolls back."""
 
 
@@ -62,13 +62,13 @@ class ArchiveQuery:
 
 
 class ArchiveLedger(WritableVectorCache, Protocol):
-    async def archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
+    async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         """Entries that the scope's project may see, the latest event first."""
 
     async def archived_by_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
         """By the ids of memories or of entries, in the order of `ids`."""
 
-    async def groups(self, scope: Scope, *, limit: int) -> list[ArchiveGroupSummary]:
+    async def groups(self, scope: Scope, *, limit: int) -> list[ListedArchiveGroup]:
         """The latest first."""
 
     async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:

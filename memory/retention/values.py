@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import NewType
 
 from madeleine.memory.model import Category, Memory, MemoryId, short_id_of_memory_number
-from madeleine.memory.rules.archiving.density import ArchivalMode, archival_mode
-from madeleine.memory.rules.archiving.extracts import extract_digest
+from madeleine.memory.rules.archiving.density import ArchivalMode, archival_mode_of_texts
+from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from madeleine.memory.rules.archiving.retention import ArchiveReason
 
 ArchivalId = NewType("ArchivalId", str)
 ArchiveGroupId = NewType("ArchiveGroupId", str)
-MAX_GROUP_MEMORIES = 40
+MAX_ARCHIVE_GROUP_MEMORIES = 40
 """Told by one digest."""
-MAX_SUMMARY_CHARS = 4_000
+MAX_ARCHIVE_GROUP_SUMMARY_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class ArchivedMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveGroupSummary:
+class ListedArchiveGroup:
     """A group as a list shows it."""
 
     id: ArchiveGroupId
@@ -84,15 +84,15 @@ def groups_to_archive(memories: Sequence[Memory], reasons: Mapping[MemoryId, Arc
         by_category.setdefault(memory.category, []).append(memory)
     groups: list[ArchiveGroup] = []
     for category, of_category in by_category.items():
-        for start in range(0, len(of_category), MAX_GROUP_MEMORIES):
-            part = of_category[start : start + MAX_GROUP_MEMORIES]
+        for start in range(0, len(of_category), MAX_ARCHIVE_GROUP_MEMORIES):
+            part = of_category[start : start + MAX_ARCHIVE_GROUP_MEMORIES]
             texts = [memory.scene.action for memory in part]
             groups.append(
                 ArchiveGroup(
                     id=ArchiveGroupId(str(uuid.uuid4())),
                     category=category,
-                    mode=archival_mode(texts),
-                    digest=extract_digest(texts),
+                    mode=archival_mode_of_texts(texts),
+                    digest=make_extractive_digest(texts),
                     reasons={memory.id: reasons[memory.id] for memory in part},
                 )
             )

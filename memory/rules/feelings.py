@@ -21,9 +21,9 @@ from madeleine.memory.model import Emotion, EmotionVector, Memory, Mood
 
 EMOTION_LABELS: tuple[Emotion, ...] = get_args(Emotion)
 EMOTION_AXES: tuple[str, ...] = tuple(field.name for field in fields(EmotionVector))
-MAX_EMOTIONS = 3
+MAX_EMOTION_LABELS = 3
 """Labels of one memory (spec T3), and of a mood."""
-MIN_ABBREVIATION_CHARS = 3
+MIN_EMOTION_ABBREVIATION_CHARS = 3
 MIN_EMOTION_SPELLING_LIKENESS = 0.75
 """Of `difflib`: reads "angry" as anger and "exited" as excitement; "hunger", "envy" and "hope" are like no label."""
 
@@ -33,7 +33,7 @@ def closest_emotion_name(told: object, names: Sequence[str]) -> str | None:
     word = str(told).strip().casefold()
     if word in names:
         return word
-    if len(word) < MIN_ABBREVIATION_CHARS:
+    if len(word) < MIN_EMOTION_ABBREVIATION_CHARS:
         return None
     related = [name for name in names if name.startswith(word) or word.startswith(name)]
     if len(related) == 1:
@@ -91,4 +91,4 @@ def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector |
             vectors.append(vector)
     mean = _mean(vectors)
     most = sorted(labels, key=lambda label: (-labels[label], EMOTION_LABELS.index(label)))
-    return Mood(tuple(most[:MAX_EMOTIONS]), mean) if mean else None
+    return Mood(tuple(most[:MAX_EMOTION_LABELS]), mean) if mean else None

@@ -160,7 +160,9 @@ def _list_entry(memory: Memory) -> str:
     )
 
 
-LIST_FORMAT = RecallTextFormat(render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry)
+RECALL_LIST_FORMAT = RecallTextFormat(
+    render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry
+)
 """Text, feeling, lesson and timeline of each memory."""
 MEMORY_BLOCK_FORMAT = RecallTextFormat(
     render=render_memory_block, render_entry=render_memory_line, empty_tags="<memory></memory>", preferences="standing"
@@ -198,13 +200,13 @@ STORED_TEXT_IS_DATA_NOTICE = (
     "in it."
 )
 """Ends block 1-A."""
-SNAPSHOT_REPLY = "I keep this in mind."
+SNAPSHOT_ASSISTANT_REPLY = "I keep this in mind."
 """The assistant's half of block 1-B."""
 
 MAX_SHORT_DIARY_ENTRY_CHARS = 200
 """Of a day's entry that is not shown in full."""
 MAX_PROMPT_MESSAGE_CHARS = 2_000
-MAX_NUMBERED_LINE_CHARS = 200
+MAX_LINE_WITH_SHORT_ID_CHARS = 200
 """Of a memory at the start of a conversation: its id opens the rest."""
 
 _DELIMITERS: Mapping[PromptPartName, tuple[str, str]] = {
@@ -275,10 +277,10 @@ def render_dated_item(label: str, at: datetime, text: str) -> str:
     return render_list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
 
-def render_numbered_line(memory: Memory) -> str:
+def render_line_with_short_id(memory: Memory) -> str:
     """The line of a prompt block, cut, behind the id by which the memory can be opened or changed."""
-    line = truncated(f"{memory.short_id} {render_memory_line(memory)}", MAX_NUMBERED_LINE_CHARS)
-    return f"{line} (may replace an older one: see run_patrol)" if memory.is_undecided else line
+    line = truncated(f"{memory.short_id} {render_memory_line(memory)}", MAX_LINE_WITH_SHORT_ID_CHARS)
+    return f"{line} (may replace an older one: see run_patrol)" if memory.awaits_supersession_decision else line
 
 
 def render_scene_item(memory: Memory) -> str:

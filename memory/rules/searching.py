@@ -19,8 +19,15 @@ from heapq import nsmallest
 from itertools import chain, islice, takewhile
 from math import log2
 
-from madeleine.memory.keyword_search import HitTimeAndId, SearchHit, SearchSource, SearchTag, Stemmer, TagMatches
-from madeleine.memory.text.lexicon import lexicons_by_script, load_language_neutral_pattern, without_pattern
+from madeleine.memory.keyword_search import (
+    HitTimeAndId,
+    MessageTag,
+    MessageTagMatches,
+    SearchHit,
+    SearchSource,
+    Stemmer,
+)
+from madeleine.memory.text.lexicon import lexicons_by_script, load_language_neutral_pattern, text_without_pattern
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
@@ -38,25 +45,25 @@ Latin word ends where Japanese follows."""
 MIN_PREFIX_STEM_CHARS = 5
 """Letters a stem needs so that any word beginning with it counts as a form. Shorter stems are ambiguous: `car` begins
 `care`, `card` and `carry`."""
-UNSPACED_SCRIPT_RUN = re.compile(
+UNSPACED_SCRIPT_RUN_PATTERN = re.compile(
     f"[{HAN_CHAR_CLASS}]+|[{KATAKANA_CHAR_CLASS}]+|[{HANGUL_CHAR_CLASS}]+|[{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
 )
 _DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
 
 
-def tag_from_text(text: str, stem: Stemmer) -> SearchTag:
+def message_tag_from_text(text: str, stem: Stemmer) -> MessageTag:
     """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
-    if UNSPACED_SCRIPT_RUN.match(text):
-        return SearchTag(text, "part", (text,), text)
+    if UNSPACED_SCRIPT_RUN_PATTERN.match(text):
+        return MessageTag(text, "part", (text,), text)
     if not text.isalpha():
         spaced = text.replace("_", " ")
-        return SearchTag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
+        return MessageTag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
     stemmed = stem(text)
     base = _common_prefix([text, stemmed.removesuffix("i")])
     if len(base) >= MIN_PREFIX_STEM_CHARS + (base == text):
-        return SearchTag(text, "beginning", (base,), base)
+        return MessageTag(text, "beginning", (base,), base)
     forms = sorted({text, *(form for form in _english_forms(stemmed) if stem(form) == stemmed)})
-    return SearchTag(text, "words", tuple(forms), _common_prefix(forms))
+    return MessageTag(text, "words", tuple(forms), _common_prefix(forms))
 
 
 def _common_prefix(words: Sequence[str]) -> str:
@@ -76,12 +83,12 @@ def _english_forms(stemmed: str) -> list[str]:
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def text_has_tag(folded: str, tag: SearchTag) -> bool:
+def text_has_message_tag(folded: str, tag: MessageTag) -> bool:
     """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def make_first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
+def make_first_tag_finder(tags: Iterable[MessageTag]) -> FindFirstMatch:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -92,7 +99,7 @@ def make_first_tag_finder(tags: Iterable[SearchTag]) -> FindFirstMatch:
     return find_match
 
 
-def _tag_pattern(tag: SearchTag) -> str:
+def _tag_pattern(tag: MessageTag) -> str:
     forms = "|".join(re.escape(form) for form in tag.forms)
     if tag.kind == "part":
         return forms
@@ -107,9 +114,9 @@ def _compiled_pattern(pattern: str) -> re.Pattern[str]:
 
 # --- the tags of a message ---
 
-MAX_SEARCH_TAGS_PER_MESSAGE = 8
+MAX_TAGS_PER_MESSAGE = 8
 """Each is searched in all texts of the being: about 25 ms for 100,000 texts."""
-MAX_TAG_CHARS = 60
+MAX_MESSAGE_TAG_CHARS = 60
 
 _QUOTED_PHRASE = load_language_neutral_pattern("quoted_phrase")
 _HASHTAG = re.compile(r"(?<![^\W_])#(\w+)")
@@ -122,7 +129,7 @@ _WORD = re.compile(
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
-def extract_tag_texts(message: str) -> Iterator[str]:
+def extract_message_tag_texts(message: str) -> Iterator[str]:
     """All tags, folded, the most specific first; a tag may repeat."""
     text = _LINK.sub(" ", unicodedata.normalize("NFKC", message))
     quoted = (next(filter(None, groups)) for groups in _QUOTED_PHRASE.findall(text))
@@ -138,13 +145,13 @@ def extract_tag_texts(message: str) -> Iterator[str]:
             yield tag
 
 
-def most_specific_tags(message: str, stem: Stemmer) -> tuple[SearchTag, ...]:
-    """The `MAX_SEARCH_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
-    tags: dict[tuple[str, ...], SearchTag] = {}
-    for text in extract_tag_texts(message):
-        tag = tag_from_text(text, stem)
+def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[MessageTag, ...]:
+    """The `MAX_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
+    tags: dict[tuple[str, ...], MessageTag] = {}
+    for text in extract_message_tag_texts(message):
+        tag = message_tag_from_text(text, stem)
         tags.setdefault(tag.forms, tag)
-        if len(tags) == MAX_SEARCH_TAGS_PER_MESSAGE:
+        if len(tags) == MAX_TAGS_PER_MESSAGE:
             break
     return tuple(tags.values())
 
@@ -158,19 +165,21 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
 
 def _is_specific(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
-    return shortest <= len(tag) <= MAX_TAG_CHARS and normalize_words(tag) not in ENGLISH_STOP_WORDS
+    return shortest <= len(tag) <= MAX_MESSAGE_TAG_CHARS and normalize_words(tag) not in ENGLISH_STOP_WORDS
 
 
 def _unspaced_words(text: str) -> list[str]:
     words: list[str] = []
     lexicons = lexicons_by_script(text)
-    for run in UNSPACED_SCRIPT_RUN.findall(text):
+    for run in UNSPACED_SCRIPT_RUN_PATTERN.findall(text):
         if re.match(f"[{HAN_CHAR_CLASS}]", run):
             words += [
-                word for part in without_pattern(run, "function_signs", lexicons).split() for word in _han_words(part)
+                word
+                for part in text_without_pattern(run, "function_signs", lexicons).split()
+                for word in _han_words(part)
             ]
         elif re.match(f"[{HANGUL_CHAR_CLASS}]", run):
-            words.append(without_pattern(run, "particle", lexicons, by="") or run)
+            words.append(text_without_pattern(run, "particle", lexicons, by="") or run)
         else:
             words.append(run)
     return words
@@ -180,14 +189,14 @@ def _han_words(han: str) -> list[str]:
     return [han] if len(han) <= 3 else [han[at : at + 2] for at in range(len(han) - 1)]
 
 
-def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[SearchTag], *, most: int) -> tuple[str, ...]:
+def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[MessageTag], *, most: int) -> tuple[str, ...]:
     """Themes that often co-occur with a tag: on at least 2, and a quarter, of the memories with a theme that holds a
     tag, the commonest first. `cooccurring`: the themes of each of these
     memories."""
     counts: Counter[str] = Counter()
     for themes in cooccurring:
         counts.update(
-            theme for theme in set(map(fold_text, themes)) if not any(text_has_tag(theme, tag) for tag in tags)
+            theme for theme in set(map(fold_text, themes)) if not any(text_has_message_tag(theme, tag) for tag in tags)
         )
     frequent = [theme for theme, count in counts.items() if count >= max(2, len(cooccurring) / 4)]
     return tuple(sorted(frequent, key=lambda theme: (-counts[theme], theme))[:most])
@@ -205,7 +214,7 @@ TagMatchWeight = tuple[bool, float]
 the weights of its tags."""
 
 
-def rarity_weights_of_tags(matches: Sequence[TagMatches], tags: int) -> tuple[float, ...]:
+def rarity_weights_of_tags(matches: Sequence[MessageTagMatches], tags: int) -> tuple[float, ...]:
     """1 / log2(2 + n) for each tag that n texts hold, and last for the related themes: 0.63 for n = 1, 0.10 for a
     thousand."""
     counts = [0] * (tags + 1)
@@ -217,7 +226,7 @@ def rarity_weights_of_tags(matches: Sequence[TagMatches], tags: int) -> tuple[fl
 
 
 def best_tag_matches(
-    matches: Sequence[TagMatches], tags: int, limit: int
+    matches: Sequence[MessageTagMatches], tags: int, limit: int
 ) -> list[tuple[SearchedItemKey, TagMatchWeight]]:
     """The best `limit` texts, best first; the newest of equals first."""
     weights = rarity_weights_of_tags(matches, tags)
@@ -250,7 +259,7 @@ def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: 
 
 MAX_HIT_SNIPPET_CHARS = 400
 """Length of a snippet at most (spec H3)."""
-SNIPPET_LEAD_CHARS = 100
+SNIPPET_CHARS_BEFORE_MATCH = 100
 """Characters of a snippet before the match."""
 ELLIPSIS = "…"
 _WORD_SLACK = 40
@@ -275,7 +284,7 @@ def excerpt_around_match(text: str, find_match: FindFirstMatch) -> str:
     folded = fold_text(text)
     at = _unfolded_position(text, folded, max(0, find_match(folded)))
     room = MAX_HIT_SNIPPET_CHARS - 2 * len(ELLIPSIS)
-    start = max(0, min(at - SNIPPET_LEAD_CHARS, len(text) - room))
+    start = max(0, min(at - SNIPPET_CHARS_BEFORE_MATCH, len(text) - room))
     if start > 0:
         start = _next_word_start(text, start, at)
     end = min(len(text), start + room)
@@ -310,7 +319,7 @@ def _last_word_end(text: str, end: int, at: int) -> int:
     return next((position for position in slack if text[position].isspace()), end)
 
 
-COMPARED_SNIPPET_CHARS = 100
+SNIPPET_CHARS_COMPARED_FOR_DUPLICATES = 100
 """Beginning of the snippet that tells two hits apart."""
 
 
@@ -318,7 +327,7 @@ def deduplicated_hits(hits: Iterable[SearchHit]) -> list[SearchHit]:
     """Keep the first of the hits with the same source, id and beginning of the snippet, in the given order."""
     unique: dict[tuple[str, str, str], SearchHit] = {}
     for hit in hits:
-        unique.setdefault((hit.source, hit.id, hit.snippet[:COMPARED_SNIPPET_CHARS]), hit)
+        unique.setdefault((hit.source, hit.id, hit.snippet[:SNIPPET_CHARS_COMPARED_FOR_DUPLICATES]), hit)
     return list(unique.values())
 
 

@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN
+from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN_PATTERN
 
-MIN_RESPELLED_CHARS = 6
+MIN_RESPELLED_WORD_CHARS = 6
 """A shorter word has too many neighbours: `port` is `post`, `part` and `sort` at one error, `Mario` is `Maria`."""
-MAX_RESPELLED_CHARS = 60
+MAX_RESPELLED_WORD_CHARS = 60
 """A longer one is no word; to compare two takes the product of their lengths."""
-MIN_CHARS_FOR_TWO_ERRORS = 9
+MIN_WORD_CHARS_FOR_TWO_TYPING_ERRORS = 9
 
 _WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
@@ -37,14 +37,14 @@ def respelled_words(words: Sequence[str], texts: Iterable[str]) -> Mapping[str, 
 
 def _may_be_misspelt(word: str) -> bool:
     return (
-        MIN_RESPELLED_CHARS <= len(word) <= MAX_RESPELLED_CHARS
+        MIN_RESPELLED_WORD_CHARS <= len(word) <= MAX_RESPELLED_WORD_CHARS
         and word.isalpha()
-        and not UNSPACED_SCRIPT_RUN.search(word)
+        and not UNSPACED_SCRIPT_RUN_PATTERN.search(word)
     )
 
 
 def _nearest_word(word: str, counts: Mapping[str, int]) -> str | None:
-    most = 1 + (len(word) >= MIN_CHARS_FOR_TWO_ERRORS)
+    most = 1 + (len(word) >= MIN_WORD_CHARS_FOR_TWO_TYPING_ERRORS)
     near = (
         (errors, -count, other)
         for other, count in counts.items()

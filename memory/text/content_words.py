@@ -13,14 +13,14 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from math import sqrt
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, listed_words, without_pattern
+from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, text_without_pattern, words_in_lexicon_lists
 from madeleine.memory.text.scripts import (
-    HAN_RUN,
-    HAN_SIGN,
+    HAN_RUN_PATTERN,
+    HAN_SIGN_PATTERN,
     HANGUL_CHAR_CLASS,
-    HIRAGANA_RUN,
+    HIRAGANA_RUN_PATTERN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
-    UNSPACED_SIGN,
+    UNSPACED_SIGN_PATTERN,
 )
 from madeleine.memory.text.terms import normalize_words
 
@@ -31,7 +31,7 @@ _PIECE = re.compile(rf"{_SIGN}+")
 MIN_SYLLABLES_BEFORE_PARTICLE = 2
 _JOINTS = ("-", "_", ".", "/")
 _HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
-_LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN.pattern}(?!\w)")
+_LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN_PATTERN.pattern}(?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _IDENTIFIER = re.compile(r"(?=.*\d)(?:[a-z]+\w*\d\w*|\d+[a-z]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})", re.ASCII)
 _DATE_OR_NUMBER = re.compile(
@@ -49,14 +49,16 @@ def content_words(question: str) -> tuple[str, ...]:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
-    signs = HAN_RUN.sub(lambda run: without_pattern(run[0], "function_signs", lexicons), text)
+    signs = HAN_RUN_PATTERN.sub(lambda run: text_without_pattern(run[0], "function_signs", lexicons), text)
     text = _unless_nothing_is_left(signs, text)
-    text = _unless_nothing_is_left((HIRAGANA_RUN if HIRAGANA_RUN.search(text) else _LONE_HAN).sub(" ", text), text)
+    text = _unless_nothing_is_left(
+        (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN).sub(" ", text), text
+    )
     words = dict.fromkeys(_without_particle(word, lexicons) for word in _WORD.findall(text))
     spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     counts = [sum(word in listed for word in words) for listed in spaced]
     most = max(counts, default=0)
-    left_out = listed_words(lexicons, "common_words").union(
+    left_out = words_in_lexicon_lists(lexicons, "common_words").union(
         *(listed for listed, count in zip(spaced, counts, strict=True) if count == most)
     )
     return tuple(word for word in words if word not in left_out) or tuple(words)
@@ -96,7 +98,7 @@ def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, .
 def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
     """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
     its pairs of signs, as which the index holds it."""
-    return tuple(sqrt(max(1, len(UNSPACED_SIGN.findall(word)) - 1)) for word in words)
+    return tuple(sqrt(max(1, len(UNSPACED_SIGN_PATTERN.findall(word)) - 1)) for word in words)
 
 
 def is_identifier(word: str) -> bool:
@@ -114,7 +116,7 @@ def _without_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
     """A Korean word as it stands without its particle; one of two syllables is seldom joined to any."""
     if not _HANGUL_WORD.fullmatch(word):
         return word
-    bare = without_pattern(word, "particle", lexicons, by="")
+    bare = text_without_pattern(word, "particle", lexicons, by="")
     return bare if len(bare) >= MIN_SYLLABLES_BEFORE_PARTICLE else word
 
 

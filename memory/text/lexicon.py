@@ -131,12 +131,12 @@ def _lexicons_with_letters(letters: str, *, mixed: bool, folder: Path) -> tuple[
 
 
 @lru_cache(maxsize=1_000)
-def listed_words(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
+def words_in_lexicon_lists(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
     return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
 
-def without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
+def text_without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
     """The text with every match of the pattern of these lexicons replaced by `by`."""
     for expression in (language.pattern(pattern) for language in lexicons):
         text = expression.sub(by, text) if expression else text
@@ -147,7 +147,7 @@ def without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by:
 
 _WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
 """A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
-MIN_LANGUAGE_FUNCTION_WORDS = 2
+MIN_FUNCTION_WORDS_TELLING_LANGUAGE = 2
 """Different function words that tell a language; one alone is often one of another language, too."""
 MIN_UNSHARED_FUNCTION_WORDS = 3
 """Different function words of one language alone, from which a part of the text is in it."""
@@ -180,7 +180,7 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
             scores[language] += count / len(languages)
             own[language] += len(languages) == 1
     best = max(scores.values())
-    if evidence < MIN_LANGUAGE_FUNCTION_WORDS:
+    if evidence < MIN_FUNCTION_WORDS_TELLING_LANGUAGE:
         return group
     return tuple(
         language for language in group if scores[language] * 2 >= best or own[language] >= MIN_UNSHARED_FUNCTION_WORDS
@@ -190,5 +190,5 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
-    words = listed_words(group, "function_words")
+    words = words_in_lexicon_lists(group, "function_words")
     return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

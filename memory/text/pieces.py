@@ -6,22 +6,22 @@ import re
 
 from madeleine.memory.text.sentences import split_sentences
 
-MAX_EVEN_PIECES = 3
-"""Of a text up to three times `MAX_PIECE_CHARS`. Two, three, four or all sentences gain alike; of eight pieces one is
-always near, so that the longest texts come first (ADR 64)."""
-MAX_PIECE_CHARS = 1_000
+MAX_PIECES_OF_MEDIUM_TEXT = 3
+"""Of a text up to three times `MAX_TEXT_PIECE_CHARS`. Two, three, four or all sentences gain alike; of eight pieces one
+is always near, so that the longest texts come first (ADR 64)."""
+MAX_TEXT_PIECE_CHARS = 1_000
 """About the 256 word pieces that the default model reads of a text."""
-MIN_PIECE_WORDS = 3
+MIN_TEXT_PIECE_WORDS = 3
 _WORD = re.compile(r"\w+")
 
 
-def split_into_pieces(text: str) -> list[str]:
+def split_into_text_pieces(text: str) -> list[str]:
     """The pieces, in order; none for a text of one piece, which its whole stands for."""
-    least = min(MAX_PIECE_CHARS, len(text) / MAX_EVEN_PIECES)
+    least = min(MAX_TEXT_PIECE_CHARS, len(text) / MAX_PIECES_OF_MEDIUM_TEXT)
     pieces: list[str] = []
     current = ""
     for part in _sentence_parts(text):
-        if current and len(current) + len(part) > MAX_PIECE_CHARS:
+        if current and len(current) + len(part) > MAX_TEXT_PIECE_CHARS:
             pieces.append(current)
             current = ""
         current += part
@@ -38,11 +38,11 @@ def split_into_pieces(text: str) -> list[str]:
 def _sentence_parts(text: str) -> list[str]:
     sentences = split_sentences(text)
     return [
-        sentence[start : start + MAX_PIECE_CHARS]
+        sentence[start : start + MAX_TEXT_PIECE_CHARS]
         for sentence in sentences
-        for start in range(0, len(sentence), MAX_PIECE_CHARS)
+        for start in range(0, len(sentence), MAX_TEXT_PIECE_CHARS)
     ]
 
 
 def _has_enough_words(text: str) -> bool:
-    return len(_WORD.findall(text)) >= MIN_PIECE_WORDS
+    return len(_WORD.findall(text)) >= MIN_TEXT_PIECE_WORDS

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from madeleine.memory.text.lexicon import (
     Lexicon,
     lexicons_by_script,
-    listed_words,
     load_language_neutral_pattern,
     probable_lexicons,
+    words_in_lexicon_lists,
 )
 from madeleine.memory.text.sentences import split_sentences
 
@@ -117,14 +117,14 @@ class TextReading:
 
     def words_in_lists(self, *lists: str) -> tuple[str, ...]:
         """Its words that are in these lists of its languages, in order, in the form that is listed."""
-        known = listed_words(self.lexicons, *lists)
+        known = words_in_lexicon_lists(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
         )
 
     def begins_with(self, *lists: str) -> bool:
         """Whether its first word stands in these lists of its languages."""
-        return bool(self.words) and self.words[0].stem in listed_words(self.lexicons, *lists)
+        return bool(self.words) and self.words[0].stem in words_in_lexicon_lists(self.lexicons, *lists)
 
     def matches(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
@@ -148,7 +148,7 @@ class TextReading:
         return tuple(_NUMBER.findall(self.normalized_text))
 
     @cached_property
-    def number_words(self) -> tuple[str, ...]:
+    def digits_of_number_words(self) -> tuple[str, ...]:
         """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
         if all(self.known_words.isdisjoint(lexicon.numbers) for lexicon in self.lexicons):
             return ()
@@ -173,7 +173,12 @@ class TextReading:
     @cached_property
     def tells_number(self) -> bool:
         """It has a number, in digits of any script or in words, or a date."""
-        return bool(re.search(r"\d", self.text)) or bool(self.number_words) or self.matches("number") or self.tells_date
+        return (
+            bool(re.search(r"\d", self.text))
+            or bool(self.digits_of_number_words)
+            or self.matches("number")
+            or self.tells_date
+        )
 
     @cached_property
     def tells_date(self) -> bool:
@@ -193,7 +198,7 @@ class TextReading:
         return tuple(filter(self._is_possible_name, self.words))
 
     def _is_possible_name(self, word: WordInText) -> bool:
-        common = listed_words(self.lexicons, "stop_words", "function_words", "roles", "first_person")
+        common = words_in_lexicon_lists(self.lexicons, "stop_words", "function_words", "roles", "first_person")
         return word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
     @cached_property
@@ -204,7 +209,7 @@ class TextReading:
 
     @cached_property
     def _has_title(self) -> bool:
-        titles = listed_words(lexicons_by_script(self.text), "title_words")
+        titles = words_in_lexicon_lists(lexicons_by_script(self.text), "title_words")
         return any(
             word.text in titles
             and following.capitalised
@@ -250,12 +255,16 @@ class TextReading:
         beside = following is not None and self.normalized_text[word.end : following.start] == " "
         pair = beside and following is not None and following.capitalised and self._may_be_name(following)
         if word.opens:
-            acts = beside and following is not None and following.low in listed_words(self.lexicons, "person_verbs")
+            acts = (
+                beside
+                and following is not None
+                and following.low in words_in_lexicon_lists(self.lexicons, "person_verbs")
+            )
             return pair or acts or word.low.endswith("'s")
         return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     def _may_be_name(self, word: WordInText) -> bool:
-        listed_otherwise = listed_words(self.lexicons, "not_names", "days", "months")
+        listed_otherwise = words_in_lexicon_lists(self.lexicons, "not_names", "days", "months")
         return len(word.text) > 1 and word.stem not in listed_otherwise and self._is_possible_name(word)
 
     # --- what the wording tells -----------------------------------------------------------------------------------
@@ -278,7 +287,7 @@ class TextReading:
     @cached_property
     def first_person(self) -> float:
         """In [0, 1]: how far it is told in the first person; 1 from one word in twenty."""
-        listed_forms = listed_words(self.lexicons, "first_person")
+        listed_forms = words_in_lexicon_lists(self.lexicons, "first_person")
         # As listed but for a first capital: "US" is no "us".
         forms = listed_forms | {form[0].upper() + form[1:] for form in listed_forms}
         mine = sum(
@@ -319,7 +328,7 @@ class TextReading:
     @cached_property
     def _spoken(self) -> tuple[TextReading, ...]:
         """Its sentences, without lines that are marked as an assistant's."""
-        assistants = listed_words(lexicons_by_script(self.text, mixed=True), "assistants")
+        assistants = words_in_lexicon_lists(lexicons_by_script(self.text, mixed=True), "assistants")
         lines = (line for line in self.text.split("\n") if not _is_line_of(line, assistants))
         return tuple(TextReading(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
 

@@ -25,9 +25,9 @@ _TAG_CHARACTERS = re.compile(
 )
 """Invisible copies of ASCII; in a flag of England, Scotland or Wales they are part of it."""
 
-TAG_SIGN = r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]"
+TAG_OPENING_SIGN_PATTERN = r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]"
 """A sign that can be read as the beginning of a tag, in whatever script."""
-_TAG_OPENING = re.compile(rf"{TAG_SIGN}[\W_]*+")
+_TAG_OPENING = re.compile(rf"{TAG_OPENING_SIGN_PATTERN}[\W_]*+")
 _TAG_END = re.compile(r"[>\uff1e\ufe65\u203a\u232a\u3009\u27e9\u276f\u02c3]")
 _OWN_TAGS = frozenset({"recall", "memory", "context"})
 _FOREIGN_TAGS = frozenset(
@@ -43,7 +43,7 @@ _TAG_NAME_WINDOW = 100
 """Characters in which a tag's name and its end are looked for: as written it may hold others between its letters."""
 _BAR = r"[|\uff5c\u00a6\u2502]"
 _SPECIAL_TOKEN = re.compile(
-    rf"{TAG_SIGN}(?=\s{{0,3}}{_BAR}{{1,2}}\s{{0,3}}/?\w[^<>\n]{{0,60}}{_BAR}\s{{0,3}}[>\uff1e])"
+    rf"{TAG_OPENING_SIGN_PATTERN}(?=\s{{0,3}}{_BAR}{{1,2}}\s{{0,3}}/?\w[^<>\n]{{0,60}}{_BAR}\s{{0,3}}[>\uff1e])"
 )
 """`<|im_start|>`, in whatever script its signs are."""
 _BRACKET_TOKEN = re.compile(
@@ -95,7 +95,7 @@ def _escape_tags(text: str, *, own: bool) -> str:
     def escaped(match: re.Match[str]) -> str:
         following = text[match.end() : match.end() + _TAG_NAME_WINDOW]
         names_tag = _begins_with_tag_name(following, _OWN_TAGS) if own else _is_foreign_tag(following)
-        return re.sub(TAG_SIGN, "&lt;", match[0]) if names_tag else match[0]
+        return re.sub(TAG_OPENING_SIGN_PATTERN, "&lt;", match[0]) if names_tag else match[0]
 
     return _TAG_OPENING.sub(escaped, text)
 

@@ -18,7 +18,7 @@ words and pronouns in costs 3 points of nDCG@10 on LoCoMo."""
 
 LESSON_MARK_TERM = "zqlesson"
 """A word of every memory that has a lesson: a question for what was learnt is one for these (ruling 22)."""
-EMOTION_MARK_PREFIX = "zqemotion"
+EMOTION_MARK_TERM_PREFIX = "zqemotion"
 """Before the label of an emotion, a word of every memory that has it: "proud", "stolz" and "fière" ask for pride."""
 _WORD = re.compile(r"\w+")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
@@ -54,14 +54,16 @@ def words_asking_for_marks(question: str) -> dict[str, tuple[str, ...]]:
 
 @cache
 def _words_by_mark(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
-    lists = {f"{EMOTION_MARK_PREFIX}{label}": words for label, words in lexicon.entries.get("emotions", {}).items()}
+    lists = {
+        f"{EMOTION_MARK_TERM_PREFIX}{label}": words for label, words in lexicon.entries.get("emotions", {}).items()
+    }
     lists[LESSON_MARK_TERM] = lexicon.entries.get("lesson_words", "")
     return {mark: tuple(sorted({without_accents(word) for word in words.split()})) for mark, words in lists.items()}
 
 
 def _marks_of_memory(memory: Memory) -> list[str]:
     lesson = [LESSON_MARK_TERM] if memory.lesson else []
-    return lesson + [f"{EMOTION_MARK_PREFIX}{label}" for label in memory.emotions]
+    return lesson + [f"{EMOTION_MARK_TERM_PREFIX}{label}" for label in memory.emotions]
 
 
 def bm25_text_of_memory(memory: Memory) -> str:

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
 from madeleine.memory.text.reading import TextReading, canonical_number_text
-from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN
+from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN_PATTERN
 
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
 _TOKEN = re.compile(
     r"(?P<number>(?:(?<![\w)])[-−–](?=\d))?\d+(?:[.,:/\-]\d+)*)"
     rf"|(?P<word>(?:[^\W\d_]|{_ARABIC_MARKS.pattern})+)|(?P<sign>[^\w\s])"
 )
-_SIGN_OR_WORD = re.compile(f"{HAN_OR_KANA_SIGN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
+_SIGN_OR_WORD = re.compile(f"{HAN_OR_KANA_SIGN_PATTERN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
 """Each sign of a script without spaces is taken by itself."""
 _SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
@@ -46,7 +46,7 @@ class WordToken(NamedTuple):
     name: bool = False
 
     @property
-    def bare(self) -> str:
+    def unaccented_form(self) -> str:
         return _without_accents(self.form)
 
 
@@ -87,7 +87,7 @@ class Wording:
                 yield WordToken(match["sign"])
 
     @cached_property
-    def telling(self) -> tuple[WordToken, ...]:
+    def telling_tokens(self) -> tuple[WordToken, ...]:
         """Without fillers."""
         fillers = _retold_words(self.reading.lexicons, "fillers")
         return tuple(token for token in self.tokens if token.form not in fillers)
@@ -114,7 +114,7 @@ def have_equivalent_wording(first: str, second: str) -> bool:
     if mine.key == theirs.key or mine.unspaced_key == theirs.unspaced_key:
         return True
     one_sentence = len(mine.reading.sentences) == len(theirs.reading.sentences) == 1
-    return WordingAlignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).complete
+    return WordingAlignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).is_complete
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class WordingAlignment:
     """Each: a sentence of its own after what was said is not reported."""
 
     @cached_property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Every word of one has its counterpart at its place in the other, fillers aside."""
         generic = self._generic(self.first, self.second) or self._generic(self.second, self.first)
         return self._covers(self.first, self.second, self._told_in_same_tense) or generic
@@ -242,7 +242,7 @@ class WordingAlignment:
             return True
         if mine.is_number or theirs.is_number:
             return self._number_of(mine) == self._number_of(theirs) != ""
-        if self._accents_are_left_out and mine.bare == theirs.bare:
+        if self._accents_are_left_out and mine.unaccented_form == theirs.unaccented_form:
             return True
         unmarked = [_ARABIC_MARKS.sub("", token.form) for token in (mine, theirs)]
         if unmarked[0] == unmarked[1]:
@@ -284,7 +284,7 @@ class WordingAlignment:
 
     @staticmethod
     def _accented(tokens: WordTokens) -> int:
-        return sum(token.form != token.bare for token in tokens)
+        return sum(token.form != token.unaccented_form for token in tokens)
 
 
 def differ_only_in_inflection(mine: str, theirs: str, endings: frozenset[tuple[str, str]]) -> bool:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from madeleine.memory.text.dates import MONTH_NAMES
 from madeleine.memory.text.lexicon import Lexicon, load_lexicon, load_lexicon_headers, probable_lexicons
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.scripts import HAN_SIGN
+from madeleine.memory.text.scripts import HAN_SIGN_PATTERN
 
 _YEAR_FIRST = re.compile(r"(?<![\w.:/-])(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?![\w/])")
 _YEAR_LAST = re.compile(r"(?<![\w.:/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?![\w/])")
@@ -174,7 +174,7 @@ def _day_meant(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
     if kind in _WEEKDAYS:
         return _WEEKDAYS[kind](today, _weekday_named(lexicon, phrase, words))
     counts = (int(number) for word in words if (number := word if word.isdigit() else lexicon.numbers.get(word)))
-    han = (int(unicodedata.numeric(sign)) for sign in HAN_SIGN.findall(phrase) if sign in HAN_DIGITS)
+    han = (int(unicodedata.numeric(sign)) for sign in HAN_SIGN_PATTERN.findall(phrase) if sign in HAN_DIGITS)
     return _RELATIVE[kind](today, next(chain(counts, han), 1))
 
 

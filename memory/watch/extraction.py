@@ -14,42 +14,42 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, Field, model_validator
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
+from madeleine.memory.language_model import MeteredModel, Prompt, RejectedModelAnswer
 from madeleine.memory.model import Emotion
-from madeleine.memory.rules.feelings import MAX_EMOTIONS
-from madeleine.memory.rules.searching import extract_tag_texts
+from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
+from madeleine.memory.rules.searching import extract_message_tag_texts
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
-from madeleine.memory.text.lexicon import listed_words, load_language_neutral_pattern
+from madeleine.memory.text.lexicon import load_language_neutral_pattern, words_in_lexicon_lists
 from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.sentences import split_sentences
 
-EXTRACTION_PURPOSE = "extract"
+EXTRACTION_COST_PURPOSE = "extract"
 """In the cost record."""
-EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
+EXTRACTABLE_EMOTION_LABELS: tuple[Emotion, ...] = get_args(Emotion)
 MAX_ESSENCES_PER_SNIPPET = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_EXTRACTED_ESSENCE_CHARS = 500
-MAX_LESSON_CHARS = 300
+MAX_EXTRACTED_LESSON_CHARS = 300
 MAX_THEMES_PER_ESSENCE = 3
-MAX_THEME_CHARS = 40
+MAX_EXTRACTED_THEME_CHARS = 40
 DEFAULT_ESSENCE_WEIGHT = 0.5
 """Of a memory to which the model gives none."""
 MIN_ESSENCE_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
-MAX_SHOWN_MESSAGE_CHARS = 4_000
+MAX_SNIPPET_MESSAGE_CHARS = 4_000
 """Characters of one message; a longer one is shown without its middle."""
 MAX_EXTRACTION_ANSWER_TOKENS = 1_000
-NOTHING_USABLE_REASON = "nothing of it could be used."
+NOTHING_USABLE_EXTRACTED_REASON = "nothing of it could be used."
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
-EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
+MEMORY_EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essences=MAX_ESSENCES_PER_SNIPPET,
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
-    max_emotions=MAX_EMOTIONS,
-    emotions=", ".join(EMOTIONS),
+    max_emotions=MAX_EMOTION_LABELS,
+    emotions=", ".join(EXTRACTABLE_EMOTION_LABELS),
     max_themes=MAX_THEMES_PER_ESSENCE,
 )
 
@@ -71,7 +71,7 @@ class SourcedMemory:
     """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: ExtractedMemory
-    sources: tuple[Message, ...]
+    sources: tuple[ConversationMessage, ...]
     dialogue: tuple[str, ...] = ()
 
 
@@ -79,7 +79,7 @@ class SourcedMemory:
 class ExtractionOutcome:
     """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
-    findings: tuple[SourcedMemory, ...] = ()
+    memories: tuple[SourcedMemory, ...] = ()
     dropped: tuple[str, ...] = ()
 
 
@@ -89,7 +89,7 @@ class EssenceSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_b
 
     essence: str
     # Named in the schema, and not held to: a label too many is no reason to lose the rest.
-    emotions: list[Annotated[str, Field(json_schema_extra={"enum": list(EMOTIONS)})]]
+    emotions: list[Annotated[str, Field(json_schema_extra={"enum": list(EXTRACTABLE_EMOTION_LABELS)})]]
     weight: float
     lesson: str
     themes: list[str]
@@ -164,7 +164,7 @@ _NUMBER_IN_TEXT = re.compile(r"\s*(-?\d+(?:[.,]\d+)?)\s*(%?)\s*$")
 class SnippetMessage:
     """A message as the model is shown it. `text` is what is left of it without what it quotes."""
 
-    message: Message
+    message: ConversationMessage
     text: str
     new: bool
 
@@ -174,24 +174,28 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage])
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     extraction = ExtractionOutcome()
 
-    def check(answer: ExtractionSchema) -> ExtractionOutcome | RejectedAnswer:
+    def check(answer: ExtractionSchema) -> ExtractionOutcome | RejectedModelAnswer:
         nonlocal extraction
         extraction, complaint = check_extraction_answer(answer, lines)
-        return extraction if extraction.findings or not complaint else RejectedAnswer(NOTHING_USABLE_REASON, complaint)
+        return (
+            extraction
+            if extraction.memories or not complaint
+            else RejectedModelAnswer(NOTHING_USABLE_EXTRACTED_REASON, complaint)
+        )
 
     try:
-        return await model.answer_prompt(extraction_prompt(lines), ExtractionSchema, check)
+        return await model.answer_prompt(memory_extraction_prompt(lines), ExtractionSchema, check)
     except UnusableAnswer as error:
-        if error.reason != NOTHING_USABLE_REASON:
+        if error.reason != NOTHING_USABLE_EXTRACTED_REASON:
             raise
         return extraction
 
 
-def extraction_prompt(lines: Sequence[SnippetMessage]) -> Prompt:
+def memory_extraction_prompt(lines: Sequence[SnippetMessage]) -> Prompt:
     shown = "\n".join(_line_as_json(number, line) for number, line in enumerate(lines, start=1))
     return Prompt(
-        purpose=EXTRACTION_PURPOSE,
-        system=EXTRACTION_INSTRUCTIONS,
+        purpose=EXTRACTION_COST_PURPOSE,
+        system=MEMORY_EXTRACTION_INSTRUCTIONS,
         text=shown,
         size="small",
         max_tokens=MAX_EXTRACTION_ANSWER_TOKENS,
@@ -210,9 +214,9 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>\u2028\u2029\u0085"}
 
 
 def _without_middle(text: str) -> str:
-    if len(text) <= MAX_SHOWN_MESSAGE_CHARS:
+    if len(text) <= MAX_SNIPPET_MESSAGE_CHARS:
         return text
-    return f"{text[: MAX_SHOWN_MESSAGE_CHARS * 3 // 4]} […] {text[-MAX_SHOWN_MESSAGE_CHARS // 4 :]}"
+    return f"{text[: MAX_SNIPPET_MESSAGE_CHARS * 3 // 4]} […] {text[-MAX_SNIPPET_MESSAGE_CHARS // 4 :]}"
 
 
 # --- what counts of an answer -----------------------------------------------------------------------------------
@@ -270,7 +274,7 @@ def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -
 
 _PROMPT_STATEMENTS = tuple(
     StatementForQuoteCheck(sentence)
-    for sentence in split_sentences(EXTRACTION_INSTRUCTIONS.replace("\n", " "))
+    for sentence in split_sentences(MEMORY_EXTRACTION_INSTRUCTIONS.replace("\n", " "))
     if len(sentence) > 30
 )
 
@@ -280,7 +284,7 @@ def _shown_text(lines: Sequence[SnippetMessage]) -> str:
     return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day_in_words(line.message)))
 
 
-def _day_in_words(message: Message) -> str:
+def _day_in_words(message: ConversationMessage) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
@@ -296,11 +300,11 @@ def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> 
 def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> SourcedMemory:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
-    if len(lesson) > MAX_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
+    if len(lesson) > MAX_EXTRACTED_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
     extracted = ExtractedMemory(
         essence=" ".join(essence.essence.split()),
-        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTIONS],
+        emotions=tuple(dict.fromkeys(_known_emotions(essence.emotions)))[:MAX_EMOTION_LABELS],
         weight=min(1.0, essence.weight),
         lesson=lesson,
         themes=_storable_themes(essence.themes) or themes_of_text(essence.essence),
@@ -310,19 +314,21 @@ def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> Sourced
 
 def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
     stripped = (" ".join(theme.strip(" #.\"'").split()) for theme in themes)
-    usable = (theme for theme in stripped if 0 < len(theme) <= MAX_THEME_CHARS and not _UNSTORABLE.search(theme))
+    usable = (
+        theme for theme in stripped if 0 < len(theme) <= MAX_EXTRACTED_THEME_CHARS and not _UNSTORABLE.search(theme)
+    )
     return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES_PER_ESSENCE]
 
 
 def themes_of_text(text: str) -> tuple[str, ...]:
     """Where nobody has named any: the names in it; in scripts without capitals its most specific words (spec H1)."""
     reading = TextReading(text)
-    calendar = listed_words(reading.lexicons, "days", "months")
+    calendar = words_in_lexicon_lists(reading.lexicons, "days", "months")
     names = (word.text for word in reading.possible_names if not word.opens and word.stem not in calendar)
-    words = extract_tag_texts(text) if all(word.caseless for word in reading.words) else names
+    words = extract_message_tag_texts(text) if all(word.caseless for word in reading.words) else names
     return _storable_themes(tuple(dict.fromkeys(words)))
 
 
 def _known_emotions(labels: Sequence[str]) -> Iterator[Emotion]:
-    by_name = {emotion: emotion for emotion in EMOTIONS}
+    by_name = {emotion: emotion for emotion in EXTRACTABLE_EMOTION_LABELS}
     return (by_name[low] for label in labels if (low := label.strip().lower()) in by_name)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 
-from madeleine.memory.chat import Message, MessageId, NewMessage
+from madeleine.memory.chat import ConversationMessage, MessageId, NewConversationMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
@@ -36,7 +36,7 @@ class Observation:
     `watched`: the memory thread does not read them. `import_id`: of the import that brings them."""
 
     session_id: str
-    messages: Sequence[NewMessage] = ()
+    messages: Sequence[NewConversationMessage] = ()
     memories: Sequence[AgentExtractedMemory] = ()
     title: str = ""
     interface: str = ""
@@ -50,7 +50,7 @@ class ObservationResult:
     last message in the session that has a key. `memories`: in the order of the observation's; None for one that was not
     stored, since all its sources, or it itself, are forgotten. `redacted`: secrets that were taken out, by kind."""
 
-    new_messages: tuple[Message, ...]
+    new_messages: tuple[ConversationMessage, ...]
     known_count: int
     last_key: str | None
     memories: tuple[StoredSceneResult | None, ...] = ()
@@ -58,9 +58,9 @@ class ObservationResult:
 
 
 RememberAgentMemory = Callable[
-    [Scope, str, ExtractedMemory, Sequence[Message], str], Awaitable[StoredSceneResult | None]
+    [Scope, str, ExtractedMemory, Sequence[ConversationMessage], str], Awaitable[StoredSceneResult | None]
 ]
-"""`memory.watch.remember.Remember.agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
+"""`memory.watch.remember.Remember.store_agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
 memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
 
@@ -129,11 +129,11 @@ class ObserveConversation:
             memories=tuple(memories),
         )
 
-    def _messages(self, scope: Scope, observation: Observation) -> list[Message]:
+    def _messages(self, scope: Scope, observation: Observation) -> list[ConversationMessage]:
         """Their positions are assigned by the ledger. Messages without a time get the present, one after the other."""
         now = self.now()
         return [
-            Message(
+            ConversationMessage(
                 id=MessageId(str(uuid.uuid4())),
                 session_id=observation.session_id,
                 position=0,
@@ -148,8 +148,12 @@ class ObserveConversation:
         ]
 
     async def _sources(
-        self, scope: Scope, observation: Observation, messages: Sequence[Message], keys: Sequence[str | None]
-    ) -> list[list[Message]]:
+        self,
+        scope: Scope,
+        observation: Observation,
+        messages: Sequence[ConversationMessage],
+        keys: Sequence[str | None],
+    ) -> list[list[ConversationMessage]]:
         """The stored messages that each memory rests on, by position; forgotten ones are left out."""
         named = {source for memory in observation.memories for source in memory.sources if isinstance(source, str)}
         own_keys = {key for key in keys if key is not None}
@@ -162,7 +166,7 @@ class ObserveConversation:
         new = {message.id: message for message in await self.ledger.messages(scope, [each.id for each in messages])}
         # Messages that were stored before are known by their keys.
         by_place = [new.get(message.id) or by_key.get(key or "") for message, key in zip(messages, keys, strict=True)]
-        all_sources: list[list[Message]] = []
+        all_sources: list[list[ConversationMessage]] = []
         for memory in observation.memories:
             places = memory.sources or range(len(by_place))
             sources = (by_key.get(place) if isinstance(place, str) else by_place[place] for place in places)
@@ -178,8 +182,8 @@ def redact_observation(observation: Observation, redact: RedactText) -> tuple[Ob
     for message in observation.messages:
         refuse_secret_argument("key", message.key or "", redact)
     redaction = CountingRedactor(redact)
-    messages = [redaction.fields(message, "text", "speaker") for message in observation.messages]
-    redacted = redaction.fields(observation, "title", "interface")
+    messages = [redaction.redact_fields(message, "text", "speaker") for message in observation.messages]
+    redacted = redaction.redact_fields(observation, "title", "interface")
     return replace(redacted, messages=messages), redaction.found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import MemoryThreadBacklog, Message, MessageId, UnwatchedSession
+from madeleine.memory.chat import ConversationMessage, MemoryThreadBacklog, MessageId, UnwatchedSession
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
@@ -15,7 +15,7 @@ class ObservationLedger(Protocol):
     """The ledger for observing a conversation."""
 
     async def append_messages(
-        self, scope: Scope, session_id: str, messages: Sequence[Message], *, keys: Sequence[str | None],
+        self, scope: Scope, session_id: str, messages: Sequence[ConversationMessage], *, keys: Sequence[str | None],
         title: str = "", interface: str = "", watched: bool = False, import_id: str = "",
     ) -> list[MessageId]:  # fmt: skip
         """Append messages in one durable transaction and return the ids of the new ones, in order. Positions are
@@ -25,10 +25,12 @@ class ObservationLedger(Protocol):
         read earlier ones. `import_id`: of the import that they are remembered for. Raises `StorageFull`,
         `StorageError`, `CannotUndo` for an import that has ended."""
 
-    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         """The messages that exist, each once, in the order of `ids`."""
 
-    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]: ...
+    async def keyed_messages(
+        self, scope: Scope, session_id: str, keys: Sequence[str]
+    ) -> dict[str, ConversationMessage]: ...
 
     async def last_key(self, scope: Scope, session_id: str) -> str | None:
         """The key of the last message in the session that has one."""
@@ -40,12 +42,14 @@ class MemoryThreadLedger(Protocol):
     async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
         """Sessions of all beings with unread messages whose next try is due, the longest waiting first."""
 
-    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(
+        self, scope: Scope, session_id: str, *, start: int, end: int
+    ) -> list[ConversationMessage]:
         """The messages at positions in [start, end), in order."""
 
     async def spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
-    ) -> tuple[list[Message], list[Message]]:
+    ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         """Messages of people and assistants, in order: the last `before` ones ahead of the position `start`, and the
         first `unread` ones from there on."""
 

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Literal
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, SourcesForgotten
 from madeleine.memory.index import CandidateQuery, RecallIndex
@@ -29,11 +29,11 @@ from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText,
 from madeleine.memory.text.reading import TextReading
 from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 
-ALL_STATUSES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
-MAX_SPARSE_CANDIDATES = 40
+STATUSES_SEARCHED_FOR_QUOTES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
+MAX_QUOTE_CANDIDATES_BY_WORDS = 40
 """A long message may quote many memories, each with few of its words."""
-MAX_DENSE_CANDIDATES = 20
-MAX_LOOKUP_TEXT_CHARS = 8_000
+MAX_QUOTE_CANDIDATES_BY_MEANING = 20
+MAX_QUOTE_SEARCH_TEXT_CHARS = 8_000
 """Characters of a text by which memories are looked up."""
 
 
@@ -58,7 +58,7 @@ class SimilarMemorySearch:
         unavailable. Raises `IndexUnavailable`."""
         if not texts:
             return []
-        texts = [text[:MAX_LOOKUP_TEXT_CHARS] for text in texts]
+        texts = [text[:MAX_QUOTE_SEARCH_TEXT_CHARS] for text in texts]
         vectors: list[Vector | None] = [None] * len(texts)
         with suppress(EmbeddingUnavailable):
             vectors = list(await self.embedder.embed(texts))
@@ -69,7 +69,10 @@ class SimilarMemorySearch:
             return vector
 
         query = CandidateQuery(
-            words=text, statuses=ALL_STATUSES, sparse_limit=MAX_SPARSE_CANDIDATES, dense_limit=MAX_DENSE_CANDIDATES
+            words=text,
+            statuses=STATUSES_SEARCHED_FOR_QUOTES,
+            sparse_limit=MAX_QUOTE_CANDIDATES_BY_WORDS,
+            dense_limit=MAX_QUOTE_CANDIDATES_BY_MEANING,
         )
         pool = await self.index.candidates(scope, query, known_vector)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
@@ -77,7 +80,7 @@ class SimilarMemorySearch:
 
 
 OBSERVE_TOOL_NAME = "observe"
-MIN_PERSON_WORDS_SHARE = 0.5
+MIN_PERSONS_SHARE_OF_ESSENCE_WORDS = 0.5
 """Share of an essence's words from which it counts as said by the person, and not by the assistant alone: a question is
 among the messages of its answer, too."""
 MIN_QUOTE_COSINE = 0.85
@@ -128,7 +131,7 @@ class RememberExtractedMemories:
         findings = [
             _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
         ]
-        keys = keys or [finding_idempotency_key(session_id, finding) for finding in findings]
+        keys = keys or [sourced_memory_idempotency_key(session_id, finding) for finding in findings]
         earlier = await self.ledger.key_outcomes(scope, keys)
         similar = await self.similar.search(scope, [finding.extracted.essence for finding in findings])
         results: dict[int, RememberResult] = {}
@@ -146,8 +149,13 @@ class RememberExtractedMemories:
             results[at] = RememberResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
-    async def agent_memory(
-        self, scope: Scope, session_id: str, extracted: ExtractedMemory, messages: Sequence[Message], key: str = ""
+    async def store_agent_memory(
+        self,
+        scope: Scope,
+        session_id: str,
+        extracted: ExtractedMemory,
+        messages: Sequence[ConversationMessage],
+        key: str = "",
     ) -> StoredSceneResult | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory, or every message that it rests on, was forgotten meanwhile."""
@@ -156,7 +164,7 @@ class RememberExtractedMemories:
             [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
         except SourcesForgotten as error:
             left = [message for message in messages if message.id not in error.ids]
-            return await self.agent_memory(scope, session_id, extracted, left, key) if left else None
+            return await self.store_agent_memory(scope, session_id, extracted, left, key) if left else None
         memories = await self.ledger.memories(scope, [result.memory_id])
         if not memories:
             return None
@@ -192,11 +200,11 @@ class RememberExtractedMemories:
 
 
 def _redacted_finding(finding: SourcedMemory, redaction: CountingRedactor) -> SourcedMemory:
-    extracted = redaction.fields(finding.extracted, "essence", "lesson", "themes")
-    return replace(redaction.fields(finding, "dialogue"), extracted=extracted)
+    extracted = redaction.redact_fields(finding.extracted, "essence", "lesson", "themes")
+    return replace(redaction.redact_fields(finding, "dialogue"), extracted=extracted)
 
 
-def finding_idempotency_key(session_id: str, finding: SourcedMemory) -> str:
+def sourced_memory_idempotency_key(session_id: str, finding: SourcedMemory) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
     return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
@@ -207,7 +215,7 @@ def json_digest(value: object) -> str:
     return hashlib.sha256(written.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def speakers_of_messages(messages: Sequence[Message]) -> tuple[str, ...]:
+def speakers_of_messages(messages: Sequence[ConversationMessage]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
@@ -215,7 +223,7 @@ def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> 
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
-    if not finding.sources or share_of_words_in_source(essence, asked) >= MIN_PERSON_WORDS_SHARE:
+    if not finding.sources or share_of_words_in_source(essence, asked) >= MIN_PERSONS_SHARE_OF_ESSENCE_WORDS:
         return None
     speakers = speakers_of_messages(finding.sources)
     for each in similar:

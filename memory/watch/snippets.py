@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
-from madeleine.memory.chat import Message, UnwatchedSession
+from madeleine.memory.chat import ConversationMessage, UnwatchedSession
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
 from madeleine.memory.rules.storing.worth_remembering import reason_to_remember_agreement, should_remember
 from madeleine.memory.watch.extraction import ExtractedMemory, SnippetMessage, SourcedMemory, themes_of_text
@@ -25,13 +25,16 @@ class ConversationSnippet:
 
     start: int
     end: int
-    new_messages: tuple[Message, ...]
-    shown: tuple[Message, ...]
+    new_messages: tuple[ConversationMessage, ...]
+    shown: tuple[ConversationMessage, ...]
     more_follows: bool
 
 
 def next_conversation_snippet(
-    session: UnwatchedSession, earlier: Sequence[Message], unread: Sequence[Message], settled_before: datetime
+    session: UnwatchedSession,
+    earlier: Sequence[ConversationMessage],
+    unread: Sequence[ConversationMessage],
+    settled_before: datetime,
 ) -> ConversationSnippet | None:
     """The next up to six of the unread messages, with those before them; None while an answer is awaited, which is
     until `settled_before`. Messages of programs do not count among the six (spec T2): neither list holds any.
@@ -53,7 +56,7 @@ def next_conversation_snippet(
     return ConversationSnippet(session.watched, new[-1].position + 1, tuple(new), shown, more_follows)
 
 
-def _settled_messages(new: Sequence[Message], before: datetime) -> list[Message]:
+def _settled_messages(new: Sequence[ConversationMessage], before: datetime) -> list[ConversationMessage]:
     """The messages without the last ones that may still be answered: all after the last answer, unless they are old."""
     if not new or new[-1].role == "assistant" or new[-1].stored_at <= before:
         return list(new)
@@ -98,7 +101,7 @@ def lines_without_memory_quotes(
 EXCHANGE_MEMORY_WEIGHT = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
 MAX_EXCHANGE_ESSENCE_CHARS = 2_000
-MAX_RECORDED_ANSWER_CHARS = 500
+MAX_EXCHANGE_ANSWER_CHARS = 500
 
 
 def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[SourcedMemory]:
@@ -111,7 +114,7 @@ def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[SourcedMemo
         if should_remember(asked, answered)[0] and (text := " ".join((asked or answered).split())):
             essence = _shortened(text, MAX_EXCHANGE_ESSENCE_CHARS)
             answer = " ".join(answered.split()) if asked else ""
-            dialogue = (_shortened(answer, MAX_RECORDED_ANSWER_CHARS),) if answer else ()
+            dialogue = (_shortened(answer, MAX_EXCHANGE_ANSWER_CHARS),) if answer else ()
             themes = themes_of_text(essence)
             extracted = ExtractedMemory(essence=essence, emotions=(), weight=EXCHANGE_MEMORY_WEIGHT, themes=themes)
             findings.append(SourcedMemory(extracted, tuple(line.message for line in exchange), dialogue))

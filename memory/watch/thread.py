@@ -22,7 +22,7 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.retention.levels import LevelRules
+from madeleine.memory.retention.levels import MemoryLevelRules
 from madeleine.memory.watch.extraction import SnippetMessage, SourcedMemory, extract_memories
 from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of_messages
@@ -37,16 +37,16 @@ from madeleine.memory.watch.snippets import (
 
 logger = logging.getLogger(__name__)
 
-THREAD_CLIENT_NAME = "madeleine thread"
-THREAD_TOOL_NAME = "thread"
+MEMORY_THREAD_CLIENT_NAME = "madeleine thread"
+MEMORY_THREAD_TOOL_NAME = "thread"
 MAX_SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
 MAX_UNUSABLE_ANSWERS_PER_SNIPPET = 3
 """After so many a snippet is abandoned."""
-TOKEN_BUDGET_PERIOD = timedelta(days=1)
-SPENT_BUDGET_PAUSE = timedelta(minutes=10)
+MEMORY_THREAD_TOKEN_BUDGET_PERIOD = timedelta(days=1)
+SPENT_TOKEN_BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is checked whether some of them were spent long enough ago."""
-MAX_READING_FAILURES = 10
+MAX_SNIPPET_READING_FAILURES = 10
 """Failures of any kind, before a restart too. After these, one more that does not pass by itself abandons the
 snippet."""
 
@@ -84,7 +84,7 @@ class MemoryThread:
     _: KW_ONLY
     now: Callable[[], datetime]
     config: MemoryThreadConfig = MemoryThreadConfig()
-    levels: LevelRules = field(default_factory=LevelRules)
+    levels: MemoryLevelRules = field(default_factory=MemoryLevelRules)
     new_messages: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
     """Counts of the current poll."""
@@ -110,8 +110,8 @@ class MemoryThread:
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
         for session in await self.ledger.unwatched_sessions(now=now, limit=MAX_SESSIONS_PER_POLL):
-            of_session = Scope(session.being_id, THREAD_CLIENT_NAME, project=session.project or "")
-            scope = self.levels.applied_to_unattended(of_session)
+            of_session = Scope(session.being_id, MEMORY_THREAD_CLIENT_NAME, project=session.project or "")
+            scope = self.levels.apply_to_unattended_scope(of_session)
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.has_more |= await self._read_session(scope, session, metered)
@@ -133,7 +133,7 @@ class MemoryThread:
                 logger.exception("reading unwatched messages failed; retrying later")
                 await self._record_failure(scope, session)
         if result.counts["waiting"] and not result.counts["asked"]:
-            self._paused_until = self.now() + SPENT_BUDGET_PAUSE
+            self._paused_until = self.now() + SPENT_TOKEN_BUDGET_PAUSE
         return result
 
     def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
@@ -143,7 +143,7 @@ class MemoryThread:
             return self.costs.record_cost(scope, run, spent, at=self.now())
 
         def spent_tokens(purpose: str) -> Awaitable[int]:
-            return self.costs.tokens_since(purpose, self.now() - TOKEN_BUDGET_PERIOD)
+            return self.costs.tokens_since(purpose, self.now() - MEMORY_THREAD_TOKEN_BUDGET_PERIOD)
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
@@ -175,7 +175,7 @@ class MemoryThread:
             self._unusable_answers[place] += 1
             if (
                 self._unusable_answers[place] < MAX_UNUSABLE_ANSWERS_PER_SNIPPET
-                and session.failures < MAX_READING_FAILURES
+                and session.failures < MAX_SNIPPET_READING_FAILURES
             ):
                 logger.info("reading unwatched messages failed; retrying later: %s", error)
                 await self._record_failure(scope, session)
@@ -185,7 +185,7 @@ class MemoryThread:
         except (LanguageModelUnavailable, EmbeddingUnavailable, IndexUnavailable, StorageError):
             raise  # these pass by themselves
         except Exception as error:
-            if session.failures < MAX_READING_FAILURES:
+            if session.failures < MAX_SNIPPET_READING_FAILURES:
                 raise
             logger.warning("unwatched messages are skipped, as reading them failed too often: %s", error)
             abandoned = len(snippet.new_messages)
@@ -270,7 +270,7 @@ class MemoryThread:
         for reason in extraction.dropped:
             self._counts["dropped"] += 1
             logger.info("an extracted memory is dropped: %s", reason)
-        return extraction.findings
+        return extraction.memories
 
     async def _store(
         self, scope: Scope, session_id: str, snippet: ConversationSnippet, findings: Sequence[SourcedMemory]
@@ -279,7 +279,7 @@ class MemoryThread:
         while findings:
             keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
             try:
-                results = await self.remember(scope, findings, session_id, tool=THREAD_TOOL_NAME, keys=keys)
+                results = await self.remember(scope, findings, session_id, tool=MEMORY_THREAD_TOOL_NAME, keys=keys)
             except SourcesForgotten as error:
                 findings = [one for one in findings if error.ids.isdisjoint(source.id for source in one.sources)]
                 continue
@@ -312,10 +312,10 @@ class MemoryThread:
 
     async def _wait_for_tokens(self, scope: Scope, session: UnwatchedSession, error: TokenBudgetExceeded) -> None:
         self._counts["waiting"] += 1
-        await self._retry_later(scope, session, SPENT_BUDGET_PAUSE, failed=False)
+        await self._retry_later(scope, session, SPENT_TOKEN_BUDGET_PAUSE, failed=False)
         now = self.now()
         # A warning not more than once in the period of the budget.
-        first = self._budget_warned_at is None or now - self._budget_warned_at >= TOKEN_BUDGET_PERIOD
+        first = self._budget_warned_at is None or now - self._budget_warned_at >= MEMORY_THREAD_TOKEN_BUDGET_PERIOD
         if first:
             self._budget_warned_at = now
         budget = self.config.token_budget
@@ -332,5 +332,6 @@ def snippet_idempotency_keys(session_id: str, start: int, end: int) -> list[str]
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
     return [
-        f"{THREAD_TOOL_NAME}-{json_digest([session_id, start, end, number])}" for number in range(MAX_SNIPPET_MESSAGES)
+        f"{MEMORY_THREAD_TOOL_NAME}-{json_digest([session_id, start, end, number])}"
+        for number in range(MAX_SNIPPET_MESSAGES)
     ]

@@ -23,48 +23,51 @@ from pydantic import (
     WrapValidator,
 )
 
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.requests import (
-    MAX_OFFERED_MEMORIES,
-    REQUEST_LIMITS_FOR_MODEL,
+    DECISION_REQUEST_LIMITS_FOR_MODEL,
+    MAX_MEMORIES_PER_DECISION_REQUEST,
     DecisionKind,
     DecisionRequest,
-    RequestLimits,
+    DecisionRequestLimits,
     is_unchanged_since_offer,
 )
 from madeleine.patrol.ports import PatrolReads
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_ANSWER_TEXT_CHARS = 2_000
+MAX_DECISION_TEXT_CHARS = 2_000
 MAX_DIARY_POINT_CHARS = 300
 MIN_AND_MAX_DIARY_POINTS = (3, 7)
 MAX_COMPLAINTS_PER_ANSWER = 5
 
 OfferedIds = Annotated[
-    list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_OFFERED_MEMORIES)
+    list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST)
 ]
 
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
-# every client puts into every prompt. What the fields mean is said with each request (`requests.AGENT_GUIDANCE`).
+# every client puts into every prompt. What the fields mean is said with each request
+# (`requests.AGENT_DECISION_GUIDANCE`).
 class Decision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
-    merges: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2, description="Survivor first.")] = []
+    merges: Annotated[
+        list[OfferedIds], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2, description="Survivor first.")
+    ] = []
     make_dead: OfferedIds = []
     keep: OfferedIds = []
-    parts: Annotated[list[OfferedIds], Field(max_length=MAX_OFFERED_MEMORIES // 2)] = []
-    diary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
+    parts: Annotated[list[OfferedIds], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2)] = []
+    diary: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
     think_md: Annotated[
         list[Annotated[str, Field(max_length=MAX_DIARY_POINT_CHARS)]], Field(max_length=MIN_AND_MAX_DIARY_POINTS[1])
     ] = []
-    summary: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
+    summary: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
     superseded: bool = False
-    text: Annotated[str, Field(max_length=MAX_ANSWER_TEXT_CHARS)] = ""
+    text: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
 
     def with_full_ids(self, request: DecisionRequest) -> Decision:
         full = {memory.short_id: memory.id for memory in request.memories}
@@ -165,7 +168,7 @@ class CurrentRequestState:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedAnswer:
+class CheckedDecisionAnswer:
     """What may be applied now. `left_out`: why parts of the answer may not, a sentence each: their memories have
     changed since the request; of supersede what the older one said besides."""
 
@@ -180,7 +183,7 @@ class DecisionAnswer(ABC):
     schema: ClassVar[type[DecisionAnswerSchema]]
 
     @classmethod
-    def from_model_answer(cls, answer: DecisionAnswerSchema, request: DecisionRequest) -> Self | RejectedAnswer:
+    def from_model_answer(cls, answer: DecisionAnswerSchema, request: DecisionRequest) -> Self | RejectedModelAnswer:
         """Of a language model. Numbers count from 1 in the order of the request."""
         ids = {number: memory.id for number, memory in enumerate(request.memories, start=1)}
         unknown: set[int] = set()
@@ -202,23 +205,23 @@ class DecisionAnswer(ABC):
         fields = replaced(answer.model_dump())
         if unknown:
             listed = ", ".join(map(str, sorted(unknown)[:5]))
-            return RejectedAnswer(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
+            return RejectedModelAnswer(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
         return cls._validated(fields)
 
     @classmethod
-    def from_decision(cls, decision: Decision) -> Self | RejectedAnswer:
+    def from_decision(cls, decision: Decision) -> Self | RejectedModelAnswer:
         """Of the calling agent. Rejects a decision with fields that belong to another kind of request."""
         own = tuple(cls.schema.model_fields)
         named = [name for name in Decision.model_fields if name != "offer" and getattr(decision, name)]
         if foreign := [name for name in named if name not in own]:
-            return RejectedAnswer(
+            return RejectedModelAnswer(
                 f"Offer {decision.offer} is to {cls.kind} and takes {' and '.join(own)}: leave out "
                 f"{', '.join(foreign)}."
             )
         return cls._from_own_fields(decision)
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> Self | RejectedAnswer:
+    def _from_own_fields(cls, decision: Decision) -> Self | RejectedModelAnswer:
         return cls._validated({name: getattr(decision, name) for name in cls.schema.model_fields})
 
     @classmethod
@@ -234,27 +237,27 @@ class DecisionAnswer(ABC):
         """Without secrets."""
         return self
 
-    def check_request(self, request: DecisionRequest) -> Self | RejectedAnswer:
+    def check_request(self, request: DecisionRequest) -> Self | RejectedModelAnswer:
         """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
         if self.kind != request.kind:
-            return RejectedAnswer(f"This offer is to {request.kind}: answer that.")
+            return RejectedModelAnswer(f"This offer is to {request.kind}: answer that.")
         answer = self.normalized()
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
-        return RejectedAnswer(" ".join(complaints)) if complaints else answer
+        return RejectedModelAnswer(" ".join(complaints)) if complaints else answer
 
-    def checked(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
+    def checked(self, current: CurrentRequestState) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """Held against the request, then against the memories as they are now."""
         result = self.check_request(current.request)
-        return result if isinstance(result, RejectedAnswer) else result.check_current(current)
+        return result if isinstance(result, RejectedModelAnswer) else result.check_current(current)
 
     @abstractmethod
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def check_current(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
-        return RejectedAnswer(reason) if (reason := current.text_refusal()) else CheckedAnswer(self)
+        return RejectedModelAnswer(reason) if (reason := current.text_refusal()) else CheckedDecisionAnswer(self)
 
     @staticmethod
     def id_complaints(named: Sequence[MemoryId], request: DecisionRequest) -> Iterator[str]:
@@ -266,7 +269,7 @@ class DecisionAnswer(ABC):
                 yield f"Memory {id_!r} is named {times} times: name it once in the whole answer."
 
     @staticmethod
-    def text_complaints(name: str, text: str, longest: int = MAX_ANSWER_TEXT_CHARS) -> Iterator[str]:
+    def text_complaints(name: str, text: str, longest: int = MAX_DECISION_TEXT_CHARS) -> Iterator[str]:
         if not text.strip():
             yield f"{name} is empty: write it."
         if len(text) > longest:
@@ -293,11 +296,13 @@ class DecisionType(ABC, Generic[AnswerT]):
     """Whether it has `texts_to_embed`."""
 
     def __init__(
-        self, context: PatrolRunContext, limits: Mapping[DecisionKind, RequestLimits] = REQUEST_LIMITS_FOR_MODEL
+        self,
+        context: PatrolRunContext,
+        limits: Mapping[DecisionKind, DecisionRequestLimits] = DECISION_REQUEST_LIMITS_FOR_MODEL,
     ) -> None:
         self.context = context
         self.limits = limits[self.answer_type.kind]
-        self.asks_agent = limits is not REQUEST_LIMITS_FOR_MODEL
+        self.asks_agent = limits is not DECISION_REQUEST_LIMITS_FOR_MODEL
 
     @abstractmethod
     async def pending_keys(self) -> list[str]:
@@ -313,6 +318,6 @@ class DecisionType(ABC, Generic[AnswerT]):
     @abstractmethod
     async def apply(
         self, work: UnitOfWork, answer: AnswerT, current: CurrentRequestState
-    ) -> Mapping[str, int] | RejectedAnswer:
+    ) -> Mapping[str, int] | RejectedModelAnswer:
         """Change the unit of work, whose `prepared.vectors` holds those of `texts_to_embed`; the answer was checked
         against `current`. Returns counts for the report."""

@@ -17,10 +17,10 @@ from madeleine.patrol.deciding.answers import (
 )
 from madeleine.patrol.deciding.passages import join_into_passages
 from madeleine.patrol.deciding.requests import (
-    REQUEST_LIMITS_FOR_MODEL,
+    DECISION_REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
-    RequestLimits,
+    DecisionRequestLimits,
     offered_memories_in_parts,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
@@ -72,20 +72,20 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentRequestState) -> list[str]:
-        made = memories_for_session(answer, current, self.context.services.now())
+        made = summary_and_passages_of_session(answer, current, self.context.services.now())
         return [memory.embedded_text for memory, _ in made]
 
     async def apply(
         self, work: UnitOfWork, answer: SessionSummaryAnswer, current: CurrentRequestState
     ) -> dict[str, int]:
-        for made, sources in memories_for_session(answer, current, self.context.services.now()):
+        for made, sources in summary_and_passages_of_session(answer, current, self.context.services.now()):
             work.add_memory(made)
             work.compressed |= dict.fromkeys((source.id for source in sources), made.id)
         work.new_vectors |= work.prepared.vectors
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def memories_for_session(
+def summary_and_passages_of_session(
     answer: SessionSummaryAnswer, current: CurrentRequestState, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word
@@ -126,7 +126,9 @@ def summary_as_memory(text: str, sources: Sequence[Memory], now: datetime, told_
 
 
 def session_compression_requests(
-    session_id: str, memories: Sequence[Memory], limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["compress"]
+    session_id: str,
+    memories: Sequence[Memory],
+    limits: DecisionRequestLimits = DECISION_REQUEST_LIMITS_FOR_MODEL["compress"],
 ) -> list[DecisionRequest]:
     """The living episodic memories of a session that no summary stands for yet, in the order in which they happened
     (spec L3); a session too long for one request becomes several, each to be summarised by itself."""

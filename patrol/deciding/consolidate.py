@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 
 from madeleine.memory.embedding import cached_vectors_of_any_precision
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import (
     LIVING_STATUSES,
     Category,
@@ -25,12 +25,12 @@ from madeleine.memory.model import (
     parse_iso_moment,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
-from madeleine.memory.rules.dynamics.mentions import LESSON_SEPARATOR
+from madeleine.memory.rules.dynamics.mentions import MERGED_LESSONS_SEPARATOR
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
-from madeleine.memory.rules.feelings import MAX_EMOTIONS
+from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
-    CheckedAnswer,
+    CheckedDecisionAnswer,
     CurrentRequestState,
     Decision,
     DecisionAnswer,
@@ -40,7 +40,7 @@ from madeleine.patrol.deciding.answers import (
 from madeleine.patrol.deciding.compress import summary_as_memory
 from madeleine.patrol.deciding.passages import join_into_passages
 from madeleine.patrol.deciding.possible_duplicates import (
-    CONSOLIDATION_LIMITS,
+    CONSOLIDATION_REQUEST_LIMITS,
     batches_of_similar_memories,
     ids_of_possible_duplicates,
     memories_most_similar_to,
@@ -48,19 +48,19 @@ from madeleine.patrol.deciding.possible_duplicates import (
 from madeleine.patrol.deciding.requests import (
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
+    DecisionRequestLimits,
     OfferedMemory,
-    RequestLimits,
     offered_memories_in_parts,
     offered_memories_within_limits,
     shorten_with_ellipsis,
 )
-from madeleine.patrol.unit_of_work import UnitOfWork, state_of_memory
+from madeleine.patrol.unit_of_work import UnitOfWork, memory_state_from_memory
 
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
-CATEGORY_WEIGHTS: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
+CATEGORIES_BY_MERGE_WEIGHT: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
 """The later weighs more: a preference stays one whatever it is merged with."""
-MIN_KEPT_IMPORTANCE = 0.15
+MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 DYING_MEMORIES_KEY = ""
 MAX_DYING_MEMORIES_READ = 500
@@ -96,9 +96,11 @@ class ConsolidationAnswer(DecisionAnswer):
     keep: tuple[MemoryId, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> ConsolidationAnswer | RejectedAnswer:
+    def _from_own_fields(cls, decision: Decision) -> ConsolidationAnswer | RejectedModelAnswer:
         if any(len(merge) < 2 for merge in decision.merges):
-            return RejectedAnswer(f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs.")
+            return RejectedModelAnswer(
+                f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs."
+            )
         merges = [MemoryMerge(survivor, tuple(absorbed)) for survivor, *absorbed in decision.merges]
         return ConsolidationAnswer(tuple(merges), tuple(decision.make_dead), tuple(decision.keep))
 
@@ -123,7 +125,7 @@ class ConsolidationAnswer(DecisionAnswer):
         if undecided:
             yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
-    def check_current(self, current: CurrentRequestState) -> CheckedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
@@ -140,7 +142,7 @@ class ConsolidationAnswer(DecisionAnswer):
         keep = current.without_obstacles(
             {id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out
         )
-        return CheckedAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
+        return CheckedDecisionAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
 
 
 ADVICE_TO_KEEP_BOTH_FACTS = (
@@ -177,7 +179,7 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
 
     async def pending_keys(self) -> list[str]:
         """What is dying, in all clusters together, then the clusters with fresh memories."""
-        counts = [count for count in await self.context.reads.cluster_counts() if count.unconsolidated]
+        counts = [count for count in await self.context.reads.cluster_memory_counts() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
         fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
         dying = [DYING_MEMORIES_KEY] if any(count.dying for count in counts) else []
@@ -212,12 +214,12 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
     ) -> dict[str, int]:
         changed = memories_after_consolidation(answer, current)
         for memory in changed:
-            work.put_state(state_of_memory(memory))
+            work.put_state(memory_state_from_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
         # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
         released = await work.transaction.summarised_memories(answer.make_dead)
         work.compressed |= dict.fromkeys(released)
-        for state in await work.memory_states(released):
+        for state in await work.load_memory_states(released):
             if state.status == "dying":
                 work.put_state(replace(state, status="dead", reactivation_count=0))
         made = passages_of_dropped_scenes(answer, current, self.context.services.now())
@@ -245,19 +247,19 @@ def passages_of_dropped_scenes(
     return [(summary_as_memory(text, part, now), part) for part, text in join_into_passages(let_go)]
 
 
-MERGED_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category", "valid_from")
+MERGED_MEMORY_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category", "valid_from")
 
 
 def _is_rewritten(memory: Memory, current: CurrentRequestState) -> bool:
     before = current.memories[memory.id]
-    return any(getattr(memory, name) != getattr(before, name) for name in MERGED_FIELDS)
+    return any(getattr(memory, name) != getattr(before, name) for name in MERGED_MEMORY_FIELDS)
 
 
 def consolidation_requests(
     cluster: Cluster,
     members: Sequence[Memory],
     vectors: Mapping[MemoryId, Vector],
-    limits: RequestLimits = CONSOLIDATION_LIMITS,
+    limits: DecisionRequestLimits = CONSOLIDATION_REQUEST_LIMITS,
 ) -> list[DecisionRequest]:
     """Every fresh living member is in exactly one request (spec P6 ❹), with those similar to it; after them the
     consolidated ones that may say the same, which may be in several. Fresh ones that nothing resembles have a request
@@ -295,7 +297,7 @@ def consolidation_requests(
 
 
 def requests_about_dying_memories(
-    dying: Sequence[Memory], limits: RequestLimits = CONSOLIDATION_LIMITS
+    dying: Sequence[Memory], limits: DecisionRequestLimits = CONSOLIDATION_REQUEST_LIMITS
 ) -> list[DecisionRequest]:
     """All of them, of all clusters, those of a session together. What is dying was compared with what resembles it when
     it was fresh."""
@@ -315,7 +317,7 @@ def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentRe
     changed: dict[MemoryId, Memory] = {}
     for merge in answer.merges:
         absorbed = [memories[id_] for id_ in merge.absorbed]
-        changed[merge.survivor] = merged_survivor(memories[merge.survivor], absorbed)
+        changed[merge.survivor] = survivor_after_merge(memories[merge.survivor], absorbed)
         changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
     changed |= {id_: as_kept_memory(memories[id_]) for id_ in answer.keep}
@@ -325,7 +327,7 @@ def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentRe
     return list(changed.values())
 
 
-def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
+def survivor_after_merge(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
     """Keeps its words and when it happened; takes over the others' histories, lessons and reactivations, the greatest
     importance and the category that weighs most, feelings where it has none; is as recently activated as the latest of
     them (ruling 20). Where one of them had superseded another, it is the later version now (ruling 14)."""
@@ -336,10 +338,10 @@ def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
         survivor,
         scene=replace(survivor.scene, when=merged_timeline(survivor, absorbed)),
         feeling=next((memory.feeling for memory in together if memory.feeling), ""),
-        emotions=tuple(dict.fromkeys(label for memory in together for label in memory.emotions))[:MAX_EMOTIONS],
+        emotions=tuple(dict.fromkeys(label for memory in together for label in memory.emotions))[:MAX_EMOTION_LABELS],
         emotion=next((memory.emotion for memory in together if memory.emotion), None),
         lesson=_joined_lessons(together),
-        category=max((memory.category for memory in together), key=CATEGORY_WEIGHTS.index),
+        category=max((memory.category for memory in together), key=CATEGORIES_BY_MERGE_WEIGHT.index),
         valid_from=min(superseding + ([begin] if begin else [])) if superseding else survivor.valid_from,
         importance=min(1.0, max(memory.importance for memory in together) + SURVIVOR_IMPORTANCE_BONUS),
         session_count=min(memory.session_count for memory in together),
@@ -352,12 +354,14 @@ def merged_survivor(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
 def _joined_lessons(memories: Sequence[Memory]) -> str:
     """Each once; one that another holds is left out."""
     lessons = list(dict.fromkeys(memory.lesson.strip() for memory in memories if memory.lesson.strip()))
-    return LESSON_SEPARATOR.join(one for one in lessons if not any(one != other and one in other for other in lessons))
+    return MERGED_LESSONS_SEPARATOR.join(
+        one for one in lessons if not any(one != other and one in other for other in lessons)
+    )
 
 
 def as_kept_memory(memory: Memory) -> Memory:
     """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20)."""
-    importance = max(memory.importance, MIN_KEPT_IMPORTANCE)
+    importance = max(memory.importance, MIN_IMPORTANCE_OF_KEPT_MEMORY)
     kept = replace(
         memory, session_count=0, reactivation_count=memory.reactivation_count + 1, importance=importance, fresh=False
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.rules.feelings import mood_of_feelings
@@ -23,19 +23,19 @@ from madeleine.patrol.deciding.answers import (
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import (
-    MAX_OFFERED_MEMORIES,
-    REQUEST_LIMITS_FOR_MODEL,
+    DECISION_REQUEST_LIMITS_FOR_MODEL,
+    MAX_MEMORIES_PER_DECISION_REQUEST,
     SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
-    RequestLimits,
+    DecisionRequestLimits,
     offered_memories_within_limits,
     shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
-MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_OFFERED_MEMORIES
+MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_MEMORIES_PER_DECISION_REQUEST
 """Stored since the last entry and read; the most important of them are offered."""
-MAX_DIARY_DAYS = 7
+MAX_DIARY_REQUEST_DAYS = 7
 MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 1_000, 7, 160
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
@@ -106,7 +106,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         """The first day with something to write of, its memories, and the last entry. A day that was declined is not
         asked about again (ruling 20)."""
         reads, services = self.context.reads, self.context.services
-        last = await reads.last_diary()
+        last = await reads.last_diary_entry()
         new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
         declined = await reads.declined_cluster_sizes() if by_day else {}
@@ -123,16 +123,18 @@ class WriteDiary(DecisionType[DiaryAnswer]):
 
     async def apply(
         self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentRequestState
-    ) -> dict[str, int] | RejectedAnswer:
+    ) -> dict[str, int] | RejectedModelAnswer:
         request = current.request
         if answer.is_declined:
             work.declined = {request.topic: len(request.memories)}
             return {"declined": 1}
-        last, thoughts = await work.transaction.last_diary(), await work.transaction.points_for_next_session()
+        last, thoughts = await work.transaction.last_diary_entry(), await work.transaction.points_for_next_session()
         today = last if last and last.date == request.date else None
         if (request.earlier, request.think) != shorten_diary_and_points(today.text if today else "", thoughts.points):
             # Its words may be of a memory that is forgotten by now, and would come back with a new text.
-            return RejectedAnswer("What was written before has changed since: nothing was written. Take a new offer.")
+            return RejectedModelAnswer(
+                "What was written before has changed since: nothing was written. Take a new offer."
+            )
         offered = tuple(memory.id for memory in request.memories)
         work.diary = DiaryEntry(
             date=request.date,
@@ -153,7 +155,7 @@ def memories_by_recent_day(
     by_day: dict[str, list[Memory]] = {}
     for memory in memories:
         day, age = local_day(memory.created_at), memory.created_at - memory.happened_at
-        if (today - day).days < MAX_DIARY_DAYS and age < timedelta(days=MAX_DIARY_DAYS):
+        if (today - day).days < MAX_DIARY_REQUEST_DAYS and age < timedelta(days=MAX_DIARY_REQUEST_DAYS):
             by_day.setdefault(day.isoformat(), []).append(memory)
     return by_day
 
@@ -163,19 +165,19 @@ def diary_requests(
     memories: Sequence[Memory],
     earlier: str,
     think: Sequence[str],
-    limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["diary"],
+    limits: DecisionRequestLimits = DECISION_REQUEST_LIMITS_FOR_MODEL["diary"],
 ) -> list[DecisionRequest]:
     """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shorten_diary_and_points(earlier, think)
     by_importance = sorted(memories, key=lambda memory: (-memory.importance, SORT_KEY_BY_EVENT_TIME(memory)))
-    used = len(earlier) + sum(map(len, points)) if limits == REQUEST_LIMITS_FOR_MODEL["diary"] else 0
+    used = len(earlier) + sum(map(len, points)) if limits == DECISION_REQUEST_LIMITS_FOR_MODEL["diary"] else 0
     offered = offered_memories_within_limits(by_importance, "diary", limits, used_characters=used)
     if not offered:
         return []
     by_id = {memory.id: memory for memory in offered}
     in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=SORT_KEY_BY_EVENT_TIME) if memory.id in by_id)
     until = max(memory.created_at for memory in memories)
-    felt = feeling_of_day(memories)
+    felt = describe_feeling_of_day(memories)
     return [
         DecisionRequest(
             kind="diary", memories=in_order, date=date, until=until, earlier=earlier, think=points, felt=felt
@@ -183,7 +185,7 @@ def diary_requests(
     ]
 
 
-def feeling_of_day(memories: Sequence[Memory]) -> str:
+def describe_feeling_of_day(memories: Sequence[Memory]) -> str:
     """Labels and the main axes of what was felt, in words for the one who writes; "" if no feeling is known."""
     mood = mood_of_feelings((memory.emotions, memory.emotion) for memory in memories)
     if mood is None:

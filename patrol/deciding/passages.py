@@ -13,14 +13,14 @@ from datetime import datetime
 from madeleine.memory.model import Memory
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
 
-MAX_FADED_EPISODES = 500
+MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
 """Faded episodes joined in one patrol."""
 MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
 """Of sessions beyond the threshold, in one patrol."""
 MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
 """In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
 in the passage's vector. At 1,100 bytes 42 % of BEAM's passages were longer, and 8 % of LoCoMo's."""
-MAX_JOINED_CHARS = 900
+MAX_JOINED_SCENE_CHARS = 900
 """Of a scene that is joined. A longer one tells enough by itself."""
 
 
@@ -34,17 +34,19 @@ def passage_requests(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionReque
 
 def join_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
     """The scenes of each passage, two or more, and its text."""
-    joinable = sorted(filter(may_join_passage, memories), key=lambda one: (_kept_together(one), _event_order(one)))
-    for _, group in itertools.groupby(joinable, key=_kept_together):
+    joinable = sorted(
+        filter(is_joinable_episode, memories), key=lambda one: (_passage_group_key(one), _event_order(one))
+    )
+    for _, group in itertools.groupby(joinable, key=_passage_group_key):
         for part in _parts(list(group)):
             if len(part) > 1:
                 yield part, "\n".join(_lines(part))
 
 
-def may_join_passage(memory: Memory) -> bool:
+def is_joinable_episode(memory: Memory) -> bool:
     """An episode by itself: a lesson is shown as such, and what may be superseded is decided first."""
     return (
-        len(memory.scene.action) <= MAX_JOINED_CHARS
+        len(memory.scene.action) <= MAX_JOINED_SCENE_CHARS
         and (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
         and not (memory.lesson or memory.compressed or memory.may_supersede or memory.pinned)
     )
@@ -59,7 +61,7 @@ def _session_and_day(memory: Memory) -> tuple[str, str]:
     return memory.provenance.session_id, memory.happened_at.date().isoformat()
 
 
-def _kept_together(memory: Memory) -> tuple[str, ...]:
+def _passage_group_key(memory: Memory) -> tuple[str, ...]:
     """Only what is found in the same places, and kept for as long, becomes one passage (spec O2); without a session, by
     which scenes of a day belong together, only what is of one topic."""
     topic = "" if memory.provenance.session_id else memory.cluster_id or ""

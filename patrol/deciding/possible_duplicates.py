@@ -12,21 +12,21 @@ from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.requests import (
-    MAX_OFFERED_MEMORIES,
-    REQUEST_LIMITS_FOR_MODEL,
-    RequestLimits,
+    DECISION_REQUEST_LIMITS_FOR_MODEL,
+    MAX_MEMORIES_PER_DECISION_REQUEST,
+    DecisionRequestLimits,
     offered_memory,
 )
 
 MIN_DUPLICATE_COSINE = 0.8
 """Cosine of two memories, without what their language shares, from which they are asked about although no store has
 linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
-MIN_LINKED_COSINE = 0.6
+MIN_LINKED_DUPLICATE_COSINE = 0.6
 """The same of two that a store has linked: 95 % of sentences told again in other forms have it, half of paraphrases
 (`benchmarks/duplicates/sentences`), and few of the turns of a talk that are linked."""
-NEIGHBOUR_BLOCK_ROWS = 512
+COSINE_BLOCK_ROWS = 512
 """Rows compared with all others at a time."""
-CONSOLIDATION_LIMITS = REQUEST_LIMITS_FOR_MODEL["consolidate"]
+CONSOLIDATION_REQUEST_LIMITS = DECISION_REQUEST_LIMITS_FOR_MODEL["consolidate"]
 """Of a request with partners, fresh and dying memories may fill two thirds."""
 
 
@@ -43,14 +43,14 @@ def ids_of_possible_duplicates(
         for one, other in pairs
         if one in own
         and other in by_id
-        and _cosine(vectors, one, other) >= MIN_LINKED_COSINE
+        and _cosine(vectors, one, other) >= MIN_LINKED_DUPLICATE_COSINE
         and _can_say_the_same(own[one], by_id[other])
     }
     rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
     position = {memory.id: at for at, memory in enumerate(others)}
-    for start in range(0, len(memories) if others else 0, NEIGHBOUR_BLOCK_ROWS):
-        block = memories[start : start + NEIGHBOUR_BLOCK_ROWS]
-        cosines = rows[start : start + NEIGHBOUR_BLOCK_ROWS] @ other_rows.T
+    for start in range(0, len(memories) if others else 0, COSINE_BLOCK_ROWS):
+        block = memories[start : start + COSINE_BLOCK_ROWS]
+        cosines = rows[start : start + COSINE_BLOCK_ROWS] @ other_rows.T
         for memory, row in zip(block, cosines, strict=True):
             if memory.id in position:
                 row[position[memory.id]] = 0
@@ -67,14 +67,14 @@ def _cosine(vectors: Mapping[MemoryId, Vector], one: MemoryId, other: MemoryId) 
 
 def _can_say_the_same(memory: Memory, other: Memory) -> bool:
     """Not of a pair that another decision is about: whether the newer one has superseded the older one."""
-    is_undecided = memory.may_supersede == other.id or other.may_supersede == memory.id
-    return not is_undecided and not difference_in_facts(memory.scene.action, other.scene.action)
+    awaits_supersession_decision = memory.may_supersede == other.id or other.may_supersede == memory.id
+    return not awaits_supersession_decision and not difference_in_facts(memory.scene.action, other.scene.action)
 
 
 def batches_of_similar_memories(
     memories: Sequence[Memory],
     vectors: Mapping[MemoryId, Vector],
-    limits: RequestLimits = CONSOLIDATION_LIMITS,
+    limits: DecisionRequestLimits = CONSOLIDATION_REQUEST_LIMITS,
     *,
     room_for_partners: bool,
 ) -> list[list[Memory]]:
@@ -126,7 +126,7 @@ def memories_most_similar_to(
     """Those most similar to the nearest of the others, at most as many as a request holds."""
     cosines = _vector_rows(memories, vectors) @ _vector_rows(others, vectors).T
     order = np.argsort(-cosines.max(axis=1), kind="stable") if len(memories) else ()
-    return [memories[i] for i in order][:MAX_OFFERED_MEMORIES]
+    return [memories[i] for i in order][:MAX_MEMORIES_PER_DECISION_REQUEST]
 
 
 def _vector_rows(memories: Sequence[Memory], vectors: Mapping[MemoryId, Vector]) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import NoteId, Scene
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
@@ -19,31 +19,31 @@ from madeleine.patrol.deciding.requests import DecisionRequest, shorten_with_ell
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class RepairSchema(DecisionAnswerSchema):
+class NoteRepairSchema(DecisionAnswerSchema):
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class RepairAnswer(DecisionAnswer):
+class NoteRepairAnswer(DecisionAnswer):
     """`text`: the scene that the note tells; "" if it tells none, and is closed."""
 
     kind = "repair"
-    schema = RepairSchema
+    schema = NoteRepairSchema
 
     text: str
 
-    def normalized(self) -> RepairAnswer:
-        return RepairAnswer(self.text.strip())
+    def normalized(self) -> NoteRepairAnswer:
+        return NoteRepairAnswer(self.text.strip())
 
-    def redacted(self, redact: RedactText) -> RepairAnswer:
-        return RepairAnswer(redact(self.text).text)
+    def redacted(self, redact: RedactText) -> NoteRepairAnswer:
+        return NoteRepairAnswer(redact(self.text).text)
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return self.text_complaints("text", self.text) if self.text else iter(())
 
 
-class RepairNote(DecisionType[RepairAnswer]):
-    answer_type = RepairAnswer
+class RepairNote(DecisionType[NoteRepairAnswer]):
+    answer_type = NoteRepairAnswer
 
     async def pending_keys(self) -> list[str]:
         """Ids of notes, the oldest first."""
@@ -64,12 +64,12 @@ class RepairNote(DecisionType[RepairAnswer]):
         ]
 
     async def apply(
-        self, work: UnitOfWork, answer: RepairAnswer, current: CurrentRequestState
-    ) -> dict[str, int] | RejectedAnswer:
+        self, work: UnitOfWork, answer: NoteRepairAnswer, current: CurrentRequestState
+    ) -> dict[str, int] | RejectedModelAnswer:
         notes = {note.id: note for note in await work.transaction.unreadable_notes()}
         note = notes.get(NoteId(current.request.note_id))
         if note is None:
-            return RejectedAnswer("The note was closed or removed since this was offered: nothing was stored.")
+            return RejectedModelAnswer("The note was closed or removed since this was offered: nothing was stored.")
         if not answer.text:
             work.notes = (replace(note, state="done"),)
             return {"notes_closed": 1}

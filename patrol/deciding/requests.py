@@ -41,31 +41,32 @@ from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 DecisionKind = Literal["consolidate", "split", "supersede", "repair", "diary", "compress"]
 
 
-MAX_OFFERED_MEMORIES = 60
+MAX_MEMORIES_PER_DECISION_REQUEST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLimits:
+class DecisionRequestLimits:
     """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text, and
     consolidated memories shown with fresh ones."""
 
-    memories: int = MAX_OFFERED_MEMORIES
+    memories: int = MAX_MEMORIES_PER_DECISION_REQUEST
     size: int = 24_000
     text_chars: int = 1_000
-    partners: int = MAX_OFFERED_MEMORIES
+    partners: int = MAX_MEMORIES_PER_DECISION_REQUEST
 
 
-REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, RequestLimits] = {
-    "consolidate": RequestLimits(), "split": RequestLimits(), "supersede": RequestLimits(), "diary": RequestLimits(),
-    "repair": RequestLimits(text_chars=8_000), "compress": RequestLimits(text_chars=4_000),
+DECISION_REQUEST_LIMITS_FOR_MODEL: Mapping[DecisionKind, DecisionRequestLimits] = {
+    "consolidate": DecisionRequestLimits(), "split": DecisionRequestLimits(), "supersede": DecisionRequestLimits(),
+    "diary": DecisionRequestLimits(), "repair": DecisionRequestLimits(text_chars=8_000),
+    "compress": DecisionRequestLimits(text_chars=4_000),
 }  # fmt: skip
 """Some 6,000 tokens of English. A summary stands for the whole memory, so it is made of more of it."""
-REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, RequestLimits] = {
-    "consolidate": RequestLimits(20, 2_000, 300, 4), "split": RequestLimits(14, 1_000, 80),
-    "supersede": RequestLimits(2, 1_200, 500), "diary": RequestLimits(14, 1_300, 300),
-    "repair": RequestLimits(text_chars=1_200), "compress": RequestLimits(24, 2_200, 1_200),
+DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] = {
+    "consolidate": DecisionRequestLimits(20, 2_000, 300, 4), "split": DecisionRequestLimits(14, 1_000, 80),
+    "supersede": DecisionRequestLimits(2, 1_200, 500), "diary": DecisionRequestLimits(14, 1_300, 300),
+    "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 1_200),
 }  # fmt: skip
-"""One request of each kind fits into one answer (`resolution.MAX_BRIEF_OFFER_BYTES`)."""
+"""One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
 SORT_KEY_BY_STORING_TIME = attrgetter("created_at", "id")
@@ -110,7 +111,7 @@ class OfferedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
-    """Within `RequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress
+    """Within `DecisionRequestLimits`. `cluster_id` and `cluster`, its name, for consolidate and split; for compress
     `session_id`. Of supersede the older of two memories comes first. For diary: `date` (ISO), `earlier`, the entry
     already written that day, `think`, the points of the patrol before, and `until`, when the last memory of the request
     was stored: what is stored later is for the next entry, and `felt`, how the day felt. For repair: `note_id`, `note`,
@@ -171,13 +172,13 @@ def is_unchanged_since_offer(memory: Memory, offered_text: str, kind: DecisionKi
     return text == offered_text or (shortened and len(text) > len(offered_text))
 
 
-def offered_memory(memory: Memory, kind: DecisionKind, limits: RequestLimits | None = None) -> OfferedMemory:
+def offered_memory(memory: Memory, kind: DecisionKind, limits: DecisionRequestLimits | None = None) -> OfferedMemory:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     return OfferedMemory(
         id=memory.id,
         number=memory.number,
         text=shorten_with_ellipsis(
-            full_text_for_request(memory, kind), (limits or REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
+            full_text_for_request(memory, kind), (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
         ),
         when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
         feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),
@@ -210,10 +211,14 @@ def shorten_with_ellipsis(text: str, limit: int) -> str:
 
 
 def offered_memories_within_limits(
-    memories: Sequence[Memory], kind: DecisionKind, limits: RequestLimits | None = None, *, used_characters: int = 0
+    memories: Sequence[Memory],
+    kind: DecisionKind,
+    limits: DecisionRequestLimits | None = None,
+    *,
+    used_characters: int = 0,
 ) -> tuple[OfferedMemory, ...]:
     """In order, each that still fits into a request."""
-    limits = limits or REQUEST_LIMITS_FOR_MODEL[kind]
+    limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
     offered = [offered_memory(memory, kind, limits) for memory in memories]
     sizes = [memory.size for memory in offered]
     return tuple(
@@ -223,10 +228,10 @@ def offered_memories_within_limits(
 
 
 def offered_memories_in_parts(
-    memories: Sequence[Memory], kind: DecisionKind, limits: RequestLimits | None = None
+    memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits | None = None
 ) -> list[list[OfferedMemory]]:
     """All of them, in order, as many parts as do not fit into one request."""
-    limits = limits or REQUEST_LIMITS_FOR_MODEL[kind]
+    limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
     parts: list[list[OfferedMemory]] = []
     characters = 0
     for memory in (offered_memory(memory, kind, limits) for memory in memories):
@@ -241,13 +246,15 @@ def offered_memories_in_parts(
 # --- texts for a model, and for the agent -------------------------------------------------------------------------
 
 _PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
-SYSTEM_PROMPTS: Mapping[str, str] = {kind: f"{text}\n\n{_PROMPTS['data']}" for kind, text in _PROMPTS["system"].items()}
+DECISION_SYSTEM_PROMPTS: Mapping[str, str] = {
+    kind: f"{text}\n\n{_PROMPTS['data']}" for kind, text in _PROMPTS["system"].items()
+}
 """For a language model, by the purpose of the prompt."""
 SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
 """spec L3, word for word."""
-AGENT_GUIDANCE: Mapping[DecisionKind, str] = _PROMPTS["guidance"]
+AGENT_DECISION_GUIDANCE: Mapping[DecisionKind, str] = _PROMPTS["guidance"]
 """For the agent that reads requests in a tool's answer, once a kind."""
-GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
+DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
 MAX_DECISION_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
 
 
@@ -255,14 +262,14 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
     """With numbers for ids (`Answer.from_model_answer`)."""
     return Prompt(
         purpose=request.kind,
-        system=SYSTEM_PROMPTS[request.kind],
+        system=DECISION_SYSTEM_PROMPTS[request.kind],
         text=_prompt_text(request),
         size="large",
         max_tokens=MAX_DECISION_ANSWER_TOKENS[request.kind],
     )
 
 
-def request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
+def decision_request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
     """As a tool's answer shows it: with ids, without empty fields; of memories already `already_shown` the id alone."""
     fields: dict[str, Any] = {
         "cluster": escape_tags_on_one_line(request.cluster),
@@ -302,13 +309,13 @@ def _prompt_text(request: DecisionRequest) -> str:
             if request.felt:
                 entries.append({"felt": request.felt})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{enclose_in_memory_tag(*map(quoted_json, entries))}"
+            return f"The day: {request.date}\n{enclose_in_memory_tag(*map(json_quoted_for_prompt, entries))}"
         case "repair":
             note = {"left": request.date, "note": request.note, "reason": request.reason}
-            return enclose_in_memory_tag(quoted_json(note))
+            return enclose_in_memory_tag(json_quoted_for_prompt(note))
         case "supersede":
             return enclose_in_memory_tag(
-                *(quoted_json(_memory_fields(memory, "supersede")) for memory in request.memories)
+                *(json_quoted_for_prompt(_memory_fields(memory, "supersede")) for memory in request.memories)
             )
         case _:
             numbered = [
@@ -316,14 +323,14 @@ def _prompt_text(request: DecisionRequest) -> str:
                 for number, memory in enumerate(request.memories, start=1)
             ]
             cluster = [{"cluster": escape_tags_on_one_line(request.cluster)}] if request.cluster else []
-            return enclose_in_memory_tag(*map(quoted_json, [*cluster, *numbered]))
+            return enclose_in_memory_tag(*map(json_quoted_for_prompt, [*cluster, *numbered]))
 
 
 def enclose_in_memory_tag(*lines: str) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"])
 
 
-def quoted_json(value: dict[str, Any]) -> str:
+def json_quoted_for_prompt(value: dict[str, Any]) -> str:
     """Quoted as a whole too: `<` at the end of one text and `memory>` in the next could be read as a tag."""
     return escape_tags_on_one_line(json.dumps(value, ensure_ascii=False))
 

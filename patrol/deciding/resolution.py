@@ -11,7 +11,7 @@ from typing import Any
 
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language_model import MeteredModel, RejectedAnswer
+from madeleine.memory.language_model import MeteredModel, RejectedModelAnswer
 from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
@@ -27,20 +27,20 @@ from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryA
 from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
 from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.passages import (
-    MAX_FADED_EPISODES,
-    MAX_JOINED_CHARS,
+    MAX_FADED_EPISODES_JOINED_PER_PATROL,
+    MAX_JOINED_SCENE_CHARS,
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
-    may_join_passage,
+    is_joinable_episode,
     passage_requests,
 )
 from madeleine.patrol.deciding.repair import RepairNote
 from madeleine.patrol.deciding.requests import (
-    REQUEST_LIMITS_FOR_AGENT,
+    DECISION_REQUEST_LIMITS_FOR_AGENT,
     DecisionKind,
     DecisionRequest,
     decision_prompt,
-    request_for_agent,
+    decision_request_for_agent,
 )
 from madeleine.patrol.deciding.split import SplitCluster
 from madeleine.patrol.deciding.supersede import SupersedeMemory
@@ -54,12 +54,12 @@ DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
 """By the name of their step."""
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "repair", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
-MAX_OFFERED_REQUESTS_BYTES = 24_000
+MAX_OFFERED_DECISION_REQUESTS_BYTES = 24_000
 """Of the requests in a detailed answer: some 8,000 tokens, as ids are costly. One request is always given."""
-MAX_BRIEF_REQUESTS_BYTES = 6_500
+MAX_BRIEF_DECISION_REQUESTS_BYTES = 6_500
 """With guidance and what a patrol did less than 3,000 tokens (ruling 23)."""
-MAX_REQUESTS_OF_KIND = 20
-MAX_DECIDED_CLUSTERS = 50
+MAX_DECISION_REQUESTS_PER_KIND = 20
+MAX_CLUSTERS_EXAMINED_FOR_DECISIONS = 50
 """Clusters, besides those that are offered, whose fresh memories are looked through in one patrol: most need no
 decision, and do not wait for one."""
 
@@ -111,8 +111,8 @@ async def _resolve_batch(
             case BaseException():
                 failure = answer
             case _:
-                applied = await apply_answer(context, request, answer)
-                if isinstance(applied, RejectedAnswer):
+                applied = await apply_decision_answer(context, request, answer)
+                if isinstance(applied, RejectedModelAnswer):
                     context.counts["unusable"] += 1
                     notes.append(applied.reason)
                 else:
@@ -131,12 +131,12 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
 
     answer_type = DECISION_TYPES[request.kind].answer_type
 
-    def check(raw: DecisionAnswerSchema) -> DecisionAnswer | RejectedAnswer:
+    def check(raw: DecisionAnswerSchema) -> DecisionAnswer | RejectedModelAnswer:
         answer = answer_type.from_model_answer(raw, request)
-        result = answer if isinstance(answer, RejectedAnswer) else answer.check_request(request)
+        result = answer if isinstance(answer, RejectedModelAnswer) else answer.check_request(request)
         return (
-            RejectedAnswer(_with_numbers_for_ids(result.reason, request))
-            if isinstance(result, RejectedAnswer)
+            RejectedModelAnswer(_with_numbers_for_ids(result.reason, request))
+            if isinstance(result, RejectedModelAnswer)
             else result
         )
 
@@ -154,11 +154,14 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
     """Join to passages what has faded, and the sessions beyond the threshold, where nobody has decided about them (spec
     L3); None where there is nothing."""
     reads = context.reads
-    await _join(context, await reads.faded_episodes(max_chars=MAX_JOINED_CHARS, limit=MAX_FADED_EPISODES))
+    await _join(
+        context,
+        await reads.faded_episodes(max_chars=MAX_JOINED_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL),
+    )
     for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_out_of_time:
             break
-        await _join(context, [one for one in await reads.session_memories(key) if may_join_passage(one)])
+        await _join(context, [one for one in await reads.session_memories(key) if is_joinable_episode(one)])
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
@@ -167,7 +170,7 @@ async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
     for request, passage in passage_requests(episodes):
         if context.is_out_of_time:
             break
-        applied = await apply_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
+        applied = await apply_decision_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
         if isinstance(applied, AgentDecisionResult):
             context.counts.update(applied.counts)
 
@@ -175,13 +178,13 @@ async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
 # --- both -------------------------------------------------------------------------------------------------------
 
 
-async def apply_answer(
+async def apply_decision_answer(
     context: PatrolRunContext,
     request: DecisionRequest,
     answer: DecisionAnswer,
     *,
     decided: DecisionRequestId | None = None,
-) -> AgentDecisionResult | RejectedAnswer:
+) -> AgentDecisionResult | RejectedModelAnswer:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
     decision_type = DECISION_TYPES[request.kind](context)
     answer = answer.redacted(context.services.redact)
@@ -189,20 +192,20 @@ async def apply_answer(
     if decision_type.embeds_texts:
         current = await CurrentRequestState.read(context.reads, request)
         result = answer.checked(current)
-        if not isinstance(result, RejectedAnswer):
+        if not isinstance(result, RejectedModelAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
-        await work.memory_states([memory.id for memory in request.memories])
+        await work.load_memory_states([memory.id for memory in request.memories])
         current = await CurrentRequestState.read(work.transaction, request)
         if request.cluster_id is not None:
             await work.load_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
                 current = replace(current, is_root=cluster.is_root, active_count=work.active_count(cluster.id))
         result = answer.checked(current)
-        if isinstance(result, RejectedAnswer):
+        if isinstance(result, RejectedModelAnswer):
             return result
         counts = await decision_type.apply(work, result.answer, current)
-        if isinstance(counts, RejectedAnswer):
+        if isinstance(counts, RejectedModelAnswer):
             return counts
         if decided is not None:
             work.decided_request_ids.append(decided)
@@ -213,7 +216,7 @@ async def apply_answer(
 
 
 async def offer_decisions_to_agent(
-    context: PatrolRunContext, max_bytes: int = MAX_OFFERED_REQUESTS_BYTES
+    context: PatrolRunContext, max_bytes: int = MAX_OFFERED_DECISION_REQUESTS_BYTES
 ) -> tuple[list[DecisionRequest], int]:
     """Pending decisions, as many as fit into `max_bytes` of an answer, at least one; stored so that
     a decision can be checked against them; and how many more there may be. A request that was offered before and is
@@ -223,14 +226,14 @@ async def offer_decisions_to_agent(
         stored, requests, waiting, without_choice = await _requests_to_offer(context, max_bytes)
         if context.run_id:  # in a run of its own nothing would be journalled
             for request in without_choice:
-                await apply_answer(context, request, ConsolidationAnswer())
+                await apply_decision_answer(context, request, ConsolidationAnswer())
         new_records = [
             StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
             for request in requests
             if request not in stored
         ]
         # What was forgotten meanwhile must not be stored again (ruling 11).
-        if not new_records or await context.services.ledger.store_requests(
+        if not new_records or await context.services.ledger.store_decision_requests(
             context.scope, new_records, at=context.services.now(), at_erasure_count=at_erasure_count
         ):
             return requests, waiting
@@ -241,8 +244,8 @@ async def _requests_to_offer(
 ) -> tuple[list[DecisionRequest], list[DecisionRequest], int, list[DecisionRequest]]:
     """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
     that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
-    stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_requests()]
-    kinds = {kind: DECISION_TYPES[kind](context, REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
+    stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_decision_requests()]
+    kinds = {kind: DECISION_TYPES[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
     keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
     # Nothing is lost while a large cluster waits: one at a time, the largest.
     keys["split"] = deque([*keys["split"]][:1])
@@ -253,7 +256,7 @@ async def _requests_to_offer(
     without_choice: list[DecisionRequest] = []
     shown: set[MemoryId] = set()
     room = max_bytes
-    for max_requests in range(1, MAX_REQUESTS_OF_KIND + 1):
+    for max_requests in range(1, MAX_DECISION_REQUESTS_PER_KIND + 1):
         for kind, decision_type in kinds.items():
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
@@ -262,14 +265,14 @@ async def _requests_to_offer(
                     continue
                 new = parts[kind].popleft()
                 request = next((old for old in stored if replace(old, id=new.id) == new), new)
-                size = len(json.dumps(request_for_agent(request, shown), ensure_ascii=False).encode())
+                size = len(json.dumps(decision_request_for_agent(request, shown), ensure_ascii=False).encode())
                 if size > room and any(offers.values()):
                     parts[kind].appendleft(new)
                     break
                 offers[kind].append(request)
                 shown |= {memory.id for memory in request.memories}
                 room -= size
-    for _ in range(min(MAX_DECIDED_CLUSTERS, len(keys["consolidate"]))):
+    for _ in range(min(MAX_CLUSTERS_EXAMINED_FOR_DECISIONS, len(keys["consolidate"]))):
         for new in await kinds["consolidate"].build_requests(keys["consolidate"].popleft()):
             (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
@@ -277,7 +280,7 @@ async def _requests_to_offer(
     return stored, offered, waiting, without_choice
 
 
-async def apply_decisions(
+async def apply_agent_decisions(
     context: PatrolRunContext, decisions: Sequence[Decision | InvalidDecision]
 ) -> list[AgentDecisionResult]:
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
@@ -309,10 +312,10 @@ async def _apply_decision(
     answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision.with_full_ids(request))
     result = (
         answer
-        if isinstance(answer, RejectedAnswer)
-        else await apply_answer(context, request, answer, decided=stored.id)
+        if isinstance(answer, RejectedModelAnswer)
+        else await apply_decision_answer(context, request, answer, decided=stored.id)
     )
-    if isinstance(result, RejectedAnswer):
+    if isinstance(result, RejectedModelAnswer):
         return AgentDecisionResult(offer=decision.offer, refused=_with_short_ids(result.reason, request))
     return replace(result, left_out=tuple(_with_short_ids(sentence, request) for sentence in result.left_out))
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
-    CheckedAnswer,
+    CheckedDecisionAnswer,
     CurrentRequestState,
     Decision,
     DecisionAnswer,
@@ -19,10 +19,10 @@ from madeleine.patrol.deciding.answers import (
     DecisionType,
 )
 from madeleine.patrol.deciding.requests import (
-    REQUEST_LIMITS_FOR_MODEL,
+    DECISION_REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_STORING_TIME,
     DecisionRequest,
-    RequestLimits,
+    DecisionRequestLimits,
     offered_memories_within_limits,
     offered_memory,
 )
@@ -30,10 +30,10 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_UNSPLIT_CLUSTER_MEMORIES = 10
 """Active memories above which a sub-cluster is to be split."""
-MIN_CHANGE_MEMORIES = 5
+MIN_CHANGED_MEMORIES_TO_OFFER_SPLIT_AGAIN = 5
 """Memories, or a half, by which a cluster must have changed to be offered again after its split was declined, or after
 it was divided: what a mind has just looked through is one topic to it."""
-MIN_PART_MEMORIES = 2
+MIN_SPLIT_PART_MEMORIES = 2
 """Memories of a new sub-cluster, and of what remains."""
 
 
@@ -62,15 +62,17 @@ class ClusterSplitAnswer(DecisionAnswer):
     parts: tuple[ClusterSplitPart, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> ClusterSplitAnswer | RejectedAnswer:
+    def _from_own_fields(cls, decision: Decision) -> ClusterSplitAnswer | RejectedModelAnswer:
         if not all(decision.parts):
-            return RejectedAnswer(f"Offer {decision.offer}: each of parts begins with its name, its memories follow.")
+            return RejectedModelAnswer(
+                f"Offer {decision.offer}: each of parts begins with its name, its memories follow."
+            )
         return ClusterSplitAnswer(tuple(ClusterSplitPart(name, tuple(memories)) for name, *memories in decision.parts))
 
     def normalized(self) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
-    def check_request(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedAnswer:
+    def check_request(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedModelAnswer:
         """A part that has the name of the cluster is what stays in it."""
         own = request.cluster.casefold()
         moving = tuple(part for part in self.normalized().parts if part.name.casefold() != own)
@@ -89,20 +91,20 @@ class ClusterSplitAnswer(DecisionAnswer):
             if part.name in ids:
                 yield f"Part {number} has no name: each part begins with a name of its own, its memories follow."
             yield from self.text_complaints(f"The name of part {number}", part.name, MAX_CLUSTER_NAME_CHARS)
-            if len(set(part.memories)) < MIN_PART_MEMORIES:
-                yield f"Part {number} has fewer than {MIN_PART_MEMORIES} memories: add some, or leave it out."
+            if len(set(part.memories)) < MIN_SPLIT_PART_MEMORIES:
+                yield f"Part {number} has fewer than {MIN_SPLIT_PART_MEMORIES} memories: add some, or leave it out."
             if part.name and names[part.name.casefold()] > 1:
                 yield f"The name of part {number} is taken: give each part one of its own."
-        if self.parts and len(request.memories) - len(set(named)) < MIN_PART_MEMORIES:
-            least = f"At least {MIN_PART_MEMORIES} of the memories shown"
+        if self.parts and len(request.memories) - len(set(named)) < MIN_SPLIT_PART_MEMORIES:
+            least = f"At least {MIN_SPLIT_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def check_current(self, current: CurrentRequestState) -> CheckedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer:
         if not self.parts:
-            return CheckedAnswer(self)
+            return CheckedDecisionAnswer(self)
         if current.is_root or current.active_count <= MAX_UNSPLIT_CLUSTER_MEMORIES:
             few = f"The cluster has {current.active_count} active memories by now: too few, so it was not split."
-            return CheckedAnswer(ClusterSplitAnswer(), ("A root is never split." if current.is_root else few,))
+            return CheckedDecisionAnswer(ClusterSplitAnswer(), ("A root is never split." if current.is_root else few,))
         parts: list[ClusterSplitPart] = []
         left_out: list[str] = []
         remaining = current.active_count
@@ -112,15 +114,17 @@ class ClusterSplitAnswer(DecisionAnswer):
                 id_: current.change_since_offer(id_) or _dying_obstacle(current.memories[id_]) for id_ in part.memories
             }
             members = current.without_obstacles(obstacles, f"it was not moved to part {number}", left_out)
-            if len(members) < MIN_PART_MEMORIES:
-                few = f"Part {number}: fewer than {MIN_PART_MEMORIES} of its memories are left, so it was not made."
+            if len(members) < MIN_SPLIT_PART_MEMORIES:
+                few = (
+                    f"Part {number}: fewer than {MIN_SPLIT_PART_MEMORIES} of its memories are left, so it was not made."
+                )
                 left_out.append(few)
-            elif remaining - len(members) < MIN_PART_MEMORIES:
+            elif remaining - len(members) < MIN_SPLIT_PART_MEMORIES:
                 left_out.append(f"Part {number}: the cluster would keep too few memories, so it was not made.")
             else:
                 remaining -= len(members)
                 parts.append(ClusterSplitPart(part.name, members))
-        return CheckedAnswer(ClusterSplitAnswer(tuple(parts)), tuple(left_out))
+        return CheckedDecisionAnswer(ClusterSplitAnswer(tuple(parts)), tuple(left_out))
 
 
 def _dying_obstacle(memory: Memory) -> str:
@@ -135,9 +139,9 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         declined = await reads.declined_cluster_sizes()
         counts = [
             count
-            for count in await reads.cluster_counts()
+            for count in await reads.cluster_memory_counts()
             if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES
-            and has_changed_since_decline(count.active, declined.get(_topic(count.cluster_id)))
+            and has_cluster_changed_since_decline(count.active, declined.get(_topic(count.cluster_id)))
         ]
         clusters = await reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
@@ -150,7 +154,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         if not clusters:
             return []
         active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.shapes_cluster]
-        return split_requests(clusters[0], await reads.memories(active), self.limits)
+        return cluster_split_requests(clusters[0], await reads.memories(active), self.limits)
 
     async def apply(self, work: UnitOfWork, answer: ClusterSplitAnswer, current: CurrentRequestState) -> dict[str, int]:
         cluster_id = current.request.cluster_id
@@ -159,7 +163,7 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
             parent = work.clusters[cluster_id].parent_id
             for part in answer.parts:
                 cluster = work.add_sub_cluster(part.name, parent)
-                work.move_to_cluster(await work.memory_states(part.memories), cluster.id)
+                work.move_to_cluster(await work.load_memory_states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
             await work.recompute_vectors([cluster_id, *new_clusters])
         if cluster_id:
@@ -172,16 +176,18 @@ def _topic(id_: ClusterId) -> str:
     return f"split:{id_}"
 
 
-def has_changed_since_decline(active_count: int, declined_count: int | None) -> bool:
+def has_cluster_changed_since_decline(active_count: int, declined_count: int | None) -> bool:
     """Whether a cluster of so many active memories has changed enough to be offered again: `declined_count` is what it
     had when it was declined, or divided (ruling 20). One memory more a day would bring the same question every day."""
     if declined_count is None:
         return True
-    return abs(active_count - declined_count) >= max(MIN_CHANGE_MEMORIES, declined_count // 2)
+    return abs(active_count - declined_count) >= max(MIN_CHANGED_MEMORIES_TO_OFFER_SPLIT_AGAIN, declined_count // 2)
 
 
-def split_requests(
-    cluster: Cluster, active: Sequence[Memory], limits: RequestLimits = REQUEST_LIMITS_FOR_MODEL["split"]
+def cluster_split_requests(
+    cluster: Cluster,
+    active: Sequence[Memory],
+    limits: DecisionRequestLimits = DECISION_REQUEST_LIMITS_FOR_MODEL["split"],
 ) -> list[DecisionRequest]:
     """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
     more memories than fit, it has a sample that spans the cluster's time (ruling 17)."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import MadeleineError
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement, start_of_supersession
 from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_supersession
 from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
-    CheckedAnswer,
+    CheckedDecisionAnswer,
     CurrentRequestState,
     DecisionAnswer,
     DecisionAnswerSchema,
@@ -40,18 +40,18 @@ class SupersessionAnswer(DecisionAnswer):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_current(self, current: CurrentRequestState) -> CheckedAnswer | RejectedAnswer:
+    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer | RejectedModelAnswer:
         if reason := current.text_refusal():
-            return RejectedAnswer(reason)
+            return RejectedModelAnswer(reason)
         older, newer = older_and_newer_memory(current)
         if newer.may_supersede != older.id:
-            return RejectedAnswer("This pair was decided before: nothing was changed.")
+            return RejectedModelAnswer("This pair was decided before: nothing was changed.")
         if not self.superseded:
-            return CheckedAnswer(self)
+            return CheckedDecisionAnswer(self)
         if reason := supersession_obstacle(older, newer, newer.created_at):
-            return RejectedAnswer(reason)
+            return RejectedModelAnswer(reason)
         besides = unreplaced_clauses_notice(older.short_id, older.scene.action, newer.scene.action)
-        return CheckedAnswer(self, left_out=(besides,) if besides else ())
+        return CheckedDecisionAnswer(self, left_out=(besides,) if besides else ())
 
 
 def older_and_newer_memory(current: CurrentRequestState) -> tuple[Memory, Memory]:
@@ -98,7 +98,7 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
             act = Supersession(old=older.id, new=newer.id, since=since, at=at, tool="run_patrol")
             work.superseded.append(act)
         else:
-            for state in await work.memory_states([newer.id]):
+            for state in await work.load_memory_states([newer.id]):
                 # It may say the same as the older one, which the next patrol asks.
                 work.put_state(replace(state, may_supersede=None, fresh=state.fresh or state.status == "active"))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

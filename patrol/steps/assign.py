@@ -18,7 +18,7 @@ import numpy as np
 from madeleine.memory.embedding import VectorByContentHash, cached_vectors_of_any_precision
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
-from madeleine.memory.language_model import MeteredModel, Prompt, RejectedAnswer
+from madeleine.memory.language_model import MeteredModel, Prompt, RejectedModelAnswer
 from madeleine.memory.model import (
     Cluster,
     ClusterId,
@@ -28,7 +28,7 @@ from madeleine.memory.model import (
     Scope,
     Vector,
     content_hash,
-    interchangeable_models,
+    model_name_in_both_precisions,
 )
 from madeleine.memory.patrol_records import MemoryState
 from madeleine.memory.rules.dynamics import clustering, topics
@@ -37,12 +37,17 @@ from madeleine.memory.rules.storing.secrets import RedactText, redact_note_conte
 from madeleine.memory.vector_space import VectorRows, VectorSpace
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import DecisionAnswerSchema
-from madeleine.patrol.deciding.requests import SYSTEM_PROMPTS, enclose_in_memory_tag, quoted_json, shorten_with_ellipsis
+from madeleine.patrol.deciding.requests import (
+    DECISION_SYSTEM_PROMPTS,
+    enclose_in_memory_tag,
+    json_quoted_for_prompt,
+    shorten_with_ellipsis,
+)
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
 MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
-MAX_TOPIC_MEMORIES = 5_000
+MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
 """Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
 MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 """A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
@@ -51,11 +56,13 @@ MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.load_clusters()
     work.notes = work.prepared.notes
-    unclustered = work.working_states(await work.transaction.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES))
+    unclustered = work.working_states(
+        await work.transaction.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
+    )
     for memory in work.prepared.memories:
         work.add_memory(memory)
-    unclustered += await work.memory_states([memory.id for memory in work.prepared.memories])
-    vectors = await work.vectors(unclustered)
+    unclustered += await work.load_memory_states([memory.id for memory in work.prepared.memories])
+    vectors = await work.load_vectors(unclustered)
     ready = [state for state in unclustered if state.id in vectors] if work.prepared.root_prototypes else []
     work.root_clusters()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
@@ -64,7 +71,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
     new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, set())
-    placed = [state.cluster_id for state in await work.memory_states([state.id for state in ready])]
+    placed = [state.cluster_id for state in await work.load_memory_states([state.id for state in ready])]
     roots = {root.id for root in work.root_clusters()}
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
     touched = {*placed} | regrouped
@@ -116,7 +123,7 @@ async def assign_memories_to_roots(
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
     ruling 5); return how many were assigned."""
     count = 0
-    for state in await work.memory_states([state.id for state in ready]):
+    for state in await work.load_memory_states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.chosen_roots.get(state.id)
             root = work.root_cluster(
@@ -133,13 +140,13 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     roots = [root.id for root in work.root_clusters()]
     free = [state for root in roots for state in await work.cluster_members(root) if state.status != "dead"]
     clusters = work.sub_clusters()
-    if len(free) + sum(work.active_count(cluster.id) for cluster in clusters) > MAX_TOPIC_MEMORIES:
-        clusters, free = [], free[-MAX_TOPIC_MEMORIES:]
+    if len(free) + sum(work.active_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
+        clusters, free = [], free[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
     await work.load_cluster_members([cluster.id for cluster in clusters])
     settled = [
         state for cluster in clusters for state in await work.cluster_members(cluster.id) if state.shapes_cluster
     ]
-    vectors = await work.vectors([*free, *settled])
+    vectors = await work.load_vectors([*free, *settled])
     states = [state for state in (*free, *settled) if state.id in vectors]
     if not states:
         return 0, set()
@@ -182,7 +189,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
         states = [state for state in await work.cluster_members(id_) if state.status != "dead"]
-        vectors = await work.vectors(states)
+        vectors = await work.load_vectors(states)
         states = [state for state in states if state.id in vectors]
         rows = np.stack([vectors[state.id] for state in states])
         found = await asyncio.to_thread(find_topics_in_vectors, rows, [None] * len(rows), work.space)
@@ -193,7 +200,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
 
 
 async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
-    memories = await work.memories(members)
+    memories = await work.load_memories(members)
     words = sorted(clustering.count_shared_name_words(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
     taken = {cluster.name for cluster in work.clusters.values()}
@@ -216,17 +223,17 @@ async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedStepI
     services = context.services
     unread = await services.ledger.unread_notes(context.scope, type=SCENE_NOTE_TYPE)
     memories, notes = memories_from_notes(unread, context.scope, services.now(), services.redact)
-    sentences = [sentence for sentences in clustering.ROOT_PROTOTYPE_TEXTS.values() for sentence in sentences]
+    sentences = [sentence for sentences in clustering.ROOT_CLUSTER_PROTOTYPE_TEXTS.values() for sentence in sentences]
     embedded = await services.embed([*sentences, *(memory.embedded_text for memory in memories)])
     if embedded.error:
         logger.warning("memories get their clusters at a later patrol: %s", embedded.error)
         return PreparedStepInputs(tuple(memories), tuple(notes))
     vectors = embedded.vectors
     if not context.dry_run:
-        await services.ledger.add_vectors(services.embedding_model, vectors)
+        await services.ledger.cache_vectors(services.embedding_model, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
-        for root, sentences in clustering.ROOT_PROTOTYPE_TEXTS.items()
+        for root, sentences in clustering.ROOT_CLUSTER_PROTOTYPE_TEXTS.items()
     }
     roots = await choose_roots_with_model(context, memories, vectors)
     return PreparedStepInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)
@@ -260,7 +267,7 @@ async def choose_roots_with_model(
     if context.language_model is None or context.dry_run:
         return {}
     embedding_model = context.services.embedding_model
-    unclustered = await context.reads.unclustered_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
+    unclustered = await context.reads.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
     vectors = {**vectors, **await cached_vectors_of_any_precision(context.reads, embedding_model, hashes)}
@@ -268,7 +275,7 @@ async def choose_roots_with_model(
         cluster.vector
         for cluster in await context.reads.clusters()
         if not cluster.is_root
-        and cluster.model in interchangeable_models(embedding_model)
+        and cluster.model in model_name_in_both_precisions(embedding_model)
         and cluster.vector is not None
     ]
     embedded = [memory for memory in (*stored, *new) if memory.content_hash in vectors]
@@ -284,7 +291,9 @@ async def choose_roots_with_model(
             break
         batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
         try:
-            batch_roots = await classify_actions(context.language_model, [memory.scene.action for memory in batch])
+            batch_roots = await classify_actions_by_root(
+                context.language_model, [memory.scene.action for memory in batch]
+            )
         except (LanguageModelUnavailable, UnusableAnswer) as error:
             logger.warning("classifying Business or Private by prototypes: %s", error)
             break
@@ -301,34 +310,36 @@ class RootClassificationSchema(DecisionAnswerSchema):
     roots: list[RootChoiceSchema]
 
 
-async def classify_actions(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
+async def classify_actions_by_root(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.answer_prompt(
-        root_classification_prompt(actions), RootClassificationSchema, partial(roots_from_answer, count=len(actions))
+        root_classification_prompt(actions),
+        RootClassificationSchema,
+        partial(root_clusters_from_answer, count=len(actions)),
     )
 
 
 def root_classification_prompt(actions: Sequence[str]) -> Prompt:
     lines = [
-        quoted_json(
+        json_quoted_for_prompt(
             {"n": number, "text": escape_tags_on_one_line(shorten_with_ellipsis(action, MAX_CLASSIFIED_ACTION_CHARS))}
         )
         for number, action in enumerate(actions, start=1)
     ]
     return Prompt(
         purpose="classify",
-        system=SYSTEM_PROMPTS["classify"],
+        system=DECISION_SYSTEM_PROMPTS["classify"],
         text=enclose_in_memory_tag(*lines),
         size="small",
         max_tokens=2_000,
     )
 
 
-def roots_from_answer(
+def root_clusters_from_answer(
     answer: RootClassificationSchema, count: int
-) -> list[clustering.RootClusterName] | RejectedAnswer:
+) -> list[clustering.RootClusterName] | RejectedModelAnswer:
     """Of the numbers from 1 to `count`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, count + 1)):
-        return RejectedAnswer(f"Name each number from 1 to {count} exactly once.")
+        return RejectedModelAnswer(f"Name each number from 1 to {count} exactly once.")
     by_number = {item.number: item.root for item in answer.roots}
     return [by_number[number] for number in range(1, count + 1)]

@@ -21,7 +21,7 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_SMALL_CLUSTER_MEMORIES = 2
 """Living memories, active or dying, up to which a sub-cluster is small (ruling 17)."""
-CLUSTER_COMPARISON_BATCH = 64
+CLUSTERS_PER_COMPARISON_BATCH = 64
 """Small clusters that are read and compared together; the event loop has its turn in between."""
 _COSINE_ROUNDING_ERROR = 1e-5
 """A product of matrices rounds otherwise than one of two rows: those this near to the best are compared once more."""
@@ -39,10 +39,10 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     # None becomes small by it: a cluster that was not loses nothing.
     small = [cluster for cluster in clusters if may_be_small_cluster(work, cluster)]
     small.sort(key=lambda cluster: (work.active_count(cluster.id), cluster.name, cluster.id))
-    for start in range(0, len(small), CLUSTER_COMPARISON_BATCH):
-        block = small[start : start + CLUSTER_COMPARISON_BATCH]
+    for start in range(0, len(small), CLUSTERS_PER_COMPARISON_BATCH):
+        block = small[start : start + CLUSTERS_PER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
-        await work.active_vectors(ids)
+        await work.load_active_vectors(ids)
         await siblings.compare_clusters(ids)
         for cluster in block:
             members = await work.cluster_members(cluster.id)
@@ -73,12 +73,12 @@ async def dissolve_cluster(
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
-    moved = await work.active_vectors([cluster.id])
+    moved = await work.load_active_vectors([cluster.id])
     work.move_to_cluster(await work.cluster_members(cluster.id), sibling or cluster.parent_id)
     if sibling and siblings.has_added_vectors(sibling):
         siblings.add_vectors(sibling, moved[cluster.id])
     elif sibling:
-        siblings.add_vectors(sibling, (await work.active_vectors([sibling]))[sibling])
+        siblings.add_vectors(sibling, (await work.load_active_vectors([sibling]))[sibling])
 
 
 class SiblingClusterFinder:
@@ -150,7 +150,7 @@ async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
-    for state in work.working_states(await work.transaction.outdated_states()):
+    for state in work.working_states(await work.transaction.memory_states_with_outdated_status()):
         status = status_after_flagging(state)
         work.put_state(replace(state, status=status))
         counts["dying" if status == "dying" else "active_again"] += 1
@@ -162,7 +162,7 @@ async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
 async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
-    dead = work.working_states(await work.transaction.recalled_dead_states())
+    dead = work.working_states(await work.transaction.recalled_dead_memory_states())
     depths = {state.id: len(await survivor_chain_of_memory(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived: list[MemoryState] = []
@@ -177,7 +177,7 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
             revived.append(state)
             touched.add(state.cluster_id)
     # They were asked for themselves, whatever passage holds their words.
-    work.compressed |= {memory.id: None for memory in await work.memories(revived) if memory.compressed}
+    work.compressed |= {memory.id: None for memory in await work.load_memories(revived) if memory.compressed}
     await work.recompute_vectors(touched)
     return {"revived": len(revived)}
 
@@ -187,7 +187,7 @@ async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryState) -> list
     chain: list[MemoryState] = []
     while (
         state.absorbed_into
-        and (survivor := await work.memory_states([state.absorbed_into]))
+        and (survivor := await work.load_memory_states([state.absorbed_into]))
         and survivor[0] not in chain
     ):
         chain += survivor

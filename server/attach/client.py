@@ -149,7 +149,7 @@ async def open_host_client(
 
 async def ensure_host_running(data_dir: Path, environment: Mapping[str, str]) -> None:
     """Start a host if there is none. Raises `HostRefused`."""
-    (await _connect_in_thread(data_dir, environment, HostHandshakeRequest(want="status"))).close()
+    (await _connect_in_thread(data_dir, environment, HostHandshakeRequest(requested_service="status"))).close()
 
 
 async def _connect_in_thread(
@@ -176,7 +176,7 @@ async def run_on_host(
     """The result of a command that the host carries out, which is started if there is none.
 
     Raises `ServerUnavailable`, and the error of the command."""
-    request = HostHandshakeRequest(want="run", settings=settings, arguments=arguments)
+    request = HostHandshakeRequest(requested_service="run", settings=settings, arguments=arguments)
     reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
     with closing(writer), suppress(OSError, ValueError):
         async for line in read_lines(reader.read):
@@ -197,7 +197,7 @@ async def open_page(
 ) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]]]]:
     """The link of the page, which the host serves meanwhile, and a wait for the host's end. Starts a host if there is
     none. Raises `ServerUnavailable`, and the error of the host."""
-    request = HostHandshakeRequest(want="page", settings=settings, arguments={"port": str(port)})
+    request = HostHandshakeRequest(requested_service="page", settings=settings, arguments={"port": str(port)})
     reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
     with closing(writer):
         message = json.loads(await reader.readline() or b"{}")
@@ -213,7 +213,7 @@ async def watch_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIter
     """Events of the patrols of the being in `settings`, from now on until the host ends.
 
     Raises `HostUnavailable`, `HostRefused`."""
-    request = HostHandshakeRequest(want="watch", settings=settings)
+    request = HostHandshakeRequest(requested_service="watch", settings=settings)
     connection, _ = await asyncio.to_thread(connect_to_host, data_dir, request)
     reader, writer = await asyncio.open_connection(sock=connection)
     with closing(writer):

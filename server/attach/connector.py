@@ -21,9 +21,15 @@ from typing import Any
 from madeleine import operating_system
 from madeleine.memory.errors import ServerUnavailable
 from madeleine.server import EXIT_USAGE, __version__
-from madeleine.server.attach.endpoint import UntrustedDirectory, connect_socket, host_address, host_pid, is_host_locked
+from madeleine.server.attach.endpoint import (
+    UntrustedDirectory,
+    connect_to_host_address,
+    host_address,
+    host_pid,
+    is_host_locked,
+)
 
-HOST_PROTOCOL = 1
+HOST_PROTOCOL_VERSION = 1
 """Version of the two lines and what they promise. The higher one wins: a host of a lower one is replaced, a client of a
 lower one is told to be updated."""
 MAX_HOST_HANDSHAKE_BYTES = 64 * 1024
@@ -40,7 +46,7 @@ class HostRefused(ServerUnavailable):
     """The host refuses to serve, or cannot be started. `usage`: the caller has to change something. `protocol` is the
     host's."""
 
-    def __init__(self, message: str, *, usage: bool = False, protocol: int = HOST_PROTOCOL) -> None:
+    def __init__(self, message: str, *, usage: bool = False, protocol: int = HOST_PROTOCOL_VERSION) -> None:
         super().__init__(message)
         self.usage = usage
         self.protocol = protocol
@@ -62,14 +68,14 @@ class HostHandshakeRequest:
     """`settings`: as in the environment, without the prefix, in lower case: being, toolsets, read_only and all others,
     the key of a language model among them. `session`: the same at each connection of one forwarder.
 
-    `want`: "serve" tools, "status" or "stop", which every host knows, "watch" the being's patrols, whose events the
-    host sends as one JSON object a line behind its reply, "run" a command with `arguments`, whose progress and
-    result it sends likewise, or the "page", whose link it sends likewise and which it serves until the client leaves.
-    A host refuses what it does not know.
+    `requested_service`: "serve" tools, "status" or "stop", which every host knows, "watch" the being's patrols, whose
+    events the host sends as one JSON object a line behind its reply, "run" a command with `arguments`, whose progress
+    and result it sends likewise, or the "page", whose link it sends likewise and which it serves until the client
+    leaves. A host refuses what it does not know.
     """
 
-    want: str = "serve"
-    protocol: int = HOST_PROTOCOL
+    requested_service: str = "serve"
+    protocol: int = HOST_PROTOCOL_VERSION
     version: str = __version__
     token: str = field(default="", repr=False)
     session: str = ""
@@ -77,7 +83,9 @@ class HostHandshakeRequest:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
     def line(self) -> bytes:
-        return _encode_handshake_line(asdict(self))
+        return _encode_handshake_line(
+            {"want" if name == "requested_service" else name: value for name, value in asdict(self).items()}
+        )
 
 
 def parse_host_handshake_request(line: bytes) -> HostHandshakeRequest:
@@ -93,14 +101,16 @@ def parse_host_handshake_request(line: bytes) -> HostHandshakeRequest:
         protocol=protocol,
         settings={str(name): str(value) for name, value in settings.items()},
         arguments={str(name): str(value) for name, value in arguments.items()},
-        want=str(request["want"]),
+        requested_service=str(request["want"]),
         **{name: str(request.get(name, "")) for name in ("version", "token", "session")},
     )
 
 
 def encode_host_handshake_reply(**content: Any) -> bytes:
     """`ok` or `error` (and `usage`); always the protocol, the version and the process id of the host."""
-    return _encode_handshake_line({"protocol": HOST_PROTOCOL, "version": __version__, "pid": os.getpid()} | content)
+    return _encode_handshake_line(
+        {"protocol": HOST_PROTOCOL_VERSION, "version": __version__, "pid": os.getpid()} | content
+    )
 
 
 def _encode_handshake_line(content: Mapping[str, Any]) -> bytes:
@@ -123,7 +133,7 @@ def connect_to_host(
         # Another program may have got a dead host's port: it must not see the token.
         if address.port and not is_host_locked(data_dir):
             raise HostUnavailable("nobody holds the lock")
-        connection = connect_socket(address)
+        connection = connect_to_host_address(address)
     except UntrustedDirectory as error:
         raise HostRefused(str(error), usage=True) from error
     except OSError as error:
@@ -161,9 +171,9 @@ def _exchange_handshake(
     return reply
 
 
-def query_host(data_dir: Path, want: str) -> dict[str, Any]:
-    """The host's reply alone. `want` as in `HostHandshakeRequest`. Raises as `connect_to_host` does."""
-    connection, reply = connect_to_host(data_dir, HostHandshakeRequest(want=want))
+def query_host(data_dir: Path, requested_service: str) -> dict[str, Any]:
+    """The host's reply alone. `requested_service` as in `HostHandshakeRequest`. Raises as `connect_to_host` does."""
+    connection, reply = connect_to_host(data_dir, HostHandshakeRequest(requested_service=requested_service))
     connection.close()
     return reply
 
@@ -200,7 +210,7 @@ def connect_or_start_host(
                 _warn_of_other_version(reply)
                 return connection
             except HostRefused as refusal:
-                if refusal.protocol >= HOST_PROTOCOL:
+                if refusal.protocol >= HOST_PROTOCOL_VERSION:
                     raise
                 # An older installation's host makes room; its other clients are told to be updated.
                 stop_host(data_dir)

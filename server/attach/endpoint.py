@@ -29,7 +29,7 @@ MAX_SOCKET_PATH_BYTES = 100
 """The smallest limit among the systems is 103."""
 LOOPBACK_ADDRESS = "127.0.0.1"
 MAX_HOST_CONNECT_SECONDS = 5.0
-SOCKET_BACKLOG = 128
+HOST_SOCKET_BACKLOG = 128
 
 
 class UntrustedDirectory(Exception):
@@ -146,7 +146,7 @@ def host_address(data_dir: Path) -> HostAddress:
 # --- socket -------------------------------------------------------------------------------------------------------
 
 
-def connect_socket(address: HostAddress) -> socket.socket:
+def connect_to_host_address(address: HostAddress) -> socket.socket:
     """A connected, blocking socket without a timeout. Raises `OSError` if nobody listens."""
     if address.port:
         connection = socket.create_connection((LOOPBACK_ADDRESS, address.port), MAX_HOST_CONNECT_SECONDS)
@@ -173,7 +173,7 @@ def open_host_listener(data_dir: Path, transport: str = "") -> Iterator[tuple[so
     leftover. Raises `OSError`, `UntrustedDirectory`."""
     (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
     if transport == "tcp" or not (transport or operating_system.has_unix_sockets()):
-        listener = socket.create_server((LOOPBACK_ADDRESS, 0), backlog=SOCKET_BACKLOG)
+        listener = socket.create_server((LOOPBACK_ADDRESS, 0), backlog=HOST_SOCKET_BACKLOG)
         address = HostAddress(port=listener.getsockname()[1], token=secrets.token_urlsafe(32))
     else:
         path = host_socket_path(data_dir)
@@ -182,7 +182,7 @@ def open_host_listener(data_dir: Path, transport: str = "") -> Iterator[tuple[so
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(address.path)
         path.chmod(0o600)
-        listener.listen(SOCKET_BACKLOG)
+        listener.listen(HOST_SOCKET_BACKLOG)
     with listener:
         try:
             write_host_info_file(data_dir, address)

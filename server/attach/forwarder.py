@@ -24,7 +24,7 @@ from madeleine.server.attach.connector import (
     connect_or_start_host,
 )
 from madeleine.server.attach.streams import (
-    MAX_LINE_BYTES,
+    MAX_JSON_RPC_LINE_BYTES,
     MAX_STREAM_READ_BYTES,
     LineBuffer,
     NonblockingOutput,
@@ -121,7 +121,7 @@ class Forwarder:
         data = self.client_in.read()
         for line in _complete_lines(self._from_client, data or b"\n"):
             valid = self._pending.track_client_line(line)
-            if self._host is not None and not self._pending.awaits_handshake:
+            if self._host is not None and not self._pending.awaits_repeated_handshake_reply:
                 self._to_host += line
             elif not valid:
                 self._invalid.append(line)
@@ -137,7 +137,7 @@ class Forwarder:
         try:
             while self._to_host:
                 del self._to_host[: self._host.send(self._to_host)]
-            if self._until is not None and not self._pending.awaits_handshake:
+            if self._until is not None and not self._pending.awaits_repeated_handshake_reply:
                 self._host.shutdown(socket.SHUT_WR)
         except BlockingIOError:
             pass
@@ -259,7 +259,7 @@ class PendingRequest:
     repeats: int = 0
 
     @property
-    def repeatable(self) -> bool:
+    def is_repeatable(self) -> bool:
         return self.repeats < MAX_REQUEST_REPEATS and (self.method != "tools/call" or self.tool in REPEATABLE_TOOLS)
 
 
@@ -278,7 +278,7 @@ class PendingRequests:
 
     def track_client_line(self, line: bytes) -> bool:
         """Note a line of the client's. False if it is no JSON-RPC message: then a host has to answer what is wrong."""
-        if len(line) > MAX_LINE_BYTES:  # no host reads it; its answer names no request
+        if len(line) > MAX_JSON_RPC_LINE_BYTES:  # no host reads it; its answer names no request
             return False
         match _parse_json(line):
             case {"method": str(method), "id": str() | int() as id_, **fields} if not isinstance(id_, bool):
@@ -315,7 +315,7 @@ class PendingRequests:
         return line
 
     @property
-    def awaits_handshake(self) -> bool:
+    def awaits_repeated_handshake_reply(self) -> bool:
         return self._repeated_handshake is not None
 
     def lines_to_repeat(self) -> list[bytes]:
@@ -332,7 +332,7 @@ class PendingRequests:
     def fail(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
         """Error answers to the requests that must not be repeated, or to all, which are then no longer pending."""
         for id_, request in list(self._pending.items()):
-            if repeatable_too or not request.repeatable:
+            if repeatable_too or not request.is_repeatable:
                 del self._pending[id_]
                 yield _failed_request_answer(id_, request, reason)
 

@@ -12,11 +12,11 @@ from contextlib import suppress
 
 from madeleine import operating_system
 
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_JSON_RPC_LINE_BYTES = 16 * 1024 * 1024
 """Limit of a JSON-RPC message; a longer line is skipped and answered with an error."""
 MAX_STREAM_READ_BYTES = 64 * 1024
 """Read at once, at most."""
-PIPE_WRITE_BYTES = 4096
+PIPE_WRITE_CHUNK_BYTES = 4096
 """Bytes that a pipe which is ready takes without blocking."""
 
 
@@ -52,7 +52,7 @@ class LineBuffer:
         return lines
 
 
-async def read_lines(read: ReadBytes, max_bytes: int = MAX_LINE_BYTES) -> AsyncIterator[bytes | None]:
+async def read_lines(read: ReadBytes, max_bytes: int = MAX_JSON_RPC_LINE_BYTES) -> AsyncIterator[bytes | None]:
     """Each line as `LineBuffer` has it; the last one may have no end."""
     buffer = LineBuffer(max_bytes)
     while chunk := await read(MAX_STREAM_READ_BYTES):
@@ -107,7 +107,7 @@ class NonblockingOutput:
     def flush(self) -> None:
         # On Windows, where nobody can tell whether a pipe takes more, writing waits.
         while self.unsent and (not operating_system.can_watch_pipes() or can_write_without_blocking(self._fd)):
-            del self.unsent[: os.write(self._fd, self.unsent[:PIPE_WRITE_BYTES])]
+            del self.unsent[: os.write(self._fd, self.unsent[:PIPE_WRITE_CHUNK_BYTES])]
 
 
 def can_write_without_blocking(fd: int) -> bool:

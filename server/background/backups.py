@@ -10,7 +10,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
+from madeleine.memory.moving.ports import LedgerCopy, LedgerCopyRegister
 from madeleine.server.background.loops import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import ledger_path
@@ -47,7 +47,7 @@ async def make_backup(source: Path, target: Path, ledger: Ledger, *, client: str
     return await asyncio.to_thread(make)
 
 
-async def remove_old_backups(folder: Path, keep: int, copies: CopyLedger) -> None:
+async def remove_old_backups(folder: Path, keep: int, copies: LedgerCopyRegister) -> None:
     """Of those with the names that `path_of_backup` gives."""
 
     def remove() -> list[Path]:

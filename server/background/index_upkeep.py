@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
-OTHER_SERVERS_DELAY_SECONDS = 0.2
+OTHER_SERVERS_BATCH_DELAY_SECONDS = 0.2
 """After a notification: what follows it at once is taken in with it."""
 OTHER_SERVERS_SCAN_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
-DRAWING_DELAY_SECONDS, DRAWING_PAUSE_SECONDS = 30.0, 0.2
+GRAPH_EXTRACTION_DELAY_SECONDS, GRAPH_EXTRACTION_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
 FILE_ERASURE_RETRY_SECONDS = 60.0
 MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
@@ -56,7 +56,7 @@ class LazyEmbedder(Embedder, Protocol):
     async def close(self) -> None: ...
 
 
-class IndexUpkeep:
+class BackgroundIndexUpkeep:
     """`wake` is called after each write. `run` goes on until it is cancelled."""
 
     def __init__(
@@ -76,7 +76,7 @@ class IndexUpkeep:
         self._index = index
         self._warm_up = warm_up
         self._remember_origin = remember_origin
-        self._draw_graph = extract_graph
+        self._extract_graph = extract_graph
         self._graph_wanted = asyncio.Event()
         self._graph_wanted.set()
         self._written = asyncio.Event()
@@ -111,8 +111,12 @@ class IndexUpkeep:
                 _repeat_work(self._catch_up, "updating the index", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
             )
             tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
-            if self._draw_graph:
-                tasks.create_task(_repeat_work(self._draw, "drawing the entity graph", DRAWING_DELAY_SECONDS))
+            if self._extract_graph:
+                tasks.create_task(
+                    _repeat_work(
+                        self._extract_graph_when_due, "extracting the entity graph", GRAPH_EXTRACTION_DELAY_SECONDS
+                    )
+                )
             tasks.create_task(
                 _repeat_work(self._scrub, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
             )
@@ -128,13 +132,13 @@ class IndexUpkeep:
         await asyncio.sleep(INDEX_CATCH_UP_DELAY_SECONDS)
         self._written.clear()
 
-    async def _draw(self) -> None:
+    async def _extract_graph_when_due(self) -> None:
         """A while after writes, when more may have come: a question that needs it before draws it itself."""
         await self._graph_wanted.wait()
-        await asyncio.sleep(DRAWING_DELAY_SECONDS)
+        await asyncio.sleep(GRAPH_EXTRACTION_DELAY_SECONDS)
         self._graph_wanted.clear()
-        assert self._draw_graph
-        await self._draw_graph(pause_seconds=DRAWING_PAUSE_SECONDS)
+        assert self._extract_graph
+        await self._extract_graph(pause_seconds=GRAPH_EXTRACTION_PAUSE_SECONDS)
 
     async def _scrub(self) -> None:
         await self.scrubber.requested()
@@ -161,7 +165,7 @@ class IndexUpkeep:
 
 
 @asynccontextmanager
-async def follow_other_servers(ledger: Ledger, upkeep: IndexUpkeep) -> AsyncIterator[None]:
+async def follow_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
     """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
     `OTHER_SERVERS_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
     changed = asyncio.Event()
@@ -170,7 +174,7 @@ async def follow_other_servers(ledger: Ledger, upkeep: IndexUpkeep) -> AsyncIter
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHER_SERVERS_SCAN_SECONDS):
                 await changed.wait()
-        await asyncio.sleep(OTHER_SERVERS_DELAY_SECONDS)
+        await asyncio.sleep(OTHER_SERVERS_BATCH_DELAY_SECONDS)
         changed.clear()
         upkeep.scrubber.request()
         await upkeep.index_marked_memories()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.patrol_records import RecentActivity
+from madeleine.memory.patrol_records import ActivitySinceLastPatrol
 from madeleine.patrol.report import PATROL_STEP_SYMBOLS, PatrolReport
 from madeleine.patrol.run import PatrolEvent
 from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger
@@ -143,15 +143,15 @@ def is_memory_thread_enabled(settings: Settings) -> bool:
 
 
 AUTOMATIC_PATROL_CLIENT_NAME = "madeleine schedule"
-MIN_PATROL_INTERVAL = timedelta(hours=1)
+MIN_AUTOMATIC_PATROL_INTERVAL = timedelta(hours=1)
 """Between two automatic patrols of one being, failed ones included: an import of thousands is one event, and must not
 age everything by many cycles; and what fails is not retried in a loop."""
 LeaseLanguageModel = Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
 """Lends this process's own language model for one patrol; None where there is none."""
 
 
-class RecentActivityReader(Protocol):
-    async def recent_activity(self) -> list[RecentActivity]:
+class ActivitySinceLastPatrolReader(Protocol):
+    async def activity_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
         """Of every being with activity since its last patrol.
 
         A patrol that was undone counts, for it would only do the same again; one that was rolled back, or that only
@@ -176,7 +176,7 @@ class AutomaticPatrolLoop(PollingLoop):
     def __init__(
         self,
         triggers: PatrolTriggerConfig,
-        opened: Callable[[], tuple[RecentActivityReader, PatrolRunner] | None],
+        opened: Callable[[], tuple[ActivitySinceLastPatrolReader, PatrolRunner] | None],
         *,
         now: Callable[[], datetime],
         wait: Callable[[], Awaitable[object]],
@@ -202,7 +202,9 @@ class AutomaticPatrolLoop(PollingLoop):
             try:
                 patrolled: set[BeingId] = set()
                 # Read again for each: an agent may have run a patrol of the next one during this one's.
-                while not self._stopping and (next_due := self._next_due(await ledger.recent_activity(), patrolled)):
+                while not self._stopping and (
+                    next_due := self._next_due(await ledger.activity_since_last_patrol(), patrolled)
+                ):
                     activity, trigger = next_due
                     patrolled.add(activity.being_id)
                     await self._patrol(patrol, activity, trigger)
@@ -210,8 +212,8 @@ class AutomaticPatrolLoop(PollingLoop):
                 logger.exception("checking for due patrols failed; retrying at the next poll")
 
     def _next_due(
-        self, activities: Sequence[RecentActivity], patrolled: Set[BeingId]
-    ) -> tuple[RecentActivity, PatrolTrigger] | None:
+        self, activities: Sequence[ActivitySinceLastPatrol], patrolled: Set[BeingId]
+    ) -> tuple[ActivitySinceLastPatrol, PatrolTrigger] | None:
         now = self._now()
         for activity in activities:
             if activity.being_id in patrolled or now < self._not_before.get(activity.being_id, now):
@@ -220,17 +222,19 @@ class AutomaticPatrolLoop(PollingLoop):
                 return activity, trigger
         return None
 
-    async def _patrol(self, patrol: PatrolRunner, activity: RecentActivity, trigger: PatrolTrigger) -> None:
+    async def _patrol(self, patrol: PatrolRunner, activity: ActivitySinceLastPatrol, trigger: PatrolTrigger) -> None:
         being_id = activity.being_id
         try:
             async with self._language() as language:
                 if await patrol.is_running(being_id):
                     return
-                self._not_before[being_id] = self._now() + MIN_PATROL_INTERVAL
+                self._not_before[being_id] = self._now() + MIN_AUTOMATIC_PATROL_INTERVAL
                 logger.info("an automatic patrol begins (trigger: %s; %d new memories)", trigger, activity.stored)
                 await patrol(Scope(being_id, AUTOMATIC_PATROL_CLIENT_NAME), language=language, offer_pending=False)
         except Exception:
-            logger.exception("an automatic patrol failed; retrying in %s at the earliest", MIN_PATROL_INTERVAL)
+            logger.exception(
+                "an automatic patrol failed; retrying in %s at the earliest", MIN_AUTOMATIC_PATROL_INTERVAL
+            )
 
 
 def patrol_triggers_from_settings(settings: Settings) -> PatrolTriggerConfig:
@@ -242,7 +246,7 @@ def patrol_triggers_from_settings(settings: Settings) -> PatrolTriggerConfig:
     )
 
 
-MAX_QUEUED_EVENTS = 64
+MAX_QUEUED_PATROL_EVENTS = 64
 """Events that a subscriber has not read yet; beyond these the oldest are dropped."""
 
 
@@ -262,7 +266,7 @@ class PatrolEventBroadcast:
     @contextmanager
     def subscribe(self, being_id: BeingId) -> Iterator[AsyncIterator[PatrolEvent]]:
         """An endless iterator over the events of one being, for one reader."""
-        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED_EVENTS))
+        subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED_PATROL_EVENTS))
         self._queues.append(subscription)
         try:
             yield _queued_events(subscription[1])

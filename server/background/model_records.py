@@ -29,7 +29,7 @@ class ModelSettingsLedger(Protocol):
     async def set_setting(self, name: str, value: Any) -> None: ...
 
 
-class ServingModel(BaseModel, frozen=True):
+class ServingModelRecord(BaseModel, frozen=True):
     """`model` and `previous`: a name, or the path of a directory. `configured`: the setting when it was switched.
     `request`: the id of the request that asked for it."""
 
@@ -39,44 +39,44 @@ class ServingModel(BaseModel, frozen=True):
     request: str = ""
 
 
-class WantedModel(BaseModel, frozen=True):
+class WantedModelRecord(BaseModel, frozen=True):
     model: str
     request: str
 
 
-class RefusedModel(BaseModel, frozen=True):
+class RefusedModelRecord(BaseModel, frozen=True):
     """`reason`: why a switch was not carried out, and what to do."""
 
     request: str
     reason: str
 
 
-class ModelRecords:
+class EmbeddingModelRecords:
     def __init__(self, ledger: ModelSettingsLedger) -> None:
         self._ledger = ledger
 
-    async def model_switch_in_effect(self, configured: str) -> ServingModel | None:
+    async def model_switch_in_effect(self, configured: str) -> ServingModelRecord | None:
         """The last switch; None if there was none, or the setting was changed since."""
         record = await self.last_switch()
         return record if record and record.configured == configured else None
 
-    async def last_switch(self) -> ServingModel | None:
+    async def last_switch(self) -> ServingModelRecord | None:
         """Also one that a later setting has made void."""
         value = await self._ledger.setting(SERVING_MODEL_SETTING)
-        return ServingModel.model_validate(value) if value else None
+        return ServingModelRecord.model_validate(value) if value else None
 
     async def model_to_serve(self, configured: str) -> str:
         """The model that serves, or is to serve at the next start."""
         record = await self.model_switch_in_effect(configured)
         return record.model if record else configured
 
-    async def wanted(self) -> WantedModel | None:
+    async def wanted(self) -> WantedModelRecord | None:
         value = await self._ledger.setting(WANTED_MODEL_SETTING)
-        return WantedModel.model_validate(value) if value else None
+        return WantedModelRecord.model_validate(value) if value else None
 
-    async def request(self, model: str) -> WantedModel:
+    async def request(self, model: str) -> WantedModelRecord:
         """The process that owns the memory carries it out."""
-        wanted = WantedModel(model=model, request=uuid.uuid4().hex)
+        wanted = WantedModelRecord(model=model, request=uuid.uuid4().hex)
         await self._ledger.set_setting(WANTED_MODEL_SETTING, wanted.model_dump())
         return wanted
 
@@ -86,10 +86,10 @@ class ModelRecords:
     async def refusal_reason(self, request: str) -> str | None:
         """Why this request was refused; None if it was not."""
         value = await self._ledger.setting(REFUSED_MODEL_SETTING)
-        record = RefusedModel.model_validate(value) if value else None
+        record = RefusedModelRecord.model_validate(value) if value else None
         return record.reason if record and record.request == request else None
 
-    async def set_serving(self, serving: ServingModel) -> None:
+    async def set_serving(self, serving: ServingModelRecord) -> None:
         """For the next start, by a process that owns the memory or where none does."""
         await self._ledger.set_setting(SERVING_MODEL_SETTING, serving.model_dump())
 

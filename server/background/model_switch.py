@@ -21,18 +21,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.embedding import Embedder, embed_with_cache, model_name_of_piece_vectors
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput, MadeleineError
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbeddedIndex, IndexKeeper
+from madeleine.memory.ingest.index_keeper import BACKGROUND_EMBED_BATCH_TEXTS, EmbedderAndIndex, IndexKeeper
 from madeleine.memory.model import (
     ALL_MEMORY_STATUSES,
     EmbeddingModelName,
     Memory,
     Scope,
-    interchangeable_models,
     model_name_at_full_precision,
+    model_name_in_both_precisions,
 )
 from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
@@ -48,27 +48,27 @@ from madeleine.server.background.model_records import (
     REFUSED_MODEL_SETTING,
     SERVING_MODEL_SETTING,
     WANTED_MODEL_SETTING,
-    ModelRecords,
-    RefusedModel,
-    ServingModel,
-    WantedModel,
+    EmbeddingModelRecords,
+    RefusedModelRecord,
+    ServingModelRecord,
+    WantedModelRecord,
 )
-from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedEmbeddingModel
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
-REQUEST_POLL_SECONDS = 1.0
-RETRY_SECONDS = 30.0
-SWITCH_PAUSE_SHARE = 0.25
+MODEL_SWITCH_REQUEST_POLL_SECONDS = 1.0
+MODEL_SWITCH_RETRY_SECONDS = 30.0
+MODEL_SWITCH_PAUSE_SHARE = 0.25
 """Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
-CALIBRATION_TEXTS = 400
+CALIBRATION_SAMPLE_TEXTS = 400
 """80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
-VERIFIED_MEMORIES = 40
+VERIFIED_SAMPLE_MEMORIES = 40
 MIN_SAME_VECTOR_COSINE = 0.999
-MIN_FOUND_SHARE = 0.95
+MIN_VERIFIED_MEMORIES_FOUND_SHARE = 0.95
 """Of the sample that the index's graph must find first by their own vectors; a graph may miss some."""
 VECTORS_DROPPED_AT_ONCE = 2_000
 
@@ -76,7 +76,7 @@ MakeEmbedder = Callable[[str], LazyEmbedder]
 """Of a model's name or directory. Raises `InvalidInput`."""
 
 
-class SwitchRefused(MadeleineError):
+class ModelSwitchRefused(MadeleineError):
     """The new model, or its index, is not what it must be; the old one goes on."""
 
 
@@ -86,43 +86,43 @@ class ModelSwitch:
 
     settings: Settings
     ledger: Ledger
-    served: ServedModel
+    served: ServedEmbeddingModel
     keeper: IndexKeeper
     make_embedder: MakeEmbedder
     write_lock: asyncio.Lock
     wake_upkeep: Callable[[], None]
-    _records: ModelRecords = field(init=False)
+    _records: EmbeddingModelRecords = field(init=False)
 
     def __post_init__(self) -> None:
-        self._records = ModelRecords(self.ledger.index_source)
+        self._records = EmbeddingModelRecords(self.ledger.index_source)
 
     def background_task(self) -> AbstractAsyncContextManager[None]:
         return run_background_task(self.run(), "model switch")
 
     async def run(self) -> None:
         while True:
-            pause = REQUEST_POLL_SECONDS
+            pause = MODEL_SWITCH_REQUEST_POLL_SECONDS
             try:
                 if wanted := await self._records.wanted():
                     await self.switch(wanted)
             except Exception as error:
-                pause = RETRY_SECONDS
+                pause = MODEL_SWITCH_RETRY_SECONDS
                 known = isinstance(error, MadeleineError)
                 logger.warning("switching the model failed, retrying: %s", error, exc_info=None if known else error)
             await asyncio.sleep(pause)
 
-    async def switch(self, wanted: WantedModel) -> None:
+    async def switch(self, wanted: WantedModelRecord) -> None:
         """Raises `MadeleineError` for what may pass; what cannot is recorded, and the request is gone."""
         try:
             await self._switch(wanted)
-        except (SwitchRefused, InvalidInput, EmbeddingUnavailable) as error:
+        except (ModelSwitchRefused, InvalidInput, EmbeddingUnavailable) as error:
             logger.warning("the model is not switched to %s: %s", wanted.model, error)
-            refused = RefusedModel(request=wanted.request, reason=str(error))
+            refused = RefusedModelRecord(request=wanted.request, reason=str(error))
             await self.ledger.index_source.set_settings(
                 {REFUSED_MODEL_SETTING: refused.model_dump(), WANTED_MODEL_SETTING: None}
             )
 
-    async def _switch(self, wanted: WantedModel) -> None:
+    async def _switch(self, wanted: WantedModelRecord) -> None:
         old = self.served.current
         embedder = self.make_embedder(wanted.model)
         switched = False
@@ -130,7 +130,7 @@ class ModelSwitch:
             fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
             await embedder.warm_up()
             if embedder.model == old.embedder.model:
-                raise SwitchRefused(f"{wanted.model} serves already.")
+                raise ModelSwitchRefused(f"{wanted.model} serves already.")
             await self._embed_all(embedder)
             live, spare = await live_and_spare_index_place(self.settings, self.ledger)
             calibration = await self._calibrate(embedder)
@@ -148,7 +148,7 @@ class ModelSwitch:
         # Calls that ended with the old model have left memories without a vector of the new.
         await self.keeper.embed_missing()
         await live.remove()
-        kept = (*interchangeable_models(embedder.model), *interchangeable_models(old.embedder.model))
+        kept = (*model_name_in_both_precisions(embedder.model), *model_name_in_both_precisions(old.embedder.model))
         kept = (*kept, *map(model_name_of_piece_vectors, kept))
         await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
@@ -157,7 +157,7 @@ class ModelSwitch:
             started = time.monotonic()
             if not await self.keeper.embed_missing_texts_with(embedder):
                 return
-            await asyncio.sleep(SWITCH_PAUSE_SHARE * (time.monotonic() - started))
+            await asyncio.sleep(MODEL_SWITCH_PAUSE_SHARE * (time.monotonic() - started))
 
     async def _embed_rest(self, embedder: Embedder) -> None:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
@@ -173,7 +173,7 @@ class ModelSwitch:
         """Filled, and kept up by the keeper until it serves; gone if it does not come to that."""
         index = await place.recreate(fingerprint)
         try:
-            self.keeper.successor = EmbeddedIndex(embedder, index)
+            self.keeper.successor = EmbedderAndIndex(embedder, index)
             await self.keeper.fill_successor_index()
             await index.optimize()
             yield index
@@ -184,13 +184,13 @@ class ModelSwitch:
                 await place.remove()
 
     async def _verify(self, embedder: Embedder, index: Index) -> None:
-        """Raises `SwitchRefused`."""
+        """Raises `ModelSwitchRefused`."""
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
         if indexed < kept - len(await self.ledger.index_source.pending_index_marks(limit=10_000)):
-            raise SwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
+            raise ModelSwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
         await self._embed_rest(embedder)
-        texts = await self._sample(CALIBRATION_TEXTS)
-        sample = texts[:: max(1, len(texts) // VERIFIED_MEMORIES)]
+        texts = await self._sample(CALIBRATION_SAMPLE_TEXTS)
+        sample = texts[:: max(1, len(texts) // VERIFIED_SAMPLE_MEMORIES)]
         if not sample:
             return
         vectors = await embedder.embed([memory.embedded_text for memory in sample])
@@ -201,11 +201,13 @@ class ModelSwitch:
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
             if cosine < MIN_SAME_VECTOR_COSINE and await self._is_embedded(memory, embedder):
-                raise SwitchRefused("A text has another vector in the new index than the model gives it. Try again.")
+                raise ModelSwitchRefused(
+                    "A text has another vector in the new index than the model gives it. Try again."
+                )
             near = await index.nearest(Scope(memory.being_id), vector, limit=1, statuses=ALL_MEMORY_STATUSES)
             found += bool(near) and near[0][1] >= MIN_SAME_VECTOR_COSINE
-        if found < MIN_FOUND_SHARE * checked:
-            raise SwitchRefused(f"Of {checked} memories the new index finds only {found}. Try again.")
+        if found < MIN_VERIFIED_MEMORIES_FOUND_SHARE * checked:
+            raise ModelSwitchRefused(f"Of {checked} memories the new index finds only {found}. Try again.")
 
     async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
         """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
@@ -218,11 +220,11 @@ class ModelSwitch:
 
     async def _calibrate(self, embedder: Embedder) -> CosineCalibration | None:
         """None for the default model, and for a store of few texts."""
-        texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_TEXTS)]
+        texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_SAMPLE_TEXTS)]
         return await calibrate_by_texts(embedder, self.make_embedder, self.ledger, texts)
 
-    async def _change_over(self, wanted: WantedModel, pair: ServedEmbedderAndIndex, place: IndexPlace) -> None:
-        """Raises `SwitchRefused` if another request has come meanwhile."""
+    async def _change_over(self, wanted: WantedModelRecord, pair: ServedEmbedderAndIndex, place: IndexPlace) -> None:
+        """Raises `ModelSwitchRefused` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
         await self._embed_rest(pair.embedder)
         # What is stored before has a vector of both models, what is stored afterwards one of the new.
@@ -231,13 +233,13 @@ class ModelSwitch:
                 pass
             await self.keeper.index_marked_memories()
             if await self._records.wanted() != wanted:
-                raise SwitchRefused("Another switch was asked for meanwhile.")
+                raise ModelSwitchRefused("Another switch was asked for meanwhile.")
             async with self.keeper.index_kept_unchanged():
                 await pair.index.flush()
                 origin = await IndexOrigin.of_ledger(self.ledger)
                 if not self.settings.qdrant_url:
                     await asyncio.to_thread(origin.write, self.settings.data_dir / INDEX_FOLDERS[place.second])
-                serving = ServingModel(
+                serving = ServingModelRecord(
                     model=wanted.model,
                     previous=await self._records.model_to_serve(configured),
                     configured=configured,
@@ -265,9 +267,9 @@ async def calibrate_by_texts(
 ) -> CosineCalibration | None:
     """By the default model's vectors of the same texts. None for the default model itself, for too few texts, and while
     either model is unavailable."""
-    if embedder.model in interchangeable_models(EmbeddingModelName(PACKAGED_MODEL)):
+    if embedder.model in model_name_in_both_precisions(EmbeddingModelName(PACKAGED_MODEL_NAME)):
         return None
-    reference = make_embedder(PACKAGED_MODEL)
+    reference = make_embedder(PACKAGED_MODEL_NAME)
     try:
         own, other = [await embed_with_cache(model, ledger.index_source, texts) for model in (embedder, reference)]
         if own.error or other.error or not texts:

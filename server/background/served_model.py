@@ -17,7 +17,7 @@ from madeleine.memory.model import EmbeddingModelName, MemoryId, MemoryStatus, S
 from madeleine.memory.vector_space import CosineCalibration, VectorSpace
 from madeleine.server.background.index_upkeep import LazyEmbedder
 
-MAX_RETIRED_SECONDS = 1_800.0
+MAX_RETIRED_MODEL_SECONDS = 1_800.0
 """How long a call may still use the pair that it has begun with."""
 
 
@@ -35,7 +35,7 @@ _PINNED: ContextVar[ServedEmbedderAndIndex | None] = ContextVar("served pair", d
 PickServedPair = Callable[[], ServedEmbedderAndIndex]
 
 
-class ServedModel:
+class ServedEmbeddingModel:
     """`embedder` and `index` are for calls: both those of the pair that the call is pinned to. `current_embedder` and
     `current_index` are for the upkeep of what serves now."""
 
@@ -64,7 +64,7 @@ class ServedModel:
 
     async def close_when_unused(self, pair: ServedEmbedderAndIndex) -> None:
         """Wait for the calls that have begun with the pair, then close its index and its model."""
-        until = asyncio.get_running_loop().time() + MAX_RETIRED_SECONDS
+        until = asyncio.get_running_loop().time() + MAX_RETIRED_MODEL_SECONDS
         while asyncio.get_running_loop().time() < until:
             users = [task for task, used in list(self._tasks.items()) if used is pair and not task.done()]
             if not users:
@@ -112,13 +112,13 @@ class ServedEmbedder:
         await self._pick().embedder.warm_up()
 
     async def close(self) -> None:
-        """Nothing: `ServedModel` closes it."""
+        """Nothing: `ServedEmbeddingModel` closes it."""
 
 
 class ServedIndex:
     """`memory.index.Index`: that of the pair."""
 
-    def __init__(self, pick: PickServedPair, served: ServedModel) -> None:
+    def __init__(self, pick: PickServedPair, served: ServedEmbeddingModel) -> None:
         self._pick = pick
         self._served = served
 
@@ -164,4 +164,4 @@ class ServedIndex:
         return await self._pick().index.optimize()
 
     async def close(self) -> None:
-        """Nothing: `ServedModel` closes it."""
+        """Nothing: `ServedEmbeddingModel` closes it."""

@@ -24,7 +24,7 @@ from madeleine.server.background.loops import (
 )
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.storage.resources import limit_malloc_arenas
 from madeleine.tools.tool import ToolUseCases
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILES_CHECK_SECONDS = 1.0
+LEDGER_FILES_CHECK_SECONDS = 1.0
 MEMORY_OPENING_DELAY_SECONDS = 0.3
 """From the start to opening, unless a call comes first: time to answer a client's handshake and list the tools."""
 
@@ -102,7 +102,7 @@ class LazilyOpenedMemory:
         """Returns after `on_files_lost` was called."""
         directory: tuple[int, int] | None = None
         while True:
-            await asyncio.sleep(FILES_CHECK_SECONDS)
+            await asyncio.sleep(LEDGER_FILES_CHECK_SECONDS)
             try:
                 with suppress(FileNotFoundError) if directory is None else nullcontext():
                     status = self._settings.data_dir.stat()
@@ -138,7 +138,7 @@ def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:
 class ServedMemory:
     """A memory with its language models, and the loops of scheduled patrols and of the memory thread."""
 
-    models: OpenLanguageModels
+    models: LanguageModelPool
     memory: LazilyOpenedMemory
     loops: tuple[PollingLoop, ...]
 
@@ -151,7 +151,7 @@ class ServedMemory:
 async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
     async with (
-        OpenLanguageModels(settings) as models,
+        LanguageModelPool(settings) as models,
         LazilyOpenedMemory(settings) as memory,
         AsyncExitStack() as running,
     ):

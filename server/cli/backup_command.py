@@ -17,10 +17,10 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
 from madeleine.server.background.backups import make_backup, path_of_backup
-from madeleine.server.background.index_origin import INDEX_FOLDERS, new_sibling_folder
+from madeleine.server.background.index_origin import INDEX_FOLDERS, new_folder_beside_data_directory
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
 from madeleine.server.cli.output import absolute_path, print_json, show_spinner
-from madeleine.server.counted import counted
+from madeleine.server.counted import count_phrase
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -31,20 +31,20 @@ from madeleine.server.wiring.data_directory import (
 )
 from madeleine.storage.sql.database.backup import (
     back_up_ledger,
-    has_content,
-    is_whole_ledger,
+    file_has_content,
+    is_whole_ledger_file,
     remove_ledger_file,
-    replace_ledger,
+    replace_ledger_file,
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.restoring import RESTORE_TOOL, RestoredLedgerUpdate
+from madeleine.storage.sql.moving.restoring import RESTORE_TOOL_NAME, RestoredLedgerUpdate
 
-RESTORING_FILE = f"{LEDGER_FILE}.restoring"
-MAX_LOCK_ATTEMPTS = 20
+RESTORE_DRAFT_FILE = f"{LEDGER_FILE}.restoring"
+MAX_RESTORE_LOCK_ATTEMPTS = 20
 """Each ends a host that a client has started meanwhile."""
-MAX_NAMED_IDS = 20
-SERVER_ENDED = (
+MAX_FORGOTTEN_IDS_NAMED = 20
+SERVER_ENDED_MESSAGE = (
     "The process that served the memory has ended. Clients on this machine start the next one; "
     "`madeleine serve --http` has to be started again."
 )
@@ -77,12 +77,12 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     data_dir = settings.data_dir
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     await asyncio.to_thread(verify_ledger_file, source)
-    draft = data_dir / RESTORING_FILE
+    draft = data_dir / RESTORE_DRAFT_FILE
     remove_ledger_file(draft)  # a killed restore's
     try:
         await asyncio.to_thread(back_up_ledger, source, draft)
         ledger = data_dir / LEDGER_FILE
-        is_readable = has_content(ledger) and await asyncio.to_thread(is_whole_ledger, ledger)
+        is_readable = file_has_content(ledger) and await asyncio.to_thread(is_whole_ledger_file, ledger)
         await _print_forgotten(ledger, draft, is_readable=is_readable)
         if not (arguments.yes or _is_confirmed()):
             print("madeleine: nothing was changed", file=sys.stderr)
@@ -103,7 +103,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif indexed is None:
         print("The process that has the memory open rebuilds the index.")
     else:
-        print(f"The index was rebuilt: {counted(indexed, 'memory', 'memories')}.")
+        print(f"The index was rebuilt: {count_phrase(indexed, 'memory', 'memories')}.")
     return 0
 
 
@@ -111,14 +111,14 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
 def _memory_for_itself(data_dir: Path) -> Iterator[None]:
     """Ends the process that serves the memory, and says so; clients that start the next one meanwhile are told that the
     memory is in use."""
-    for attempt in range(MAX_LOCK_ATTEMPTS):
+    for attempt in range(MAX_RESTORE_LOCK_ATTEMPTS):
         if stop_host(data_dir) and not attempt:
-            print(SERVER_ENDED, file=sys.stderr)
+            print(SERVER_ENDED_MESSAGE, file=sys.stderr)
         lock = lock_data_directory(data_dir)
         try:
             lock.__enter__()
         except StorageBusy:
-            if attempt == MAX_LOCK_ATTEMPTS - 1:
+            if attempt == MAX_RESTORE_LOCK_ATTEMPTS - 1:
                 raise
             continue
         try:
@@ -144,19 +144,19 @@ async def _open_carry_over(
 async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
-    kept = new_sibling_folder(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
+    kept = new_folder_beside_data_directory(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
     async with _open_carry_over(ledger, draft, is_readable=is_readable) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
             await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
             await carry_over.copy_administrative_records(at=at)
-        await restored.audit.record(Scope(BeingId(""), RESTORE_TOOL), "restore", at=at)
+        await restored.audit.record(Scope(BeingId(""), RESTORE_TOOL_NAME), "restore", at=at)
         if kept:  # whoever forgets is told that it is there
             copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.add_copy(copy)
     counts = await asyncio.to_thread(_settle, draft)
-    await asyncio.to_thread(replace_ledger, ledger, draft, kept, is_whole=is_readable)
+    await asyncio.to_thread(replace_ledger_file, ledger, draft, kept, is_whole=is_readable)
     for folder in INDEX_FOLDERS:
         if kept and (index := data_dir / folder).exists():
             index.rename(kept / folder)
@@ -179,13 +179,15 @@ async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> N
     async with _open_carry_over(ledger, draft, is_readable=is_readable) as (_, carry_over):
         held = await carry_over.ids_forgotten_since_backup() if carry_over else {}
     if not is_readable:
-        reason = "The memory here is damaged, and cannot tell" if has_content(ledger) else "No memory is here to tell"
+        reason = (
+            "The memory here is damaged, and cannot tell" if file_has_content(ledger) else "No memory is here to tell"
+        )
         print(f"{reason} what was forgotten since the backup was made: forget it again.", file=sys.stderr)
     if held:
         print("Forgotten since the backup was made, which still holds it; it is not restored:", file=sys.stderr)
     for being, ids in held.items():
-        more = f" and {len(ids) - MAX_NAMED_IDS} more" if len(ids) > MAX_NAMED_IDS else ""
-        print(f"  {visible_line(being)}: {' '.join(ids[:MAX_NAMED_IDS])}{more}", file=sys.stderr)
+        more = f" and {len(ids) - MAX_FORGOTTEN_IDS_NAMED} more" if len(ids) > MAX_FORGOTTEN_IDS_NAMED else ""
+        print(f"  {visible_line(being)}: {' '.join(ids[:MAX_FORGOTTEN_IDS_NAMED])}{more}", file=sys.stderr)
 
 
 def _is_confirmed() -> bool:

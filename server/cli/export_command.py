@@ -13,7 +13,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.counts import counts_in_words
 from madeleine.memory.moving.export_file import is_export_header
-from madeleine.memory.moving.ports import CopyLedger, LedgerCopy
+from madeleine.memory.moving.ports import LedgerCopy, LedgerCopyRegister
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import absolute_path, print_json
@@ -23,13 +23,13 @@ from madeleine.server.wiring.data_directory import ledger_location, open_ledger_
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.moving.export import LedgerExport, open_ledger_export
 
-STANDARD_OUTPUT = "-"
-MAX_HEADER_BYTES = 1_000_000
+STANDARD_OUTPUT_ARGUMENT = "-"
+MAX_EXPORT_HEADER_BYTES = 1_000_000
 
 
 async def export_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code: `EXIT_NOTHING_TO_DO` if there is nothing to export. Raises `InvalidInput`, `StorageError`."""
-    is_piped = arguments.target == STANDARD_OUTPUT
+    is_piped = arguments.target == STANDARD_OUTPUT_ARGUMENT
     if is_piped and arguments.format == "markdown":
         raise InvalidInput("The Markdown view is a folder of files: give its name instead of -.")
     target = absolute_path(arguments.target)
@@ -42,7 +42,7 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
         return await asyncio.to_thread(_export, ledger_location(settings), target, arguments, is_piped=is_piped)
 
 
-async def _remember(copies: CopyLedger, target: Path, being: str | None) -> None:
+async def _remember(copies: LedgerCopyRegister, target: Path, being: str | None) -> None:
     """Before it is written, so that a killed process leaves no copy that nobody knows of."""
     await copies.add_copy(LedgerCopy(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now()))
 
@@ -84,7 +84,7 @@ def require_usable_target(target: Path, *, is_folder: bool) -> None:
         return
     try:
         with target.open("rb") as other:
-            if is_export_header(other.readline(MAX_HEADER_BYTES)):
+            if is_export_header(other.readline(MAX_EXPORT_HEADER_BYTES)):
                 return
     except OSError as error:
         raise InvalidInput(f"{target} cannot be written: {error}.") from error

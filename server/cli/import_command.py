@@ -14,7 +14,7 @@ from madeleine.server.cli.moving.export_import import (
     import_export,
     is_export_file,
     print_imports,
-    require_writable,
+    require_writable_settings,
     undo_import,
 )
 from madeleine.server.cli.moving.source_import import import_sources
@@ -77,7 +77,7 @@ async def _import_from_elsewhere(
 ) -> int:
     dry_run = arguments.dry_run if dry_run is None else dry_run
     if not dry_run:
-        require_writable(settings)
+        require_writable_settings(settings)
     if arguments.being:
         settings = settings.model_copy(update={"being": arguments.being})
     return await import_sources(

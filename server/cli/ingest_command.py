@@ -41,13 +41,13 @@ from madeleine.server.cli.output import (
     redacted_secrets_sentence,
     tool_client,
 )
-from madeleine.server.settings.environment import MAX_TEXT_CHARS
+from madeleine.server.settings.environment import DEFAULT_MAX_TEXT_CHARS
 from madeleine.server.settings.settings import Settings
 
 MAX_DOCUMENT_PART_CHARS = 16_000
 """Of a part: about 30 chunks, for which the model takes a second; a recall in the meantime waits no longer."""
 MAX_DOCUMENT_PARTS_IN_FLIGHT = 3
-CONNECTION_LOST_HINT = "Run the same command again: it continues where it stopped."
+INGEST_CONNECTION_LOST_HINT = "Run the same command again: it continues where it stopped."
 CHUNK_STATUS_LABELS = {
     "stored": "stored",
     "reinforced": "known already and reinforced",
@@ -57,7 +57,7 @@ CHUNK_STATUS_LABELS = {
 """Status of a chunk → its label in reports. `already`: an earlier run has ingested it."""
 
 
-class PartRefused(MadeleineError):
+class DocumentPartRefused(MadeleineError):
     """The host refused a part."""
 
 
@@ -115,20 +115,20 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             files = [stack.enter_context(open_file_or_stdin(name)) for name in arguments.files]
             show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
             async with tool_client(
-                settings, "ingest", command="madeleine ingest", lost_hint=CONNECTION_LOST_HINT
+                settings, "ingest", command="madeleine ingest", lost_hint=INGEST_CONNECTION_LOST_HINT
             ) as call:
-                most_chars = min(await max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
+                most_chars = min(await read_host_max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(IngestFileReport(name))
-                    document = Document(file, name, about=key_prefix, most_chars=most_chars)
+                    document = IngestedDocument(file, name, about=key_prefix, most_chars=most_chars)
                     await ingest_document(call, document, reports[-1], show, defaults)
     except (MadeleineError, ExceptionGroup) as error:
         print_ingest_reports([report for report in reports if report.parts], as_json=arguments.json)
         reason: Exception = error
         while isinstance(reason, ExceptionGroup):
             reason = reason.exceptions[0]
-        if not isinstance(reason, ConnectionLost | PartRefused):
+        if not isinstance(reason, ConnectionLost | DocumentPartRefused):
             raise reason from error
         print(f"madeleine: {visible_line(reason)}", file=sys.stderr)
         return EXIT_FAILURE
@@ -146,20 +146,20 @@ def print_ingest_reports(reports: list[IngestFileReport], *, as_json: bool) -> N
 
 async def ingest_document(
     call: ToolClient,
-    document: Document,
+    document: IngestedDocument,
     report: IngestFileReport,
     show: ShowByteProgress,
     defaults: Mapping[str, str | None],
 ) -> None:
-    """`defaults`: arguments of the tool for parts that have none of their own. Raises `PartRefused`, `ConnectionLost`,
-    in a group."""
+    """`defaults`: arguments of the tool for parts that have none of their own. Raises `DocumentPartRefused`,
+    `ConnectionLost`, in a group."""
     slots = asyncio.Semaphore(MAX_DOCUMENT_PARTS_IN_FLIGHT)
     parts = document.parts()
 
     async def ingest(part: DocumentPart) -> None:
         try:
             if part.text:
-                report.add(await ingest_part(call, part, defaults))
+                report.add(await ingest_document_part(call, part, defaults))
             else:
                 report.without_text += 1
             show(report.file, part.size, report.counts_text())
@@ -176,7 +176,9 @@ async def ingest_document(
             tasks.create_task(ingest(part))
 
 
-async def ingest_part(call: ToolClient, part: DocumentPart, defaults: Mapping[str, str | None]) -> dict[str, Any]:
+async def ingest_document_part(
+    call: ToolClient, part: DocumentPart, defaults: Mapping[str, str | None]
+) -> dict[str, Any]:
     own = {"session_id": part.session_id, "when": part.when, "actors": [part.speaker] if part.speaker else None}
     arguments: dict[str, Any] = {"text": part.text, "key": part.key}
     for optional in (defaults, own):
@@ -186,16 +188,16 @@ async def ingest_part(call: ToolClient, part: DocumentPart, defaults: Mapping[st
     except ConnectionLost:
         raise
     except MadeleineError as error:
-        raise PartRefused(f"{part.location}: {error}") from error
+        raise DocumentPartRefused(f"{part.location}: {error}") from error
 
 
-async def max_text_chars(call: ToolClient) -> int:
+async def read_host_max_text_chars(call: ToolClient) -> int:
     """The server's limit, which is that of each text; its settings may differ from ours. A server over HTTP need not
     list the tool."""
     for tool in (await call.request("tools/list", {}))["tools"]:
         if tool["name"] in ("ingest", "store"):
             return int(tool["inputSchema"]["properties"]["text"]["maxLength"])
-    return MAX_TEXT_CHARS
+    return DEFAULT_MAX_TEXT_CHARS
 
 
 def open_file_or_stdin(name: str) -> IO[bytes]:
@@ -206,7 +208,7 @@ def open_file_or_stdin(name: str) -> IO[bytes]:
         raise InvalidInput(f"{name} cannot be read: {error.strerror}. Nothing was ingested.") from error
 
 
-FILE_READ_BYTES = 64 * 1024
+FILE_READ_CHUNK_BYTES = 64 * 1024
 MAX_MESSAGE_LINE_BYTES = 16 * 1024 * 1024
 DOCUMENT_PART_KEY_DIGITS = 40
 MAX_MESSAGE_METADATA_CHARS = 200
@@ -230,7 +232,7 @@ class DocumentPart:
     location: str = ""
 
 
-class Document:
+class IngestedDocument:
     """`name` is used in errors; the keys depend on `about` as well."""
 
     def __init__(self, file: IO[bytes], name: str, *, about: str, most_chars: int) -> None:
@@ -256,7 +258,7 @@ class Document:
 
     def _blocks(self) -> Iterator[bytes]:
         try:
-            while block := self._file.read(FILE_READ_BYTES):
+            while block := self._file.read(FILE_READ_CHUNK_BYTES):
                 yield block
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error

@@ -14,17 +14,22 @@ from madeleine.memory.text.structure import visible_text
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import print_json
 from madeleine.server.clients.catalogue import (
-    SERVER_NAME,
+    MCP_SERVER_NAME,
     McpClient,
-    ServerEntry,
+    McpServerEntry,
     has_claude_code_plugin,
     known_clients,
-    server_command,
+    server_start_command,
 )
-from madeleine.server.clients.changes import FileChange, plan_changes, read_client_configuration_text, write_change
+from madeleine.server.clients.changes import (
+    FileChange,
+    plan_file_changes,
+    read_client_configuration_text,
+    write_file_change,
+)
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.settings.environment import VARIABLE_PREFIX, read_environment_variables
+from madeleine.server.settings.environment import ENVIRONMENT_VARIABLE_PREFIX, read_environment_variables
 from madeleine.server.settings.settings import Settings
 
 
@@ -33,7 +38,7 @@ async def init_command(settings: Settings, arguments: argparse.Namespace) -> int
     variables = read_environment_variables()
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     entry = server_entry_from_settings(settings, variables)
-    clients = chosen_clients(known_clients(places, entry), arguments.client)
+    clients = choose_clients(known_clients(places, entry), arguments.client)
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
         raise InvalidInput("Nobody can be asked here: give --yes to write the changes, or --dry-run to see them.")
     codes = {configure_client(client, places, arguments) for client in clients}
@@ -48,22 +53,22 @@ async def config_command(settings: Settings, arguments: argparse.Namespace) -> N
     variables = read_environment_variables()
     entry = server_entry_from_settings(settings, variables)
     if arguments.client is None:
-        print_json({"mcpServers": {SERVER_NAME: entry.as_json()}})
+        print_json({"mcpServers": {MCP_SERVER_NAME: entry.as_json()}})
         return
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
-    for client in chosen_clients(known_clients(places, entry), [arguments.client]):
+    for client in choose_clients(known_clients(places, entry), [arguments.client]):
         print(configuration_to_paste(client))
 
 
-def server_entry_from_settings(settings: Settings, variables: dict[str, str]) -> ServerEntry:
+def server_entry_from_settings(settings: Settings, variables: dict[str, str]) -> McpServerEntry:
     """With the being, and the folder of the memory if it is not the usual one."""
-    chosen = {f"{VARIABLE_PREFIX}BEING": settings.being}
-    if variables.get(f"{VARIABLE_PREFIX}DATA_DIR"):
-        chosen[f"{VARIABLE_PREFIX}DATA_DIR"] = str(settings.data_dir)
-    return ServerEntry(server_command(), chosen)
+    chosen = {f"{ENVIRONMENT_VARIABLE_PREFIX}BEING": settings.being}
+    if variables.get(f"{ENVIRONMENT_VARIABLE_PREFIX}DATA_DIR"):
+        chosen[f"{ENVIRONMENT_VARIABLE_PREFIX}DATA_DIR"] = str(settings.data_dir)
+    return McpServerEntry(server_start_command(), chosen)
 
 
-def chosen_clients(known: Sequence[McpClient], names: Sequence[str] | None) -> list[McpClient]:
+def choose_clients(known: Sequence[McpClient], names: Sequence[str] | None) -> list[McpClient]:
     """Those that were named, else those whose files show that they are here. Raises `InvalidInput`."""
     by_name = {client.name: client for client in known}
     if unknown := [name for name in names or () if name not in by_name]:
@@ -79,7 +84,7 @@ def configure_client(client: McpClient, places: ClientConfigurationPaths, argume
         if not arguments.undo and client.name == "claude-code" and _has_plugin(places):
             print(f"{client.title}: the plugin is installed, which brings server and hooks.")
             return EXIT_NOTHING_TO_DO
-        changes = list(plan_changes(list(client.files), undo=arguments.undo))
+        changes = list(plan_file_changes(list(client.files), undo=arguments.undo))
         if not changes:
             print(f"{client.title}: {'nothing to take out' if arguments.undo else 'it is set up already'}.")
             return EXIT_NOTHING_TO_DO
@@ -90,7 +95,7 @@ def configure_client(client: McpClient, places: ClientConfigurationPaths, argume
             print(f"{client.title}: left as it is.")
             return EXIT_NOTHING_TO_DO
         for change in changes:
-            write_change(change)
+            write_file_change(change)
             if change.backup:
                 print(f"  The file as it was: {change.backup}")
     except UnreadableConfiguration as error:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.watch.extraction import EXTRACTION_PURPOSE
-from madeleine.memory.watch.thread import TOKEN_BUDGET_PERIOD
+from madeleine.memory.watch.extraction import EXTRACTION_COST_PURPOSE
+from madeleine.memory.watch.thread import MEMORY_THREAD_TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
-from madeleine.server.counted import counted
+from madeleine.server.counted import count_phrase
 from madeleine.server.settings.environment import (
     read_environment_variables,
     read_settings_file,
@@ -50,7 +50,9 @@ def _is_in_postgres(data_dir: Path) -> bool:
 async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
     async with open_ledger(location) as ledger:
         backlog = await ledger.conversations.thread_backlog()
-        tokens = await ledger.patrols.tokens_since(EXTRACTION_PURPOSE, utc_now() - TOKEN_BUDGET_PERIOD)
+        tokens = await ledger.patrols.tokens_since(
+            EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_THREAD_TOKEN_BUDGET_PERIOD
+        )
         return {
             "thread": asdict(backlog) | {"tokens": tokens},
             "unreadable_notes": await ledger.context.count_unreadable_notes(),
@@ -70,8 +72,9 @@ def ledger_status_lines(status: dict[str, Any]) -> Iterator[str]:
         yield f"Memory thread: {'on' if state['on'] else 'off'}, as {state['reason']}."
     if counts := status.get("thread"):
         yield (
-            f"Memory thread: {counted(counts['unread'], 'message')} unread ({counts['put_off']} of them put off until "
-            f"more is said), {counts['abandoned']} abandoned after failures, {counts['tokens']:,} tokens in 24 hours."
+            f"Memory thread: {count_phrase(counts['unread'], 'message')} unread ({counts['put_off']} of them put off "
+            f"until more is said), {counts['abandoned']} abandoned after failures, {counts['tokens']:,} "
+            "tokens in 24 hours."
         )
     if notes := status.get("unreadable_notes"):
         yield (

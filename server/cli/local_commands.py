@@ -31,12 +31,12 @@ from madeleine.server.attach.connector import HostRefused, HostUnavailable, quer
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
     console,
-    plain_table,
+    make_plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
 )
-from madeleine.server.counted import counted
+from madeleine.server.counted import count_phrase
 from madeleine.server.http.tokens import generate_bearer_token, parse_being_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -77,7 +77,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
     if arguments.json:
         print_json({"memories": count} | ({"kept": str(kept)} if kept else {}))
     else:
-        print(f"The index was rebuilt: {counted(count, 'memory', 'memories')}.")
+        print(f"The index was rebuilt: {count_phrase(count, 'memory', 'memories')}.")
 
 
 async def note_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -139,7 +139,7 @@ def _audit_line(entry: AuditEntry) -> str:
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
     """Of each id the first signs, which every call takes."""
-    table = plain_table("number", "time", "event", "caller", "tool", "ids", no_wrap=("number", "time", "event"))
+    table = make_plain_table("number", "time", "event", "caller", "tool", "ids", no_wrap=("number", "time", "event"))
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
         cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
@@ -271,7 +271,7 @@ def _token_as_json(token: BearerTokenRecord, *, now: datetime) -> dict[str, Any]
 
 
 def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> Table:
-    table = plain_table("id", "name", "being", "role", "access", "for", "state", no_wrap=("id",))
+    table = make_plain_table("id", "name", "being", "role", "access", "for", "state", no_wrap=("id",))
     for token in tokens:
         access = "read-only" if token.read_only else "read and write"
         cells = (token.id, token.name, token.being_id, token.role, access, token.resource)

@@ -10,7 +10,7 @@ from typing import Any
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
     console,
-    plain_table,
+    make_plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -18,26 +18,26 @@ from madeleine.server.cli.output import (
 )
 from madeleine.server.settings.settings import Settings
 
-TOOL_BY_VERB = {
+ORG_TOOL_BY_VERB = {
     "share": "share",
     "search": "search_shared",
     "list": "search_shared",
     "history": "search_shared",
     "retract": "retract",
 }
-CONNECTION_LOST_HINT = "`madeleine org list` tells what became of it."
+ORG_CONNECTION_LOST_HINT = "`madeleine org list` tells what became of it."
 
 
 async def org_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """The caller has the role of the settings. Raises `HostRefused`, and the error that the tool answers with."""
-    tool = TOOL_BY_VERB[arguments.verb]
+    tool = ORG_TOOL_BY_VERB[arguments.verb]
     tool_arguments = await asyncio.to_thread(build_org_tool_arguments, arguments)
-    async with tool_client(settings, tool, command="madeleine org", lost_hint=CONNECTION_LOST_HINT) as call:
+    async with tool_client(settings, tool, command="madeleine org", lost_hint=ORG_CONNECTION_LOST_HINT) as call:
         answer = await call(tool, tool_arguments)
     if arguments.json:
         print_json(answer)
     elif "memories" in answer:
-        print_knowledge(answer["memories"])
+        print_shared_knowledge(answer["memories"])
     else:
         print(f"{answer['id']} {answer['status']}. {redacted_secrets_sentence(answer.get('redacted', {}))}".rstrip())
     if not arguments.json and (notice := answer.get("notice")):
@@ -63,12 +63,12 @@ def build_org_tool_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def print_knowledge(found: Sequence[Mapping[str, Any]]) -> None:
+def print_shared_knowledge(found: Sequence[Mapping[str, Any]]) -> None:
     """One row each; own memories have no kind."""
     if not found:
         print("Nothing of that is shared. `madeleine org share` does.")
         return
-    table = plain_table("id", "kind", "since", "by", "text")
+    table = make_plain_table("id", "kind", "since", "by", "text")
     for one in found:
         author = "/".join(one[name] for name in ("author", "author_role") if name in one)
         state = f" ({one['status']})" if "status" in one else ""

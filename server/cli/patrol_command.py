@@ -22,7 +22,7 @@ from madeleine.memory.text.structure import visible_line, visible_text
 from madeleine.patrol.report import PATROL_STEPS, SKIP_MESSAGE_WITHOUT_MODEL, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, watch_events
 from madeleine.server.attach.connector import HostUnavailable
-from madeleine.server.cli.output import console, plain_table, print_json, tool_client, tool_client_settings
+from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client, tool_client_settings
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
@@ -179,7 +179,7 @@ def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     if report["steps"]:
         title = "What a patrol would do" if report.get("dry_run") else f"Patrol {visible_line(report['run_id'])}"
         out.print(title, soft_wrap=True)
-        table = plain_table("", "step", "result")
+        table = make_plain_table("", "step", "result")
         for step in report["steps"]:
             table.add_row(step["step"], step["name"], patrol_step_result_as_text(step))
         out.print(table)
@@ -223,7 +223,7 @@ def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
-    table = plain_table("began", "run", "state", "result", no_wrap=("began", "run", "state"))
+    table = make_plain_table("began", "run", "state", "result", no_wrap=("began", "run", "state"))
     for run in runs:
         began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
         table.add_row(began, short_id_of_non_memory(run.id), run.state.replace("_", " "), summary_of_patrol_run(run))

@@ -11,7 +11,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
     console,
-    plain_table,
+    make_plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -21,14 +21,16 @@ from madeleine.server.settings.settings import Settings
 
 PROFILE_VERB_CONFIRMATIONS = {"set": "Written", "enable": "On", "disable": "Off", "remove": "Removed", "done": "Done"}
 """Verb → the text printed before the entry's name."""
-CONNECTION_LOST_HINT = "`madeleine profile show` tells what became of it."
+PROFILE_CONNECTION_LOST_HINT = "`madeleine profile show` tells what became of it."
 
 
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `HostRefused`, and the error that the tool answers with."""
     require_profile_tool_allowed(settings)
     tool_arguments = await asyncio.to_thread(build_profile_tool_arguments, arguments)
-    async with tool_client(settings, "profile", command="madeleine profile", lost_hint=CONNECTION_LOST_HINT) as call:
+    async with tool_client(
+        settings, "profile", command="madeleine profile", lost_hint=PROFILE_CONNECTION_LOST_HINT
+    ) as call:
         answer = await call("profile", tool_arguments)
     if arguments.json:
         print_json(answer)
@@ -69,7 +71,7 @@ def print_profile_entries(answer: Mapping[str, Any]) -> None:
     if not entries and not notes:
         print("Nothing of it is known yet. `madeleine profile set` writes it.")
         return
-    table = plain_table("kind", "name", "text")
+    table = make_plain_table("kind", "name", "text")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
         table.add_row(entry["kind"], visible_line(entry["name"]) + off, visible_line(entry["text"]))

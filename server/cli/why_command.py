@@ -11,10 +11,10 @@ from rich.table import Table
 
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, plain_table, print_json, tool_client
+from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
-MAX_TABLE_TEXT_CHARS = 48
+MAX_EXPLANATION_TABLE_TEXT_CHARS = 48
 
 
 async def why_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -47,7 +47,7 @@ def closing_sentences_of_explanation(answer: Mapping[str, Any]) -> Iterator[str]
 def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
     """The score of each with its parts, or what keeps it away."""
     headings = ("id", "score", "outcome", "parts of the score, or of the likeness", "text")
-    table = plain_table(*headings, no_wrap=("id", "score"))
+    table = make_plain_table(*headings, no_wrap=("id", "score"))
     for memory in memories:
         likeness = memory.get("likeness", {})
         of_likeness = f"{score_parts_in_words(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""
@@ -56,7 +56,7 @@ def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
             f"{memory['score']:.4f}" if "score" in memory else "",
             memory["outcome"],
             score_parts_in_words(memory["parts"]) if "parts" in memory else of_likeness,
-            visible_line(memory.get("text", ""))[:MAX_TABLE_TEXT_CHARS],
+            visible_line(memory.get("text", ""))[:MAX_EXPLANATION_TABLE_TEXT_CHARS],
         )
     return table
 

@@ -21,16 +21,16 @@ from madeleine.server.clients.jsonc import (
     remove_json_member,
     set_json_member,
 )
-from madeleine.server.clients.toml_text import parse_toml, remove_table, set_table
+from madeleine.server.clients.toml_text import parse_toml, remove_toml_table, set_toml_table
 
-SERVER_NAME = "madeleine"
-HOOKS_FILE = Path(__file__).parents[2] / "plugin" / "hooks" / "hooks.json"
+MCP_SERVER_NAME = "madeleine"
+PLUGIN_HOOKS_FILE = Path(__file__).parents[2] / "plugin" / "hooks" / "hooks.json"
 """Of the plugin, which the package holds as well."""
 _OWN_HOOK = re.compile(r"madeleine(?:-memory)?(?:\.exe)?['\"]? observe\b")
 
 
 @dataclass(frozen=True, slots=True)
-class ServerEntry:
+class McpServerEntry:
     """What a client starts."""
 
     command: Sequence[str]
@@ -42,7 +42,7 @@ class ServerEntry:
         return {**kind, "command": program, "args": arguments, "env": dict(self.variables)}
 
 
-def server_command() -> list[str]:
+def server_start_command() -> list[str]:
     """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
     if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
         return [shutil.which("uvx") or "uvx", "madeleine-memory"]
@@ -75,10 +75,10 @@ class McpClient:
     next_step: str = "Restart it."
 
 
-def known_clients(places: ClientConfigurationPaths, entry: ServerEntry) -> list[McpClient]:
+def known_clients(places: ClientConfigurationPaths, entry: McpServerEntry) -> list[McpClient]:
     """In alphabetical order."""
-    plain = {SERVER_NAME: entry.as_json()}
-    typed = {SERVER_NAME: entry.as_json(with_type=True)}
+    plain = {MCP_SERVER_NAME: entry.as_json()}
+    typed = {MCP_SERVER_NAME: entry.as_json(with_type=True)}
     hooks = _claude_code_hooks(places.claude_code_settings, entry)
     return [
         McpClient(
@@ -113,14 +113,14 @@ def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> Configura
     )
 
 
-def _codex_servers(path: Path, entry: ServerEntry) -> ConfigurationFile:
-    table = ("mcp_servers", SERVER_NAME)
+def _codex_servers(path: Path, entry: McpServerEntry) -> ConfigurationFile:
+    table = ("mcp_servers", MCP_SERVER_NAME)
     return ConfigurationFile(
         path,
-        put=lambda text: set_table(text, table, entry.as_json()),
-        take=lambda text: remove_table(text, table),
+        put=lambda text: set_toml_table(text, table, entry.as_json()),
+        take=lambda text: remove_toml_table(text, table),
         read=parse_toml,
-        is_ours_in=lambda data: SERVER_NAME in data.get("mcp_servers", {}),
+        is_ours_in=lambda data: MCP_SERVER_NAME in data.get("mcp_servers", {}),
         empty="",
     )
 
@@ -128,7 +128,7 @@ def _codex_servers(path: Path, entry: ServerEntry) -> ConfigurationFile:
 # --- hooks of Claude Code -----------------------------------------------------------------------------------------
 
 
-def _claude_code_hooks(path: Path, entry: ServerEntry) -> ConfigurationFile:
+def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ConfigurationFile:
     hooks = claude_code_hooks(entry)
 
     def take(text: str) -> str:
@@ -153,7 +153,7 @@ def _claude_code_hooks(path: Path, entry: ServerEntry) -> ConfigurationFile:
     return ConfigurationFile(path, put, take, parse_json_with_comments, is_ours_in)
 
 
-def claude_code_hooks(entry: ServerEntry) -> dict[str, list[Any]]:
+def claude_code_hooks(entry: McpServerEntry) -> dict[str, list[Any]]:
     """The plugin's hooks, with the command, the being and the folder of this entry: a hook has no variables of its
     own."""
     options = [
@@ -169,13 +169,13 @@ def claude_code_hooks(entry: ServerEntry) -> dict[str, list[Any]]:
     return hooks
 
 
-def hook_events() -> tuple[str, ...]:
+def claude_code_hook_events() -> tuple[str, ...]:
     """The events of Claude Code at which something is done, as in `docs/hooks.md`."""
     return tuple(_plugin_hooks())
 
 
 def _plugin_hooks() -> dict[str, list[Any]]:
-    hooks: dict[str, list[Any]] = json.loads(HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
+    hooks: dict[str, list[Any]] = json.loads(PLUGIN_HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
     return hooks
 
 
@@ -184,7 +184,7 @@ def has_claude_code_plugin(settings_text: str) -> bool:
     data = parse_json_with_comments(settings_text)
     plugins = data.get("enabledPlugins") if isinstance(data, dict) else None
     return isinstance(plugins, dict) and any(
-        name.partition("@")[0] == SERVER_NAME and enabled for name, enabled in plugins.items()
+        name.partition("@")[0] == MCP_SERVER_NAME and enabled for name, enabled in plugins.items()
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from madeleine.server.clients.catalogue import ConfigurationFile
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 
-BACKUP_SUFFIX = ".before-madeleine"
+CONFIGURATION_BACKUP_SUFFIX = ".before-madeleine"
 MAX_CONFIGURATION_BYTES = 64 * 1024 * 1024
 
 
@@ -63,7 +63,7 @@ def _with_entry(file: ConfigurationFile, text: str | None) -> str:
 
 
 def _backup_of(path: Path) -> Path:
-    return path.with_name(path.name + BACKUP_SUFFIX)
+    return path.with_name(path.name + CONFIGURATION_BACKUP_SUFFIX)
 
 
 def read_client_configuration_text(path: Path) -> str | None:
@@ -83,7 +83,7 @@ def read_client_configuration_text(path: Path) -> str | None:
         raise UnreadableConfiguration("it is not UTF-8") from error
 
 
-def write_change(change: FileChange) -> None:
+def write_file_change(change: FileChange) -> None:
     """Raises `UnreadableConfiguration` if the file has changed since it was read, or cannot be written."""
     path = Path(os.path.realpath(change.path))  # a link stays one
     try:
@@ -118,7 +118,7 @@ def _replace_file(path: Path, text: str, *, like: Path) -> None:
         raise
 
 
-def plan_changes(files: list[ConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
+def plan_file_changes(files: list[ConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
     for file in files:
         change = plan_removing_entry(file) if undo else plan_adding_entry(file)
         if change:

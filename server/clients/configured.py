@@ -38,7 +38,7 @@ class UnreadableConfigurationFile:
     reason: str
 
 
-def server_files(places: ClientConfigurationPaths, project: Path) -> Iterator[tuple[str, Path, str]]:
+def client_configuration_files(places: ClientConfigurationPaths, project: Path) -> Iterator[tuple[str, Path, str]]:
     """(client, file, key of the servers) of this user and of a project."""
     yield "Claude Code", places.claude_code_servers, "mcpServers"
     yield "Claude Code, project", project / ".mcp.json", "mcpServers"
@@ -57,7 +57,7 @@ def configured_servers(
     places: ClientConfigurationPaths, project: Path
 ) -> Iterator[ConfiguredServer | UnreadableConfigurationFile]:
     """The entries for this server in all files that are there."""
-    for client, file, key in server_files(places, project):
+    for client, file, key in client_configuration_files(places, project):
         try:
             content = parse_client_configuration(file)
         except UnreadableConfiguration as error:
@@ -91,7 +91,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def hooks_of_claude_code(places: ClientConfigurationPaths, project: Path) -> Mapping[Path, frozenset[str]]:
+def claude_code_hook_events_by_file(places: ClientConfigurationPaths, project: Path) -> Mapping[Path, frozenset[str]]:
     """Settings file → the events at which it runs `madeleine observe`. Raises `UnreadableConfiguration`."""
     files = [places.claude_code_settings]
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]

@@ -17,7 +17,7 @@ JsonKeyPath = Sequence[str]
 _TRIVIA = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
 _DECODER = json.JSONDecoder()
-MAX_DEPTH = 200
+MAX_JSON_WITH_COMMENTS_DEPTH = 200
 
 
 class UnreadableConfiguration(Exception):
@@ -131,7 +131,7 @@ def _after_trivia(text: str, at: int) -> int:
 
 
 def _parse_value(text: str, at: int, depth: int) -> tuple[_Node, int]:
-    if depth > MAX_DEPTH:
+    if depth > MAX_JSON_WITH_COMMENTS_DEPTH:
         raise ValueError("it is nested too deeply")
     opening = text[at]
     if opening in "{[":

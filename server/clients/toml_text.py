@@ -22,7 +22,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise UnreadableConfiguration(f"it is not TOML: {error}") from error
 
 
-def set_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
+def set_toml_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
     """The text with `table` under the header `path`, at the end. Raises `UnreadableConfiguration`."""
     meant = deepcopy(parse_toml(text))
     parent = meant
@@ -37,7 +37,7 @@ def set_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
     return _checked((f"{rest}{end_of_line * 2}" if rest else "") + end_of_line.join(lines), meant)
 
 
-def remove_table(text: str, path: Sequence[str]) -> str:
+def remove_toml_table(text: str, path: Sequence[str]) -> str:
     """The text without the table at `path` and those below it."""
     meant = deepcopy(parse_toml(text))
     parent: Any = meant

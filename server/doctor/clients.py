@@ -8,54 +8,54 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from madeleine import operating_system
-from madeleine.server.clients.catalogue import hook_events
+from madeleine.server.clients.catalogue import claude_code_hook_events
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.configured import (
     ConfiguredServer,
     UnreadableConfigurationFile,
+    claude_code_hook_events_by_file,
     configured_servers,
-    hooks_of_claude_code,
 )
 from madeleine.server.clients.jsonc import UnreadableConfiguration
-from madeleine.server.doctor.findings import Finding
+from madeleine.server.doctor.findings import DoctorFinding
 from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
 
 
-def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[Finding]:
+def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[DoctorFinding]:
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     count = 0
     for found in configured_servers(places, Path.cwd()):
         if isinstance(found, UnreadableConfigurationFile):
             text = f"{found.client}: {found.file} cannot be read: {found.reason}."
-            yield Finding("clients", "note", text, "Correct the file; the client itself may refuse it, too.")
+            yield DoctorFinding("clients", "note", text, "Correct the file; the client itself may refuse it, too.")
         else:
             count += 1
             yield _client_finding(found, data_dir)
     if not count:
         advice = "`madeleine init` connects those that it finds; `madeleine config` prints the entry for any other."
-        yield Finding("clients", "note", "No MCP client on this machine is configured for Madeleine.", advice)
+        yield DoctorFinding("clients", "note", "No MCP client on this machine is configured for Madeleine.", advice)
 
 
-def _client_finding(server: ConfiguredServer, data_dir: Path) -> Finding:
+def _client_finding(server: ConfiguredServer, data_dir: Path) -> DoctorFinding:
     entry = f"{server.client}: the entry {server.name!r} in {server.file}"
     settings = setting_values_from_variables(server.variables or {})
     being = settings.get("being", "default")
     details = {"client": server.client, "file": str(server.file), "being": being, "url": server.url}
     if server.url:
-        return Finding("clients", "ok", f"{entry} reaches {server.url}.", details=details)
+        return DoctorFinding("clients", "ok", f"{entry} reaches {server.url}.", details=details)
     command = _resolved_command(server.command)
     details["command"] = server.command
     if command is None:
         text = f"{entry} starts {server.command!r}, which is not there."
-        return Finding("clients", "problem", text, "Put the command in that `madeleine config` prints.", details)
+        return DoctorFinding("clients", "problem", text, "Put the command in that `madeleine config` prints.", details)
     directory = resolve_data_directory(settings["data_dir"]) if "data_dir" in settings else None
     if directory and directory != data_dir:
         text = f"{entry} uses another memory: {directory}, being {being!r}."
-        return Finding("clients", "note", text, "Nothing need be done if that is meant.", details)
+        return DoctorFinding("clients", "note", text, "Nothing need be done if that is meant.", details)
     if not Path(server.command).is_absolute():
         text = f"{entry} starts {server.command!r}, which the client may not find: few see the PATH of a shell."
-        return Finding("clients", "note", text, f"Give the whole path: {command}.", details)
-    return Finding("clients", "ok", f"{entry}: being {being!r}.", details=details)
+        return DoctorFinding("clients", "note", text, f"Give the whole path: {command}.", details)
+    return DoctorFinding("clients", "ok", f"{entry}: being {being!r}.", details=details)
 
 
 def _resolved_command(command: str) -> str | None:
@@ -64,23 +64,27 @@ def _resolved_command(command: str) -> str | None:
     return shutil.which(command)
 
 
-def check_hooks(variables: Mapping[str, str]) -> Iterator[Finding]:
+def check_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFinding]:
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     if not places.claude_code.is_dir():
         return
     try:
-        found = hooks_of_claude_code(places, Path.cwd())
+        found = claude_code_hook_events_by_file(places, Path.cwd())
     except UnreadableConfiguration as error:
-        yield Finding("hooks", "note", f"The settings of Claude Code cannot be read: {error}.", "Correct the file.")
+        yield DoctorFinding(
+            "hooks", "note", f"The settings of Claude Code cannot be read: {error}.", "Correct the file."
+        )
         return
     advice = "`madeleine init` adds them; `madeleine help hooks` says how to do it by hand."
     if not found:
-        yield Finding("hooks", "note", "Claude Code has no hooks of Madeleine: it remembers what it is told.", advice)
+        yield DoctorFinding(
+            "hooks", "note", "Claude Code has no hooks of Madeleine: it remembers what it is told.", advice
+        )
     for file, events in found.items():
-        missing = [event for event in hook_events() if event not in events]
+        missing = [event for event in claude_code_hook_events() if event not in events]
         details = {"file": str(file), "events": sorted(events)}
         if missing:
             text = f"The hooks in {file} lack {', '.join(missing)}."
-            yield Finding("hooks", "note", text, advice, details)
+            yield DoctorFinding("hooks", "note", text, advice, details)
         else:
-            yield Finding("hooks", "ok", f"The hooks of Claude Code are in {file}.", details=details)
+            yield DoctorFinding("hooks", "ok", f"The hooks of Claude Code are in {file}.", details=details)

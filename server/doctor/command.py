@@ -15,15 +15,15 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import console, print_json, show_spinner
-from madeleine.server.counted import counted
+from madeleine.server.counted import count_phrase
 from madeleine.server.doctor.clients import check_clients, check_hooks
-from madeleine.server.doctor.findings import Check, Finding, FindingLevel, findings_of_checks
+from madeleine.server.doctor.findings import Check, DoctorFinding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
     check_data_directory,
+    check_embedding_model,
+    check_file_permissions,
     check_host,
-    check_log,
-    check_model,
-    check_permissions,
+    check_host_log,
     check_versions,
 )
 from madeleine.server.doctor.postgres import check_postgres
@@ -48,11 +48,15 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     else:
         print_findings(findings)
         notes = sum(finding.level == "note" for finding in findings)
-        print(f"{counted(problems, 'problem')}, {counted(notes, 'note')}." if problems or notes else "All is well.")
+        print(
+            f"{count_phrase(problems, 'problem')}, {count_phrase(notes, 'note')}."
+            if problems or notes
+            else "All is well."
+        )
     return EXIT_FAILURE if problems else 0
 
 
-def run_all_checks(*, quick: bool) -> Iterator[Finding]:
+def run_all_checks(*, quick: bool) -> Iterator[DoctorFinding]:
     """`quick`: without what reads the whole memory. Settings that cannot be used are a finding; what does not depend on
     them is looked at all the same."""
     variables = read_environment_variables()
@@ -60,12 +64,12 @@ def run_all_checks(*, quick: bool) -> Iterator[Finding]:
     checks: dict[str, Check] = {"versions": check_versions, "settings": partial(_check_settings, variables)}
     settings = _settings_if_usable(variables)
     if settings:
-        checks["model"] = partial(check_model, settings)
+        checks["model"] = partial(check_embedding_model, settings)
     checks |= {
         "data directory": partial(check_data_directory, data_dir),
-        "permissions": partial(check_permissions, data_dir),
+        "permissions": partial(check_file_permissions, data_dir),
         "host": partial(check_host, data_dir),
-        "log": partial(check_log, data_dir),
+        "log": partial(check_host_log, data_dir),
     }
     if settings and settings.database_url:
         checks["ledger"] = partial(check_postgres, settings)
@@ -90,18 +94,18 @@ def _settings_if_usable(variables: Mapping[str, str]) -> Settings | None:
         return None
 
 
-def _check_settings(variables: Mapping[str, str]) -> Iterable[Finding]:
+def _check_settings(variables: Mapping[str, str]) -> Iterable[DoctorFinding]:
     try:
         settings = read_settings(variables)
     except InvalidInput as error:
-        yield Finding("settings", "problem", str(error), "`madeleine help settings` lists them all.")
+        yield DoctorFinding("settings", "problem", str(error), "`madeleine help settings` lists them all.")
         return
     changed = settings.model_fields_set - {"data_dir"}
     text = f"The being is {settings.being!r}."
-    yield Finding("settings", "ok", text, details={"being": settings.being, "set": sorted(changed)})
+    yield DoctorFinding("settings", "ok", text, details={"being": settings.being, "set": sorted(changed)})
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[DoctorFinding]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for no_wrap in (True, True, False):
         table.add_column(no_wrap=no_wrap, overflow="fold")

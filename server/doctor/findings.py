@@ -13,7 +13,7 @@ FindingLevel = Literal["ok", "note", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """`text`: a sentence. `advice`: what to do; every problem has some. `details`: numbers and names, for programs."""
 
     area: str
@@ -23,19 +23,19 @@ class Finding:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-Check = Callable[[], Iterable[Finding]]
-REPORT_ADVICE = "MADELEINE_LOG_LEVEL=debug madeleine doctor shows more; please report it."
+Check = Callable[[], Iterable[DoctorFinding]]
+BUG_REPORT_ADVICE = "MADELEINE_LOG_LEVEL=debug madeleine doctor shows more; please report it."
 
 
-def findings_of_checks(checks: Mapping[str, Check]) -> Iterator[Finding]:
+def findings_of_checks(checks: Mapping[str, Check]) -> Iterator[DoctorFinding]:
     """Of each check by its area; one that fails is a finding itself, and the others go on."""
     for area, check in checks.items():
         try:
             yield from check()
         except MadeleineError as error:
-            yield Finding(area, "problem", str(error), "Solve this and look again.")
+            yield DoctorFinding(area, "problem", str(error), "Solve this and look again.")
         except OSError as error:
             where = f" ({error.filename})" if error.filename else ""
-            yield Finding(area, "problem", f"{error.strerror or error}{where}.", "Check the file and its owner.")
+            yield DoctorFinding(area, "problem", f"{error.strerror or error}{where}.", "Check the file and its owner.")
         except Exception as error:  # the one place where an unexpected error of a check is caught
-            yield Finding(area, "problem", f"The check failed ({type(error).__name__}).", REPORT_ADVICE)
+            yield DoctorFinding(area, "problem", f"The check failed ({type(error).__name__}).", BUG_REPORT_ADVICE)

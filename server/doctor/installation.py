@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from madeleine import operating_system
-from madeleine.inference import PACKAGED_MODEL, int8_model
+from madeleine.inference import PACKAGED_MODEL_NAME, int8_model
 from madeleine.inference.available import vector_name_of_model
 from madeleine.inference.packaged import REINSTALL_REMEDY
 from madeleine.server import __version__
@@ -24,8 +24,8 @@ from madeleine.server.attach.connector import (
     is_host_running,
 )
 from madeleine.server.attach.endpoint import HOST_LOCK_FILE
-from madeleine.server.counted import counted
-from madeleine.server.doctor.findings import Finding
+from madeleine.server.counted import count_phrase
+from madeleine.server.doctor.findings import DoctorFinding
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import (
     GROUP_AND_OTHERS_PERMISSION_BITS,
@@ -37,44 +37,50 @@ from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, MEGABYTE, fre
 MIN_COMFORTABLE_FREE_BYTES = 10 * LEDGER_DISK_RESERVE_BYTES
 MAX_HOST_ANSWER_SECONDS = 5.0
 MAX_READ_LOG_BYTES = 1_000_000
-MAX_NAMED_FILES = 3
+MAX_FILES_NAMED_IN_FINDING = 3
 
 
-def check_versions() -> Iterator[Finding]:
+def check_versions() -> Iterator[DoctorFinding]:
     details = {"madeleine": __version__, "python": platform.python_version(), "platform": platform.platform()}
     where = f"Python {details['python']}, {details['platform']}"
-    yield Finding("versions", "ok", f"Madeleine {__version__}, {where}.", details=details)
+    yield DoctorFinding("versions", "ok", f"Madeleine {__version__}, {where}.", details=details)
     if not (3, 11) <= sys.version_info[:2] < (3, 15):
-        yield Finding("versions", "note", "This Python is not tested.", "Install Madeleine with Python 3.11 to 3.14.")
+        yield DoctorFinding(
+            "versions", "note", "This Python is not tested.", "Install Madeleine with Python 3.11 to 3.14."
+        )
 
 
-def check_model(settings: Settings) -> Iterator[Finding]:
-    if settings.embedding_model != PACKAGED_MODEL:
+def check_embedding_model(settings: Settings) -> Iterator[DoctorFinding]:
+    if settings.embedding_model != PACKAGED_MODEL_NAME:
         model = vector_name_of_model(settings.embedding_model)  # raises for a directory without a model
         advice = "`madeleine models list` shows those that can be had without a network."
-        yield Finding("model", "ok", f"{model} is configured.", advice, {"model": model})
+        yield DoctorFinding("model", "ok", f"{model} is configured.", advice, {"model": model})
         return
     damaged = []
-    for name in (int8_model.INT8_FILE, int8_model.TOKENIZER_FILE):
+    for name in (int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE):
         try:
-            int8_model.checked_bytes(int8_model.MODEL_FOLDER, name)
+            int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
         except (OSError, int8_model.DamagedModelFile) as error:
             damaged.append(f"{name}: {getattr(error, 'strerror', None) or error}")
     if damaged:
         text = f"Files of the embedding model cannot be used ({'; '.join(damaged)}): only words are compared."
-        yield Finding("model", "problem", text, f"{REINSTALL_REMEDY[0].upper()}{REINSTALL_REMEDY[1:]}.")
+        yield DoctorFinding("model", "problem", text, f"{REINSTALL_REMEDY[0].upper()}{REINSTALL_REMEDY[1:]}.")
     else:
-        yield Finding("model", "ok", "The files of the embedding model are whole.", details={"model": PACKAGED_MODEL})
+        yield DoctorFinding(
+            "model", "ok", "The files of the embedding model are whole.", details={"model": PACKAGED_MODEL_NAME}
+        )
 
 
-def check_data_directory(data_dir: Path) -> Iterator[Finding]:
+def check_data_directory(data_dir: Path) -> Iterator[DoctorFinding]:
     if not data_dir.exists():
         advice = "The first client makes it. MADELEINE_DATA_DIR names another one."
-        yield Finding("data directory", "note", f"{data_dir} is not there yet.", advice)
+        yield DoctorFinding("data directory", "note", f"{data_dir} is not there yet.", advice)
         return
     if not data_dir.is_dir() or not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
         text = f"{data_dir} is no directory that this user can write to."
-        yield Finding("data directory", "problem", text, "Change its owner, or set MADELEINE_DATA_DIR to another one.")
+        yield DoctorFinding(
+            "data directory", "problem", text, "Change its owner, or set MADELEINE_DATA_DIR to another one."
+        )
         return
     free = free_disk_bytes(data_dir)
     details = {"path": str(data_dir), "free_bytes": free}
@@ -82,25 +88,25 @@ def check_data_directory(data_dir: Path) -> Iterator[Finding]:
     advice = "Free some space: nothing is lost, but nothing is stored below that."
     if free < LEDGER_DISK_RESERVE_BYTES:
         text = f"{space}, fewer than the {LEDGER_DISK_RESERVE_BYTES // MEGABYTE} MB that a memory keeps free."
-        yield Finding("data directory", "problem", text, advice, details)
+        yield DoctorFinding("data directory", "problem", text, advice, details)
     elif free < MIN_COMFORTABLE_FREE_BYTES:
-        yield Finding("data directory", "note", f"Only {space} on the disk of {data_dir}.", advice, details)
+        yield DoctorFinding("data directory", "note", f"Only {space} on the disk of {data_dir}.", advice, details)
     else:
-        yield Finding("data directory", "ok", f"{data_dir}; {space}.", details=details)
+        yield DoctorFinding("data directory", "ok", f"{data_dir}; {space}.", details=details)
 
 
-def check_permissions(data_dir: Path) -> Iterator[Finding]:
+def check_file_permissions(data_dir: Path) -> Iterator[DoctorFinding]:
     """Only where the system has such permissions."""
     if not operating_system.has_permission_bits() or not data_dir.is_dir():
         return
     open_to_others = sorted(path.name for path in _own_files(data_dir) if _is_open_to_others(path))
     if open_to_others:
-        named = ", ".join(open_to_others[:MAX_NAMED_FILES])
+        named = ", ".join(open_to_others[:MAX_FILES_NAMED_IN_FINDING])
         advice = "The next start of the host closes them; until then: chmod -R go= of the data directory."
-        text = f"Other users can read {counted(len(open_to_others), 'file')} of the memory ({named})."
-        yield Finding("permissions", "problem", text, advice, {"files": open_to_others})
+        text = f"Other users can read {count_phrase(len(open_to_others), 'file')} of the memory ({named})."
+        yield DoctorFinding("permissions", "problem", text, advice, {"files": open_to_others})
     else:
-        yield Finding("permissions", "ok", "The files of the memory are readable by their owner alone.")
+        yield DoctorFinding("permissions", "ok", "The files of the memory are readable by their owner alone.")
 
 
 def _own_files(data_dir: Path) -> Iterable[Path]:
@@ -116,33 +122,33 @@ def _is_open_to_others(path: Path) -> bool:
     return not stat.S_ISLNK(mode) and bool(mode & GROUP_AND_OTHERS_PERMISSION_BITS)
 
 
-def check_host(data_dir: Path) -> Iterator[Finding]:
+def check_host(data_dir: Path) -> Iterator[DoctorFinding]:
     """The process that owns the memory, and whether it and its clients are of this version."""
     if not data_dir.is_dir():
         return
     try:
         connection, status = connect_to_host(
-            data_dir, HostHandshakeRequest(want="status"), seconds=MAX_HOST_ANSWER_SECONDS
+            data_dir, HostHandshakeRequest(requested_service="status"), seconds=MAX_HOST_ANSWER_SECONDS
         )
         connection.close()
     except HostRefused as refusal:
-        yield Finding("host", "problem", str(refusal), "Update the older installation, or run `madeleine stop`.")
+        yield DoctorFinding("host", "problem", str(refusal), "Update the older installation, or run `madeleine stop`.")
         return
     except HostUnavailable:
         if host_holds_lock(data_dir):
-            yield Finding("host", "problem", hung_host_message(data_dir), "Kill the process and connect again.")
+            yield DoctorFinding("host", "problem", hung_host_message(data_dir), "Kill the process and connect again.")
         else:
-            yield Finding("host", "ok", "No process serves the memory now; the next client starts one.")
+            yield DoctorFinding("host", "ok", "No process serves the memory now; the next client starts one.")
         return
     clients = status.get("clients", [])
-    text = f"Process {status['pid']} (Madeleine {status['version']}) serves {counted(len(clients), 'client')}."
-    yield Finding("host", "ok", text, details=status)
+    text = f"Process {status['pid']} (Madeleine {status['version']}) serves {count_phrase(len(clients), 'client')}."
+    yield DoctorFinding("host", "ok", text, details=status)
     if status["version"] != __version__:
         text = f"The process of the memory is Madeleine {status['version']}, and this is {__version__}."
-        yield Finding("host", "note", text, "`madeleine stop` ends it, and the next client starts this version.")
+        yield DoctorFinding("host", "note", text, "`madeleine stop` ends it, and the next client starts this version.")
     if others := sorted({str(one["version"]) for one in clients} - {__version__}):
         text = f"Clients have other versions: {', '.join(others)}."
-        yield Finding("host", "note", text, "Update them, or restart the programs that have started them.")
+        yield DoctorFinding("host", "note", text, "Update them, or restart the programs that have started them.")
 
 
 def host_holds_lock(data_dir: Path) -> bool:
@@ -150,7 +156,7 @@ def host_holds_lock(data_dir: Path) -> bool:
     return (data_dir / HOST_LOCK_FILE).exists() and is_host_running(data_dir)
 
 
-def check_log(data_dir: Path) -> Iterator[Finding]:
+def check_host_log(data_dir: Path) -> Iterator[DoctorFinding]:
     path = data_dir / HOST_LOG_FILE
     if not path.exists():
         return
@@ -160,6 +166,6 @@ def check_log(data_dir: Path) -> Iterator[Finding]:
     errors = [line for line in lines if " ERROR " in line]
     if errors:
         text = f"The log has {len(errors)} errors; the last one: {errors[-1]}"
-        yield Finding("log", "note", text, f"Look into {path}.", {"errors": len(errors)})
+        yield DoctorFinding("log", "note", text, f"Look into {path}.", {"errors": len(errors)})
     else:
-        yield Finding("log", "ok", "The log has no errors.", details={"path": str(path)})
+        yield DoctorFinding("log", "ok", "The log has no errors.", details={"path": str(path)})

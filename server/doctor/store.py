@@ -12,24 +12,24 @@ from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin, require_ledger_of_index
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_SETTING
-from madeleine.server.counted import counted
-from madeleine.server.doctor.findings import Finding, FindingLevel
+from madeleine.server.counted import count_phrase
+from madeleine.server.doctor.findings import DoctorFinding, FindingLevel
 from madeleine.server.doctor.installation import host_holds_lock
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.qdrant.edge_files import damage_of_index_files
 from madeleine.storage.sql.database.inspection import LedgerFile, open_ledger_file
-from madeleine.storage.sql.database.schema import SCHEMA_REVISION
+from madeleine.storage.sql.database.schema import NEWEST_SCHEMA_REVISION
 
-RESTORE_ADVICE = (
+LEDGER_RESTORE_ADVICE = (
     "`madeleine stop`, then `madeleine restore FILE` with a backup; `madeleine export` saves what can still be read."
 )
-REBUILD_ADVICE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
+INDEX_REBUILD_ADVICE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
 MAX_BACKUP_AGE = timedelta(days=30)
 MAX_REVIEWED_MEMORIES = 20_000
 """The newest; so many take 3 s of a processor."""
-MAX_NAMED_MEMORIES = 5
+MAX_MEMORIES_NAMED_IN_FINDING = 5
 FINDING_BY_REVIEW_REASON: Mapping[ReviewReason, tuple[FindingLevel, str, str]] = {
     "secret": (
         "problem",
@@ -51,66 +51,70 @@ FINDING_BY_REVIEW_REASON: Mapping[ReviewReason, tuple[FindingLevel, str, str]] =
 }
 
 
-def check_ledger(data_dir: Path, *, thorough: bool) -> Iterator[Finding]:
+def check_ledger(data_dir: Path, *, thorough: bool) -> Iterator[DoctorFinding]:
     path = data_dir / LEDGER_FILE
     require_ledger_of_index(path)
     if not path.exists():
-        yield Finding(
+        yield DoctorFinding(
             "ledger", "note", "Nothing is stored yet.", "`madeleine init` connects the clients on this machine."
         )
         return
     with open_ledger_file(path) as ledger:
         if damage := ledger.damage(thorough=thorough):
             text = f"The memory database is damaged: {'; '.join(damage)}"
-            yield Finding("ledger", "problem", text, RESTORE_ADVICE, {"damage": damage})
+            yield DoctorFinding("ledger", "problem", text, LEDGER_RESTORE_ADVICE, {"damage": damage})
         revision = ledger.schema_revision()
         if not revision:
-            yield Finding("ledger", "problem", f"{path} is no memory of Madeleine.", RESTORE_ADVICE)
+            yield DoctorFinding("ledger", "problem", f"{path} is no memory of Madeleine.", LEDGER_RESTORE_ADVICE)
             return
         yield from _schema_finding(revision)
-        if damage or revision != SCHEMA_REVISION:
+        if damage or revision != NEWEST_SCHEMA_REVISION:
             return
         memories = ledger.count_memories()
-        total = f"{counted(sum(memories.values()), 'memory', 'memories')} of {counted(len(memories), 'being')}"
-        yield Finding("ledger", "ok", f"The memory database is whole: {total}.", details={"memories": memories})
+        total = (
+            f"{count_phrase(sum(memories.values()), 'memory', 'memories')} of {count_phrase(len(memories), 'being')}"
+        )
+        yield DoctorFinding("ledger", "ok", f"The memory database is whole: {total}.", details={"memories": memories})
         if unreadable := ledger.count_unreadable_notes():
-            text = f"{counted(unreadable, 'note')} could not be read."
-            yield Finding("ledger", "note", text, "`madeleine profile show notes` shows them with the reason.")
+            text = f"{count_phrase(unreadable, 'note')} could not be read."
+            yield DoctorFinding("ledger", "note", text, "`madeleine profile show notes` shows them with the reason.")
         yield from _backup_finding(ledger, has_memories=bool(memories))
 
 
-def _schema_finding(revision: str) -> Iterator[Finding]:
-    if revision > SCHEMA_REVISION:
-        text = f"The memory database was written by a newer Madeleine (schema {revision}, not {SCHEMA_REVISION})."
-        yield Finding("ledger", "problem", text, "Update Madeleine.")
-    elif revision < SCHEMA_REVISION:
-        text = f"The memory database is of an older version (schema {revision}, not {SCHEMA_REVISION})."
-        yield Finding("ledger", "note", text, "The next start of the host brings it up to date.")
+def _schema_finding(revision: str) -> Iterator[DoctorFinding]:
+    if revision > NEWEST_SCHEMA_REVISION:
+        text = (
+            f"The memory database was written by a newer Madeleine (schema {revision}, not {NEWEST_SCHEMA_REVISION})."
+        )
+        yield DoctorFinding("ledger", "problem", text, "Update Madeleine.")
+    elif revision < NEWEST_SCHEMA_REVISION:
+        text = f"The memory database is of an older version (schema {revision}, not {NEWEST_SCHEMA_REVISION})."
+        yield DoctorFinding("ledger", "note", text, "The next start of the host brings it up to date.")
 
 
-def _backup_finding(ledger: LedgerFile, *, has_memories: bool) -> Iterator[Finding]:
+def _backup_finding(ledger: LedgerFile, *, has_memories: bool) -> Iterator[DoctorFinding]:
     last = ledger.last_backup()
     advice = "`madeleine backup`, or MADELEINE_BACKUP_HOURS, makes one."
     if last is None:
         if has_memories:
-            yield Finding("backup", "note", "There is no backup.", advice)
+            yield DoctorFinding("backup", "note", "There is no backup.", advice)
         return
     path, micros = last
     at = datetime.fromtimestamp(micros / 1_000_000, UTC)
     text = f"The last backup is of {at:%Y-%m-%d}, in {path}"
     if not Path(path).exists():
-        yield Finding("backup", "note", f"{text}, and is not there any more.", advice)
+        yield DoctorFinding("backup", "note", f"{text}, and is not there any more.", advice)
     elif utc_now() - at > MAX_BACKUP_AGE:
-        yield Finding("backup", "note", f"{text}.", advice)
+        yield DoctorFinding("backup", "note", f"{text}.", advice)
     else:
-        yield Finding("backup", "ok", f"{text}.")
+        yield DoctorFinding("backup", "ok", f"{text}.")
 
 
-def check_index(settings: Settings) -> Iterator[Finding]:
+def check_index(settings: Settings) -> Iterator[DoctorFinding]:
     """Only its list of files is read: the engine would write, and map files that may be torn."""
     path = settings.data_dir / LEDGER_FILE
     if settings.qdrant_url:
-        yield Finding("index", "ok", f"The index is on the Qdrant server {settings.qdrant_url}.")
+        yield DoctorFinding("index", "ok", f"The index is on the Qdrant server {settings.qdrant_url}.")
         return
     if not path.exists():
         return
@@ -120,20 +124,20 @@ def check_index(settings: Settings) -> Iterator[Finding]:
         pending, memories = ledger.count_not_indexed(), sum(ledger.count_memories().values())
     details = {"pending": pending, "memories": memories, "path": str(folder)}
     if host_holds_lock(settings.data_dir):
-        text = f"The index is open; {counted(pending, 'change')} to be taken in."
-        yield Finding("index", "ok", text, details=details)
+        text = f"The index is open; {count_phrase(pending, 'change')} to be taken in."
+        yield DoctorFinding("index", "ok", text, details=details)
     elif not built or not folder.is_dir():
-        yield Finding("index", "note", "The index is not complete.", REBUILD_ADVICE, details)
+        yield DoctorFinding("index", "note", "The index is not complete.", INDEX_REBUILD_ADVICE, details)
     elif damage := damage_of_index_files(folder):
-        yield Finding("index", "problem", f"The index is damaged: {damage}.", REBUILD_ADVICE, details)
+        yield DoctorFinding("index", "problem", f"The index is damaged: {damage}.", INDEX_REBUILD_ADVICE, details)
     elif IndexOrigin.read(folder) is None:
-        yield Finding("index", "note", "The index does not tell which ledger it was made from.", "", details)
+        yield DoctorFinding("index", "note", "The index does not tell which ledger it was made from.", "", details)
     else:
-        text = f"The files of the index are whole; {counted(pending, 'change')} to be taken in."
-        yield Finding("index", "ok", text, details=details)
+        text = f"The files of the index are whole; {count_phrase(pending, 'change')} to be taken in."
+        yield DoctorFinding("index", "ok", text, details=details)
 
 
-def check_memories(data_dir: Path) -> Iterator[Finding]:
+def check_memories(data_dir: Path) -> Iterator[DoctorFinding]:
     """What is junk, duplicated, undecided, never asked for, secret."""
     path = data_dir / LEDGER_FILE
     if not path.exists():
@@ -144,7 +148,7 @@ def check_memories(data_dir: Path) -> Iterator[Finding]:
     for reason, (level, text, advice) in FINDING_BY_REVIEW_REASON.items():
         if memories := noticed.get(reason):
             named = ", ".join(_short_ids(memories))
-            yield Finding(
+            yield DoctorFinding(
                 "memories",
                 level,
                 f"{text}: {len(memories):,} {'memory' if len(memories) == 1 else 'memories'} ({named}).",
@@ -152,35 +156,37 @@ def check_memories(data_dir: Path) -> Iterator[Finding]:
                 {"reason": reason, "count": len(memories), "ids": [memory.id for memory in memories]},
             )
     if not noticed and living:
-        yield Finding("memories", "ok", f"Nothing is to be said of {len(living):,} living memories.")
+        yield DoctorFinding("memories", "ok", f"Nothing is to be said of {len(living):,} living memories.")
     if len(living) == MAX_REVIEWED_MEMORIES:
-        yield Finding("memories", "note", f"Only the newest {MAX_REVIEWED_MEMORIES:,} memories were looked at.")
+        yield DoctorFinding("memories", "note", f"Only the newest {MAX_REVIEWED_MEMORIES:,} memories were looked at.")
 
 
 def _short_ids(memories: list[ReviewedMemory]) -> Iterator[str]:
     several = len({memory.being for memory in memories}) > 1
-    for memory in memories[:MAX_NAMED_MEMORIES]:
+    for memory in memories[:MAX_MEMORIES_NAMED_IN_FINDING]:
         whose = f" of {visible_line(memory.being)}" if several else ""
         yield f"{short_id_of_memory_number(memory.number)}{whose}"
-    if len(memories) > MAX_NAMED_MEMORIES:
+    if len(memories) > MAX_MEMORIES_NAMED_IN_FINDING:
         yield "…"
 
 
-def check_language_model(settings: Settings) -> Iterator[Finding]:
+def check_language_model(settings: Settings) -> Iterator[DoctorFinding]:
     """Which model, whether there is a key, and what of the budgets is spent. No request is sent, no key shown."""
     config = settings.llm_config()
     key = bool(settings.resolved_llm_key())
     if config is None or not (settings.llm or settings.configures_llm()):
         advice = "None is needed. MADELEINE_LLM and MADELEINE_LLM_API_KEY choose one."
-        yield Finding("language model", "ok", "There is no language model.", advice)
+        yield DoctorFinding("language model", "ok", "There is no language model.", advice)
         return
     details = {"protocol": config.protocol, "small": config.small_model, "large": config.large_model, "key": key}
     text = f"{config.large_model} ({config.protocol}{f', {config.url}' if config.url else ''})"
     if not key and not config.url:
         advice = f"Set MADELEINE_LLM_API_KEY, or {config.protocol.upper()}_API_KEY."
-        yield Finding("language model", "problem", f"{text} is chosen, and there is no key for it.", advice, details)
+        yield DoctorFinding(
+            "language model", "problem", f"{text} is chosen, and there is no key for it.", advice, details
+        )
     else:
-        yield Finding("language model", "ok", f"{text}; {'a key' if key else 'no key'}.", details=details)
+        yield DoctorFinding("language model", "ok", f"{text}; {'a key' if key else 'no key'}.", details=details)
     path = settings.data_dir / LEDGER_FILE
     if path.exists():
         since = (utc_now() - timedelta(days=1)).timestamp() * 1_000_000
@@ -190,6 +196,6 @@ def check_language_model(settings: Settings) -> Iterator[Finding]:
         text = f"{sum(spent.values()):,} tokens in 24 hours; the memory thread has used {used:,} of {budget:,}."
         if budget and used >= budget:
             advice = "It waits until tokens are free again; MADELEINE_THREAD_TOKEN_BUDGET raises the limit."
-            yield Finding("language model", "note", text, advice, {"tokens": spent})
+            yield DoctorFinding("language model", "note", text, advice, {"tokens": spent})
         elif spent:
-            yield Finding("language model", "ok", text, details={"tokens": spent})
+            yield DoctorFinding("language model", "ok", text, details={"tokens": spent})

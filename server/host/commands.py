@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, ServerError, error_as_json
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.export_file import MAX_LINE_BYTES
-from madeleine.memory.moving.sources.values import Statement
+from madeleine.memory.moving.export_file import MAX_EXPORT_LINE_BYTES
+from madeleine.memory.moving.sources.values import ImportedStatement
 from madeleine.server.mcp.lines import WriteBytes
 from madeleine.server.settings.settings import Settings
 
@@ -31,10 +31,10 @@ ReportCommandProgress = Callable[[int, int], None]
 """(done, total); may be called in any thread."""
 RunHostCommand = Callable[[Settings, Mapping[str, str], ReportCommandProgress], Awaitable[dict[str, Any]]]
 IMPORT_CLIENT_NAME = "madeleine import"
-_STATEMENTS = TypeAdapter(dict[str, Statement])
+_STATEMENTS = TypeAdapter(dict[str, ImportedStatement])
 
 
-async def run_and_report(
+async def run_host_command_and_report(
     run: RunHostCommand, settings: Settings, arguments: Mapping[str, str], write: WriteBytes
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -107,7 +107,7 @@ async def _import(
             file = stack.enter_context(path.open("rb"))  # noqa: ASYNC230
         except OSError as error:
             raise InvalidInput(f"{path} cannot be read: {error}. Nothing was imported.") from error
-        lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+        lines = iter(lambda: file.readline(MAX_EXPORT_LINE_BYTES), b"")
         report = await (await open_memory()).import_export(
             path.name,
             lines,

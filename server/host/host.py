@@ -27,7 +27,7 @@ from madeleine.server import EXIT_USAGE, __version__
 from madeleine.server.attach.connector import (
     HOST_HANDSHAKE_TIMEOUT_SECONDS,
     HOST_LOG_FILE,
-    HOST_PROTOCOL,
+    HOST_PROTOCOL_VERSION,
     MAX_HOST_HANDSHAKE_BYTES,
     HostHandshakeRequest,
     encode_host_handshake_reply,
@@ -37,14 +37,14 @@ from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
 from madeleine.server.connections import ConnectionLimits, ConnectionSlots, accept_connections, raise_open_file_limit
-from madeleine.server.host.commands import RunHostCommand, run_and_report, run_host_command
+from madeleine.server.host.commands import RunHostCommand, run_host_command, run_host_command_and_report
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
@@ -55,14 +55,14 @@ PER_CLIENT_SETTINGS = frozenset({"being", "role", "toolsets", "tools", "exclude_
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
 OpenPage = Callable[[Settings, int], AbstractAsyncContextManager[str]]
 """Serves the page of a client's being on a port, any free one for 0; the link that opens it."""
-MAX_LOG_BYTES = 1_000_000
+MAX_LOG_FILE_BYTES = 1_000_000
 ROTATED_LOG_FILES = 3
 """Kept beside the current one."""
 
 
 @dataclass(eq=False)
 class _HostConnection:
-    """An `SlotHolder`: a connection, idle until its first line has come."""
+    """An `ConnectionSlotHolder`: a connection, idle until its first line has come."""
 
     socket: socket.socket
     task: asyncio.Task[None] | None = None
@@ -79,7 +79,7 @@ class Host:
 
     settings: Settings
     use_cases: Callable[[], Awaitable[ToolUseCases]]
-    models: OpenLanguageModels
+    models: LanguageModelPool
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
@@ -174,12 +174,12 @@ class Host:
         if request is None:
             return
         write = partial(write_and_drain, writer)
-        if request.want == "stop":
+        if request.requested_service == "stop":
             await write(encode_host_handshake_reply(ok=True))
             self.finish_calls_and_stop()
-        elif request.want == "status":
+        elif request.requested_service == "status":
             await write(encode_host_handshake_reply(ok=True, **self._status()))
-        elif request.protocol != HOST_PROTOCOL:
+        elif request.protocol != HOST_PROTOCOL_VERSION:
             await write(encode_host_handshake_reply(error=_protocol_mismatch_message(request)))
         elif (
             serve := {
@@ -187,7 +187,7 @@ class Host:
                 "watch": self._watch_patrols,
                 "run": self._run_command,
                 "page": self._serve_page,
-            }.get(request.want)
+            }.get(request.requested_service)
         ) is None:
             await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
         else:
@@ -252,7 +252,7 @@ class Host:
         settings = self._client_settings(request)
         await write(encode_host_handshake_reply(ok=True))
         with self._counted_as_client(request, settings):
-            running = run_and_report(self.run_command, settings, request.arguments, write)
+            running = run_host_command_and_report(self.run_command, settings, request.arguments, write)
             await _until_first_ends(running, reader.read(1))
 
     async def _serve_page(self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
@@ -313,14 +313,14 @@ async def _until_first_ends(*work: Coroutine[Any, Any, object]) -> None:
 def _protocol_mismatch_message(request: HostHandshakeRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, and Madeleine {request.version or '?'} asks for it: they "
-        f"speak different protocols ({HOST_PROTOCOL} and {request.protocol}). Update the older installation."
+        f"speak different protocols ({HOST_PROTOCOL_VERSION} and {request.protocol}). Update the older installation."
     )
 
 
 def _unknown_request_message(request: HostHandshakeRequest) -> str:
     return (
         f"This memory's process is Madeleine {__version__}, which does not know what is asked of it "
-        f"({request.want[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
+        f"({request.requested_service[:20]!r}). Update it, or end it with `madeleine stop` if that is done."
     )
 
 
@@ -360,7 +360,7 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
             logger.info("process %d ends", os.getpid())
 
 
-def make_page_opener(memory: LazilyOpenedMemory, models: OpenLanguageModels) -> OpenPage:
+def make_page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
     """Imports the web server when the page is first opened: most hosts never need it."""
 
     def open_page(settings: Settings, port: int) -> AbstractAsyncContextManager[str]:
@@ -375,7 +375,9 @@ def log_to_file(path: Path, settings: Settings) -> None:
     """Log to rotating files. A full disk, where none can be opened, does not keep the host from serving."""
     handler: logging.Handler
     try:
-        handler = RotatingFileHandler(path, maxBytes=MAX_LOG_BYTES, backupCount=ROTATED_LOG_FILES, encoding="utf-8")
+        handler = RotatingFileHandler(
+            path, maxBytes=MAX_LOG_FILE_BYTES, backupCount=ROTATED_LOG_FILES, encoding="utf-8"
+        )
     except OSError:
         handler = logging.NullHandler()
     logging.raiseExceptions = False

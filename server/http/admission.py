@@ -21,12 +21,12 @@ from madeleine.server.connections import ConnectionSlots
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
-    address_of_request,
-    caller_key_of_request,
-    require_rate,
+    client_address_of_request,
+    rate_limit_key_of_request,
+    require_rate_within_limit,
 )
 
-MAX_KNOWN_TOKENS = 10_000
+MAX_REMEMBERED_VALID_TOKENS = 10_000
 """Remembered as valid, each with the address that sent it; beyond them the one seen longest ago is forgotten."""
 MAX_TOKEN_HEADER_BYTES = 8 * 1024
 
@@ -42,10 +42,10 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         header = Headers(scope=scope).get("authorization", "")
         if header:
-            address = address_of_request(scope)
+            address = client_address_of_request(scope)
             id_ = hashlib.sha256(f"{address} {header}".encode()).digest()
             if id_ not in known:
-                require_rate(limit, address)
+                require_rate_within_limit(limit, address)
             valid = await backend.authenticate(HTTPConnection(scope)) if len(header) <= MAX_TOKEN_HEADER_BYTES else None
             if valid:
                 scope["auth"], scope["user"] = valid
@@ -53,7 +53,7 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
                     limit.undo_request(address)
                 known[id_] = None
                 known.move_to_end(id_)
-                if len(known) > MAX_KNOWN_TOKENS:
+                if len(known) > MAX_REMEMBERED_VALID_TOKENS:
                     known.popitem(last=False)
             else:
                 known.pop(id_, None)
@@ -63,8 +63,8 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
 
 
 @dataclass(eq=False)
-class ConnectionSlot:
-    """An `SlotHolder` that is never idle, or is closed by an event."""
+class NeverIdleSlotHolder:
+    """An `ConnectionSlotHolder` that is never idle, or is closed by an event."""
 
     is_idle: bool = False
     closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,11 +74,11 @@ class ConnectionSlot:
 
 
 @asynccontextmanager
-async def slot_for_caller(
-    places: ConnectionSlots, scope: Scope, place: ConnectionSlot
-) -> AsyncIterator[ConnectionSlot]:
+async def hold_slot_for_caller(
+    places: ConnectionSlots, scope: Scope, place: NeverIdleSlotHolder
+) -> AsyncIterator[NeverIdleSlotHolder]:
     """Raises `HTTPException`."""
-    owner = caller_key_of_request(scope)
+    owner = rate_limit_key_of_request(scope)
     if not places.claim(owner, place):
         message = f"{places.per_owner} requests of one caller, or {places.total} of all, are served already"
         raise HTTPException(503, f"{message}. Try again in a moment", RETRY_AFTER_HEADERS)
@@ -92,7 +92,7 @@ def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
     """503 for a caller's request beyond its places."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        async with slot_for_caller(places, scope, ConnectionSlot()):
+        async with hold_slot_for_caller(places, scope, NeverIdleSlotHolder()):
             await app(scope, receive, send)
 
     return serve
@@ -103,7 +103,7 @@ def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
 
 @dataclass(eq=False)
 class HttpSession:
-    """An `SlotHolder`: a session of the streamable transport."""
+    """An `ConnectionSlotHolder`: a session of the streamable transport."""
 
     id: str
     scope: Scope
@@ -132,7 +132,7 @@ class HttpSessionLimits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = self._sessions.get(Headers(scope=scope).get(MCP_SESSION_ID_HEADER, ""))
-        if session and caller_key_of_request(session.scope) != caller_key_of_request(scope):
+        if session and rate_limit_key_of_request(session.scope) != rate_limit_key_of_request(scope):
             session = None  # the transport refuses it
         began, status = "", 0
 
@@ -153,19 +153,19 @@ class HttpSessionLimits:
             await self._app(scope, receive, watch)
         finally:
             session.requests -= 1
-            self._places.mark_active(caller_key_of_request(session.scope), session)
+            self._places.mark_active(rate_limit_key_of_request(session.scope), session)
             if status == 404 or (scope["method"] == "DELETE" and status < 400):
                 self._forget(session)
 
     def _begin(self, id_: str, scope: Scope) -> None:
         session = HttpSession(id_, scope, self)
         self._sessions[id_] = session
-        if not self._places.claim(caller_key_of_request(scope), session):
+        if not self._places.claim(rate_limit_key_of_request(scope), session):
             session.close()
 
     def _forget(self, session: HttpSession) -> None:
         self._sessions.pop(session.id, None)
-        self._places.release(caller_key_of_request(session.scope), session)
+        self._places.release(rate_limit_key_of_request(session.scope), session)
 
     def end_session(self, session: HttpSession) -> None:
         """As its client would, with its token."""

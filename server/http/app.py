@@ -37,14 +37,14 @@ from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
     RateLimit,
-    address_key,
-    allowed_sources,
+    allowed_hosts_and_origins,
     check_and_log_http_requests,
     json_rpc_error_response,
     limit_rate,
     move_language_model_key_to_scope,
+    rate_limit_key_of_address,
 )
-from madeleine.server.http.streams import serve_streams
+from madeleine.server.http.streams import serve_event_streams
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
@@ -58,9 +58,9 @@ SSE_MESSAGES_PATH = "/messages"
 MAX_CONCURRENT_CALLS = 128
 MAX_CONCURRENT_CALLS_PER_CALLER = 32
 """Of one token; without tokens, of one address. As many bodies are awaited."""
-MAX_STREAMS_PER_CALLER = 32
-MAX_SESSIONS = 1_000
-MAX_SESSIONS_PER_CALLER = 64
+MAX_EVENT_STREAMS_PER_CALLER = 32
+MAX_HTTP_SESSIONS = 1_000
+MAX_HTTP_SESSIONS_PER_CALLER = 64
 MAX_BODY_ARRIVAL_SECONDS = 30.0
 """Time limit for the arrival of a request's body."""
 
@@ -86,7 +86,7 @@ def build_http_app(
     backend = BearerAuthBackend(verifier, resource_server_url=resource)
     rate, verification_rate = (RateLimit(settings.http_rate_per_minute) for _ in range(2))
     calls, bodies = (ConnectionSlots(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
-    streams = ConnectionSlots(max_connections // 2, MAX_STREAMS_PER_CALLER)
+    streams = ConnectionSlots(max_connections // 2, MAX_EVENT_STREAMS_PER_CALLER)
 
     def protected(app: ASGIApp) -> AsgiEndpoint:
         """The outermost check is the last one here."""
@@ -99,13 +99,13 @@ def build_http_app(
         return protected(buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS))
 
     def streaming(app: ASGIApp) -> AsgiEndpoint:
-        return protected(serve_streams(app, streams, verifier.tokens, shutdown.wait_until_drained))
+        return protected(serve_event_streams(app, streams, verifier.tokens, shutdown.wait_until_drained))
 
     sessions = StreamableHTTPSessionManager(
-        server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_SESSIONS
+        server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_HTTP_SESSIONS
     )
     streamable = HttpSessionLimits(
-        StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_SESSIONS, MAX_SESSIONS_PER_CALLER)
+        StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_HTTP_SESSIONS, MAX_HTTP_SESSIONS_PER_CALLER)
     )
     routes: list[BaseRoute] = [
         Route(HEALTH_PATH, JSONResponse({"status": "ok"}), methods=["GET"]),
@@ -144,7 +144,7 @@ def build_http_app(
     )
     middleware = [
         Middleware(move_language_model_key_to_scope),
-        Middleware(check_and_log_http_requests, allowed=allowed_sources(settings)),
+        Middleware(check_and_log_http_requests, allowed=allowed_hosts_and_origins(settings)),
         *([cors] if settings.allowed_origins else []),
     ]
     asgi = Starlette(
@@ -222,7 +222,7 @@ class GracefulHttpShutdown:
     async def drain(self) -> None:
         """Refuse new requests, wait `OPEN_CALLS_GRACE_SECONDS` at most for open calls, then close the streams."""
         self._draining = True
-        await self._calls.all_finished()
+        await self._calls.wait_until_all_finished()
         await anyio.sleep(SHUTDOWN_STREAM_FLUSH_SECONDS)
         self._close_streams.set()
 
@@ -262,7 +262,7 @@ class _Uvicorn(uvicorn.Server):
         await super().shutdown([self._listener])
 
     def _connect(self, accepted: socket.socket, peer: tuple[Any, ...]) -> None:
-        address = address_key(str(peer[0]))
+        address = rate_limit_key_of_address(str(peer[0]))
         connection = HttpConnection(
             places=self._places,
             address=address,

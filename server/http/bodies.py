@@ -9,10 +9,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.server.connections import ConnectionSlots
-from madeleine.server.http.admission import ConnectionSlot, slot_for_caller
+from madeleine.server.http.admission import NeverIdleSlotHolder, hold_slot_for_caller
 from madeleine.server.mcp.json_limits import json_shape_error
 
-MIN_BYTES_FOR_THREAD = 32 * 1024
+MIN_JSON_BYTES_CHECKED_IN_THREAD = 32 * 1024
 """A longer text is examined off the event loop."""
 
 
@@ -25,7 +25,7 @@ def buffer_json_body(app: ASGIApp, places: ConnectionSlots, *, max_bytes: int, m
             await app(scope, receive, send)
             return
         try:
-            async with asyncio.timeout(max_seconds) as limit, slot_for_caller(places, scope, _Arrival(limit)):
+            async with asyncio.timeout(max_seconds) as limit, hold_slot_for_caller(places, scope, _Arrival(limit)):
                 body = await _read_json_body(Request(scope, receive), max_bytes)
         except ClientDisconnect:
             return
@@ -43,7 +43,7 @@ def buffer_json_body(app: ASGIApp, places: ConnectionSlots, *, max_bytes: int, m
     return serve
 
 
-class _Arrival(ConnectionSlot):
+class _Arrival(NeverIdleSlotHolder):
     """The arrival of a body, which gives way to later ones."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
@@ -55,7 +55,7 @@ class _Arrival(ConnectionSlot):
 
 
 async def _shape_error(body: bytes) -> str:
-    if len(body) < MIN_BYTES_FOR_THREAD:
+    if len(body) < MIN_JSON_BYTES_CHECKED_IN_THREAD:
         return json_shape_error(body)
     return await asyncio.to_thread(json_shape_error, body)
 

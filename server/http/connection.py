@@ -14,20 +14,20 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from madeleine.server.connections import ConnectionSlots
 
-MAX_HEAD_ARRIVAL_SECONDS = 10.0
+MAX_REQUEST_HEAD_ARRIVAL_SECONDS = 10.0
 """From the connection, or the first byte after an answer, to the end of the request's head."""
 MAX_UNREAD_ANSWER_SECONDS = 20.0
 """For the client to take what waits to be sent: all but asyncio's low-water mark (16 of 64 KiB), or the end of an
 answer."""
-MAX_HEAD_BYTES = 32 * 1024
-MIN_MAX_CHUNKS = 1_024
+MAX_REQUEST_HEAD_BYTES = 32 * 1024
+MIN_BODY_CHUNK_LIMIT = 1_024
 CHUNK_BYTES_WITHOUT_LIMIT = 1_024
 """Chunks of this mean size may be as many as fit the body; parsing takes 30 µs for each, however small."""
 
 
 class _ChunkLimitedParser(h11.Connection):
     def __init__(self, max_chunks: int) -> None:
-        super().__init__(h11.SERVER, MAX_HEAD_BYTES)
+        super().__init__(h11.SERVER, MAX_REQUEST_HEAD_BYTES)
         self._max_chunks = max_chunks
         self._chunks = 0
 
@@ -43,11 +43,11 @@ class _ChunkLimitedParser(h11.Connection):
 
 
 class HttpConnection(H11Protocol):
-    """uvicorn's protocol, with limits. An `SlotHolder` of `places`, under the peer's address."""
+    """uvicorn's protocol, with limits. An `ConnectionSlotHolder` of `places`, under the peer's address."""
 
     def __init__(self, *, places: ConnectionSlots, address: str, max_body_bytes: int, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
-        self.conn = _ChunkLimitedParser(MIN_MAX_CHUNKS + max_body_bytes // CHUNK_BYTES_WITHOUT_LIMIT)
+        self.conn = _ChunkLimitedParser(MIN_BODY_CHUNK_LIMIT + max_body_bytes // CHUNK_BYTES_WITHOUT_LIMIT)
         self._places = places
         self._address = address
         self._head_timer: asyncio.TimerHandle | None = None
@@ -110,7 +110,7 @@ class HttpConnection(H11Protocol):
         if not self._awaits_head:
             self._stop_head_timer()
         elif self._head_timer is None and not self.transport.is_closing():
-            self._head_timer = self.loop.call_later(MAX_HEAD_ARRIVAL_SECONDS, self.close)
+            self._head_timer = self.loop.call_later(MAX_REQUEST_HEAD_ARRIVAL_SECONDS, self.close)
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:

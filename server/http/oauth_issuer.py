@@ -29,18 +29,18 @@ ALLOWED_JWT_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", 
 JWT_CLOCK_LEEWAY_SECONDS = 30
 """Tolerated difference of two clocks."""
 MAX_ISSUER_KEYS_AGE_SECONDS = 600.0
-MIN_KEY_FETCH_INTERVAL_SECONDS = 10.0
+MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS = 10.0
 """Between two fetches: tokens that name unknown keys must not cause a fetch each."""
 MAX_UNREFRESHED_KEYS_AGE_SECONDS = 24 * 3600.0
 """Keys that the issuer has not confirmed for so long are not trusted any more."""
 ISSUER_TIMEOUT_SECONDS = 5.0
 """For the metadata and the keys together."""
-MAX_TOKEN_ID_CHARS = 100
+MAX_JWT_ID_CHARS = 100
 """Kept of the id of a JWT, for the audit."""
-MAX_WAITING_FOR_KEYS = 16
+MAX_REQUESTS_WAITING_FOR_ISSUER_KEYS = 16
 """Requests that wait for a fetch; others are refused."""
 MAX_ISSUER_ANSWER_BYTES = 1024 * 1024
-KEY_FETCH_ERRORS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError)
+ISSUER_KEY_FETCH_ERRORS = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError)
 """No answer, or an unusable one."""
 
 
@@ -141,7 +141,7 @@ class JwtIssuer:
         return self._cached_key(key_id)
 
     async def _wait_for(self, fetch: asyncio.Task[None]) -> None:
-        if self._waiting >= MAX_WAITING_FOR_KEYS:
+        if self._waiting >= MAX_REQUESTS_WAITING_FOR_ISSUER_KEYS:
             raise OAuthIssuerUnavailable(f"The keys of {self._issuer} are being fetched. Try again in a moment.")
         self._waiting += 1
         try:
@@ -157,7 +157,7 @@ class JwtIssuer:
     def _begin_fetch(self) -> asyncio.Task[None] | None:
         """The fetch under way; None if the last one was too recent for another."""
         if self._fetch is None or self._fetch.done():
-            if time.monotonic() - self._tried_at < MIN_KEY_FETCH_INTERVAL_SECONDS:
+            if time.monotonic() - self._tried_at < MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS:
                 return None
             self._tried_at = time.monotonic()
             self._fetch = asyncio.create_task(self._fetch_keys(), name="keys of the issuer")
@@ -169,7 +169,7 @@ class JwtIssuer:
                 url = self._settings.oauth_jwks_url or await self._discover_jwks_url()
                 self._keys = _signing_keys(await self._get_json(url))
             self._fetched_at = time.monotonic()
-        except KEY_FETCH_ERRORS as error:
+        except ISSUER_KEY_FETCH_ERRORS as error:
             self._failure = str(error) or type(error).__name__
             logger.warning("the keys of %s could not be fetched: %s", self._issuer, self._failure)
 
@@ -185,7 +185,7 @@ class JwtIssuer:
                 if not is_secure_url(jwks_url):
                     raise ValueError(f"{url} names no https address of keys")
                 return jwks_url
-            except KEY_FETCH_ERRORS as error:
+            except ISSUER_KEY_FETCH_ERRORS as error:
                 failure = error
         raise failure
 
@@ -216,4 +216,4 @@ def _signing_keys(jwks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _token_id(claims: Mapping[str, Any]) -> str:
     """Returns "" where it has none."""
-    return visible_line(str(claims.get("jti", "")))[:MAX_TOKEN_ID_CHARS]
+    return visible_line(str(claims.get("jti", "")))[:MAX_JWT_ID_CHARS]

@@ -82,7 +82,7 @@ def language_model_key_of_request(context: RequestContext) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AllowedSources:
+class AllowedHostsAndOrigins:
     """Names that `Host` and `Origin` may have, compared whole and in lower case; `name:*` stands for any port."""
 
     hosts: frozenset[str]
@@ -102,7 +102,7 @@ def _is_listed(name: str, listed: frozenset[str]) -> bool:
     return name in listed or (with_any_port != name and with_any_port in listed)
 
 
-def allowed_sources(settings: HttpSettings) -> AllowedSources:
+def allowed_hosts_and_origins(settings: HttpSettings) -> AllowedHostsAndOrigins:
     """The loopback's names, the public URL, and the configured hosts and origins. Pages of this machine's other servers
     are allowed only where the server listens to this machine alone."""
     url = urlsplit(settings.resource)
@@ -112,14 +112,14 @@ def allowed_sources(settings: HttpSettings) -> AllowedSources:
     local_origins = [f"http://{host}" for host in local]
     hosts = [*_with_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts]
     origins = [*_with_any_port(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins]
-    return AllowedSources(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)))
+    return AllowedHostsAndOrigins(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)))
 
 
 def _with_any_port(names: Sequence[str]) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}:*")]
 
 
-def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIApp:
+def check_and_log_http_requests(app: ASGIApp, allowed: AllowedHostsAndOrigins) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
     failures = LimitedWarnings()  # a stranger may cause them: a token of an issuer that does not answer
 
@@ -161,7 +161,7 @@ def check_and_log_http_requests(app: ASGIApp, allowed: AllowedSources) -> ASGIAp
     return serve
 
 
-MAX_RATE_BUCKETS = 10_000
+MAX_RATE_LIMIT_BUCKETS = 10_000
 """Remembered callers; beyond them the one seen longest ago starts anew."""
 
 
@@ -180,7 +180,7 @@ class RateLimit:
         tokens = min(self._capacity, tokens + (now - since) * self._per_second)
         accepted = tokens >= 1
         self._buckets[key] = (tokens - 1 if accepted else tokens, now)
-        if len(self._buckets) > MAX_RATE_BUCKETS:
+        if len(self._buckets) > MAX_RATE_LIMIT_BUCKETS:
             self._buckets.popitem(last=False)
         return 0.0 if accepted else (1 - tokens) / self._per_second
 
@@ -191,7 +191,7 @@ class RateLimit:
             self._buckets[key] = (min(self._capacity, tokens + 1), since)
 
 
-def require_rate(limit: RateLimit, key: str) -> None:
+def require_rate_within_limit(limit: RateLimit, key: str) -> None:
     """Raises `HTTPException`."""
     if seconds := math.ceil(limit.wait_seconds(key, now=time.monotonic())):
         # What was sent behind it on the same connection is not answered as well.
@@ -203,24 +203,24 @@ def limit_rate(app: ASGIApp, limit: RateLimit) -> ASGIApp:
     """429 for a caller that asks too often."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        require_rate(limit, caller_key_of_request(scope))
+        require_rate_within_limit(limit, rate_limit_key_of_request(scope))
         await app(scope, receive, send)
 
     return serve
 
 
-def caller_key_of_request(scope: Scope) -> str:
+def rate_limit_key_of_request(scope: Scope) -> str:
     """The token; without one, the address."""
     if token := access_token_of_request(scope):
         return f"token {token.client_id} {token.subject} {(token.claims or {}).get('iss', '')}"
-    return address_of_request(scope)
+    return client_address_of_request(scope)
 
 
-def address_of_request(scope: Scope) -> str:
-    return address_key(str((scope.get("client") or ("",))[0]))
+def client_address_of_request(scope: Scope) -> str:
+    return rate_limit_key_of_address(str((scope.get("client") or ("",))[0]))
 
 
-def address_key(address: str) -> str:
+def rate_limit_key_of_address(address: str) -> str:
     """One key for all addresses that one customer of a network has: of IPv6, the first 64 bits."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])

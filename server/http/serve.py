@@ -39,7 +39,7 @@ from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.app import PageServices, build_page
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def _end_other_host(data_dir: Path) -> None:
 async def serve_http(
     settings: Settings,
     use_cases: Callable[[], Awaitable[ToolUseCases]],
-    models: OpenLanguageModels,
+    models: LanguageModelPool,
     *,
     stop_event: anyio.Event,
     sse: bool = False,

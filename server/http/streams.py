@@ -13,16 +13,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import StorageError
 from madeleine.server.connections import ConnectionSlots
-from madeleine.server.http.admission import ConnectionSlot, slot_for_caller
+from madeleine.server.http.admission import NeverIdleSlotHolder, hold_slot_for_caller
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.http.tokens import BearerTokenLedger
 from madeleine.server.wiring.clocks import utc_now
 
-TOKEN_CHECK_SECONDS = 10.0
+REVOKED_TOKEN_CHECK_SECONDS = 10.0
 """Between two checks whether the token of an open stream was revoked."""
 
 
-def serve_streams(
+def serve_event_streams(
     app: ASGIApp, places: ConnectionSlots, tokens: BearerTokenLedger, stop: Callable[[], Awaitable[object]]
 ) -> ASGIApp:
     """`app`, whose streams end after `stop`. To the application the end looks like the client's disconnection: then it
@@ -36,7 +36,7 @@ def serve_streams(
             await send(message)
             unfinished = message["type"] == "http.response.start" or message.get("more_body", False)
 
-        async with slot_for_caller(places, scope, ConnectionSlot(is_idle=True)) as place:
+        async with hold_slot_for_caller(places, scope, NeverIdleSlotHolder(is_idle=True)) as place:
 
             async def receive_or_end() -> Message:
                 message: Message = {"type": "http.disconnect"}
@@ -64,7 +64,7 @@ async def wait_until_access_ends(scope: Scope, tokens: BearerTokenLedger) -> Non
     token = access_token_of_request(scope)
     is_own = token is not None and not token.claims
     while True:
-        seconds = TOKEN_CHECK_SECONDS
+        seconds = REVOKED_TOKEN_CHECK_SECONDS
         if token and token.expires_at:
             seconds = min(seconds, token.expires_at - time.time())
         if seconds <= 0:

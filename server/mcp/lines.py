@@ -25,8 +25,8 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from madeleine.server.attach.streams import (
-    MAX_LINE_BYTES,
-    PIPE_WRITE_BYTES,
+    MAX_JSON_RPC_LINE_BYTES,
+    PIPE_WRITE_CHUNK_BYTES,
     ReadBytes,
     can_write_without_blocking,
     read_lines,
@@ -60,7 +60,7 @@ class OpenRequestCounter:
         self._removed.set()
         self._removed = anyio.Event()
 
-    async def all_finished(self, *, in_all: bool = True) -> bool:
+    async def wait_until_all_finished(self, *, in_all: bool = True) -> bool:
         """Wait until no request is open; False after `OPEN_CALLS_GRACE_SECONDS`, in all or since the last removal."""
         with anyio.move_on_after(OPEN_CALLS_GRACE_SECONDS) as limit:
             while self._count > 0:
@@ -115,7 +115,7 @@ async def open_mcp_line_transport(
         async with to_server:
             with reading, suppress(ConnectionError):
                 await read()
-            readable = await unanswered.all_finished(in_all=stop_event.is_set()) and readable
+            readable = await unanswered.wait_until_all_finished(in_all=stop_event.is_set()) and readable
 
     async def writer() -> None:
         async with from_server:
@@ -139,7 +139,9 @@ async def open_mcp_line_transport(
 def parse_json_rpc_message_line(line: bytes | None) -> SessionMessage | types.JSONRPCError:
     """The message, or the error to answer with."""
     if line is None:
-        return json_rpc_error(types.INVALID_REQUEST, f"the message is longer than {MAX_LINE_BYTES} bytes", None)
+        return json_rpc_error(
+            types.INVALID_REQUEST, f"the message is longer than {MAX_JSON_RPC_LINE_BYTES} bytes", None
+        )
     if shape_error := json_shape_error(line):
         return json_rpc_error(types.INVALID_REQUEST, f"the message was not read: {shape_error}", None)
     with suppress(ValidationError):
@@ -194,7 +196,7 @@ class _FdWriter:
             view = memoryview(data)
             while view:
                 if can_write_without_blocking(self._fd) or await _wait_until_ready(anyio.wait_writable, self._fd):
-                    view = view[os.write(self._fd, view[:PIPE_WRITE_BYTES]) :]
+                    view = view[os.write(self._fd, view[:PIPE_WRITE_CHUNK_BYTES]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
 

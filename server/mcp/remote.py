@@ -33,7 +33,7 @@ METHODS_BY_CAPABILITY: Mapping[str, tuple[str, ...]] = {
 """Capability or extension of the server over HTTP → the requests that it then answers."""
 
 
-class PassedOnParams(types.RequestParams):
+class ForwardedRequestParams(types.RequestParams):
     """Whatever a client sends: the server over HTTP reads it."""
 
     model_config = ConfigDict(extra="allow")
@@ -47,12 +47,12 @@ def build_remote_server(remote: ToolClient, discovered: Mapping[str, Any]) -> Se
     server.extensions.update(extensions)
     for capability in {**capabilities, **extensions}:
         for method in METHODS_BY_CAPABILITY.get(capability, ()):
-            server.add_request_handler(method, PassedOnParams, partial(forward_request, remote, method))
+            server.add_request_handler(method, ForwardedRequestParams, partial(forward_request, remote, method))
     return server
 
 
 async def forward_request(
-    remote: ToolClient, method: str, context: RequestContext, params: PassedOnParams
+    remote: ToolClient, method: str, context: RequestContext, params: ForwardedRequestParams
 ) -> dict[str, Any] | types.CallToolResult:
     given = params.model_dump(by_alias=True, exclude_none=True, exclude={"meta"})
     async with open_progress_reporter(context) as progress:

@@ -15,7 +15,7 @@ from madeleine.server.settings.environment import project_of_directory
 
 logger = logging.getLogger(__name__)
 
-ROOTS_TIMEOUT_SECONDS = 2.0
+CLIENT_ROOTS_TIMEOUT_SECONDS = 2.0
 
 
 async def project_of_client(session: ServerSession) -> str:
@@ -24,7 +24,7 @@ async def project_of_client(session: ServerSession) -> str:
     if capabilities is None or capabilities.roots is None:
         return ""
     try:
-        async with asyncio.timeout(ROOTS_TIMEOUT_SECONDS):
+        async with asyncio.timeout(CLIENT_ROOTS_TIMEOUT_SECONDS):
             roots = (await session.list_roots()).roots
     except (MCPError, TimeoutError, ValueError) as error:
         logger.warning("The client did not tell its roots; memories are kept without a project: %s", error)

@@ -24,7 +24,7 @@ from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, may_connect_as_being
-from madeleine.memory.retention.levels import LevelRules
+from madeleine.memory.retention.levels import MemoryLevelRules
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import __version__
@@ -44,11 +44,11 @@ from madeleine.server.mcp.skills import (
 )
 from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
-from madeleine.tools.arguments import sendable_excerpt
-from madeleine.tools.chat_app import read_app_resource
+from madeleine.tools.arguments import excerpt_for_error
+from madeleine.tools.chat_app import read_chat_app_resource
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
-from madeleine.tools.tool import ReportProgress, ToolCall, ToolUseCases
+from madeleine.tools.tool import ReportProgress, ToolCallContext, ToolUseCases
 from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class McpRequestHandlers:
     use_cases: Callable[[], Awaitable[ToolUseCases]]
     language_model_of: OpenLanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
-    levels: LevelRules = field(default_factory=LevelRules)
+    levels: MemoryLevelRules = field(default_factory=MemoryLevelRules)
     asks_for_project: bool = False
     """The project is that of the client's first root. Only where all requests are of one client."""
     _project: list[str] = field(default_factory=list, init=False)
@@ -125,7 +125,7 @@ class McpRequestHandlers:
         scope = Scope(caller.being_id, client, caller.role, count_activations=counts, token=caller.token)
         if self.asks_for_project and not self._project:
             self._project.append(await project_of_client(context.session))
-        return self.levels.applied_to(replace(scope, project="".join(self._project)))
+        return self.levels.apply_to_scope(replace(scope, project="".join(self._project)))
 
     def build_server(self) -> Server[Any]:
         server = Server[Any](
@@ -179,7 +179,9 @@ class McpRequestHandlers:
             return tool_result_of_crash(params.name, error)
         scope = await self._scope(context)
         async with language_model as language, open_progress_reporter(context) as progress:
-            call = ToolCall(scope, use, progress, partial(idempotency_key_of_request, self.session, context), language)
+            call = ToolCallContext(
+                scope, use, progress, partial(idempotency_key_of_request, self.session, context), language
+            )
             return await tools.call_tool(params.name, params.arguments or {}, call)
 
     async def list_prompts(self, context: RequestContext, params: PageRequest) -> types.ListPromptsResult:
@@ -187,7 +189,7 @@ class McpRequestHandlers:
 
     async def get_prompt(self, context: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != CONTEXT_MCP_PROMPT.name:
-            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {sendable_excerpt(params.name)[:100]!r}.")
+            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {excerpt_for_error(params.name)[:100]!r}.")
         async with self._context_call(params.name, context) as call:
             max_chars = self.toolset.max_text_chars
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
@@ -207,8 +209,8 @@ class McpRequestHandlers:
             return []
         scope = await self._scope(context, counts=False)
         try:
-            call = ToolCall(scope, await self.use_cases())
-            learnt = await call.use.lessons.lessons_not_faded(scope)
+            call = ToolCallContext(scope, await self.use_cases())
+            learnt = await call.use_cases.lessons.lessons_not_faded(scope)
         except MadeleineError as error:
             logger.warning("Skills are listed without what was learnt: %s", error)
             return []
@@ -228,7 +230,7 @@ class McpRequestHandlers:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        if app := read_app_resource(params.uri):
+        if app := read_chat_app_resource(params.uri):
             return app
         being_id = self.caller_of(context).being_id
         file = find_skill_file(params.uri)
@@ -239,20 +241,20 @@ class McpRequestHandlers:
             return types.ReadResourceResult(contents=[skill_text])
         resource = find_being_resource(params.uri, being_id) if CONTEXT_TOOL in self.toolset else None
         if resource is None:
-            raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": sendable_excerpt(params.uri)})
+            raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": excerpt_for_error(params.uri)})
         async with self._context_call(f"resource {resource.name}", context) as call:
             text = await resource.read(call)
         content = types.TextResourceContents(uri=params.uri, mime_type=resource.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 
     @asynccontextmanager
-    async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[ToolCall]:
+    async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[ToolCallContext]:
         """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
         scope = await self._scope(context, counts=counts)
         try:
-            yield ToolCall(scope, await self.use_cases())
+            yield ToolCallContext(scope, await self.use_cases())
         except InvalidInput as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
         except MadeleineError as error:

@@ -19,9 +19,9 @@ from typing import Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from madeleine.memory.lessons.skill import render_skill, skill_name
+from madeleine.memory.lessons.skill import render_lesson_as_skill, skill_name_of_lesson
 from madeleine.memory.lessons.values import LearntLesson
-from madeleine.tools.arguments import sendable_excerpt
+from madeleine.tools.arguments import excerpt_for_error
 
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 SKILLS_FOLDER = Path(__file__).parents[2] / "plugin" / "skills"
@@ -95,8 +95,8 @@ def parse_frontmatter(text: str) -> dict[str, str]:
 
 
 def skill_of_lesson(learnt: LearntLesson) -> Skill:
-    text = render_skill(learnt)
-    file = SkillFile(f"skill://{skill_name(learnt)}/{SKILL_FILE}", text, "text/markdown")
+    text = render_lesson_as_skill(learnt)
+    file = SkillFile(f"skill://{skill_name_of_lesson(learnt)}/{SKILL_FILE}", text, "text/markdown")
     return Skill(parse_frontmatter(text), (file,))
 
 
@@ -110,7 +110,7 @@ def get_skill(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     for skill in (*installed_skills(), *lessons):
         if skill.uri == uri:
             return _cacheable({"skill": skill.entry}, of_being=skill in lessons)
-    raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": sendable_excerpt(uri)})
+    raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": excerpt_for_error(uri)})
 
 
 def _cacheable(result: dict[str, Any], *, of_being: bool) -> dict[str, Any]:

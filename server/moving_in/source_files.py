@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from madeleine.memory.moving.sources.values import HEAD_BYTES, MAX_LINE_BYTES, UnreadableSource
+from madeleine.memory.moving.sources.values import MAX_FILE_HEAD_BYTES, MAX_SOURCE_LINE_BYTES, UnreadableSource
 
-READ_BYTES = 256 * 1024
-MAX_ARCHIVE_FILES = 100_000
-SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
+SOURCE_FILE_READ_CHUNK_BYTES = 256 * 1024
+MAX_FILES_PER_ZIP_ARCHIVE = 100_000
+FOLDERS_SKIPPED_BY_IMPORT = frozenset({"node_modules", "__pycache__"})
 """Beside hidden ones: they hold what programs have installed."""
 _SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
 """Virtual tables need modules of the program that made them."""
@@ -40,17 +40,17 @@ class DiskOrArchiveFile:
 
     def head(self) -> bytes:
         with unreadable_source_errors(self.name), self.open_binary() as binary:
-            return binary.read(HEAD_BYTES)
+            return binary.read(MAX_FILE_HEAD_BYTES)
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         self.position = 0
         number = 0
         with unreadable_source_errors(self.name), self.open_binary() as binary:
-            while line := binary.readline(MAX_LINE_BYTES + 1):
+            while line := binary.readline(MAX_SOURCE_LINE_BYTES + 1):
                 number += 1
                 self.position += len(line)
-                is_too_long = len(line) > MAX_LINE_BYTES and not line.endswith(b"\n")
-                while is_too_long and (rest := binary.readline(MAX_LINE_BYTES)):
+                is_too_long = len(line) > MAX_SOURCE_LINE_BYTES and not line.endswith(b"\n")
+                while is_too_long and (rest := binary.readline(MAX_SOURCE_LINE_BYTES)):
                     self.position += len(rest)
                     if rest.endswith(b"\n"):
                         break
@@ -60,12 +60,12 @@ class DiskOrArchiveFile:
         self.position = 0
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         with unreadable_source_errors(self.name), self.open_binary() as binary:
-            while block := binary.read(READ_BYTES):
+            while block := binary.read(SOURCE_FILE_READ_CHUNK_BYTES):
                 self.position += len(block)
                 yield decoder.decode(block)
             yield decoder.decode(b"", final=True)
 
-    def tables(self) -> Mapping[str, frozenset[str]]:
+    def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
         if self._tables is None:
             with unreadable_source_errors(self.name), closing(self._connect()) as connection:
                 names = [str(row[0]) for row in connection.execute(_SELECT_TABLES)]
@@ -75,7 +75,7 @@ class DiskOrArchiveFile:
                 }
         return self._tables
 
-    def rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def sqlite_rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with unreadable_source_errors(self.name), closing(self._connect()) as connection:
             yield from connection.execute(sql, values)
 
@@ -141,7 +141,9 @@ def _plain_files(root: Path, on_error: Callable[[UnreadableSource], None]) -> It
         on_error(UnreadableSource(f"{error.filename} cannot be read: {error.strerror}."))
 
     for folder, folders, names in os.walk(root, onerror=report):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in FOLDERS_SKIPPED_BY_IMPORT
+        )
         for name in sorted(names):
             file = Path(folder, name)
             if not name.startswith(".") and file.is_file() and not file.is_symlink():
@@ -169,8 +171,10 @@ def _members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
         members = [member for member in archive.infolist() if not member.is_dir()]
         if not members:
             raise UnreadableSource(f"{name} holds no files.")
-        if len(members) > MAX_ARCHIVE_FILES:
-            raise UnreadableSource(f"{name} has {len(members):,} files; at most {MAX_ARCHIVE_FILES:,} are read.")
+        if len(members) > MAX_FILES_PER_ZIP_ARCHIVE:
+            raise UnreadableSource(
+                f"{name} has {len(members):,} files; at most {MAX_FILES_PER_ZIP_ARCHIVE:,} are read."
+            )
         if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
             raise UnreadableSource(f"{name} is compressed in a way that no export is. Unpack it and give its folder.")
         for member in sorted(members, key=lambda each: each.filename):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-VARIABLE_PREFIX = "MADELEINE_"
+ENVIRONMENT_VARIABLE_PREFIX = "MADELEINE_"
 PLUGIN_OPTION_PREFIX = "CLAUDE_PLUGIN_OPTION_"
 """Of what a person has configured for the plugin: Claude Code gives it to hooks under these names, and `plugin.json` to
 the server."""
@@ -19,7 +19,7 @@ SETTINGS_FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
 PROVIDER_KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Provider → the variable that all programs look into for its key."""
-MAX_TEXT_CHARS = 32_000
+DEFAULT_MAX_TEXT_CHARS = 32_000
 """Default of the setting `max_text_chars`."""
 
 
@@ -29,7 +29,7 @@ def read_environment_variables() -> dict[str, str]:
     chosen = {
         name.removeprefix(PLUGIN_OPTION_PREFIX): value
         for name, value in os.environ.items()
-        if name.startswith(f"{PLUGIN_OPTION_PREFIX}{VARIABLE_PREFIX}") and value
+        if name.startswith(f"{PLUGIN_OPTION_PREFIX}{ENVIRONMENT_VARIABLE_PREFIX}") and value
     }
     return dict(os.environ) | chosen
 
@@ -38,9 +38,9 @@ def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str
     """Values by the settings' names, as `being` for `MADELEINE_BEING`; an empty variable counts as not set. An ambient
     key is included only if `MADELEINE_LLM` is not another provider."""
     named = {
-        name.removeprefix(VARIABLE_PREFIX).lower(): value
+        name.removeprefix(ENVIRONMENT_VARIABLE_PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(VARIABLE_PREFIX) and value and name not in (URL_VARIABLE, TOKEN_VARIABLE)
+        if name.startswith(ENVIRONMENT_VARIABLE_PREFIX) and value and name not in (URL_VARIABLE, TOKEN_VARIABLE)
     }
     provider_asked = named.get("llm", "").lower()
     ambient = {
@@ -51,7 +51,7 @@ def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str
     return ambient | named
 
 
-AUTOMATIC_PROJECT = "auto"
+AUTOMATIC_PROJECT_VALUE = "auto"
 """The project is the one that the client works in: the directory that it was started in, or its first root."""
 
 
@@ -68,7 +68,7 @@ def project_of_directory(directory: Path) -> str:
 def with_project_of_directory(settings: Mapping[str, str], directory: Path | None = None) -> dict[str, str]:
     """The settings that a client brings, with its project in place of `auto` where its directory tells it."""
     project = settings.get("project", "")
-    if project == AUTOMATIC_PROJECT:
+    if project == AUTOMATIC_PROJECT_VALUE:
         project = project_of_directory(directory or Path.cwd()) or project
     return {**settings, **({"project": project} if project else {})}
 

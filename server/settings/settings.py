@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
@@ -21,7 +21,7 @@ from madeleine.memory.model import MemoryLevel, Role, may_connect_as_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.retention.levels import MAX_PROJECT_CHARS, LevelRules
+from madeleine.memory.retention.levels import MAX_PROJECT_NAME_CHARS, MemoryLevelRules
 from madeleine.memory.rules.archiving.retention import RetentionConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
@@ -31,10 +31,10 @@ from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.addresses import is_http_url
 from madeleine.server.settings.environment import (
-    AUTOMATIC_PROJECT,
-    MAX_TEXT_CHARS,
+    AUTOMATIC_PROJECT_VALUE,
+    DEFAULT_MAX_TEXT_CHARS,
+    ENVIRONMENT_VARIABLE_PREFIX,
     SETTINGS_FILE,
-    VARIABLE_PREFIX,
     read_environment_variables,
     read_settings_file,
     resolve_data_directory,
@@ -92,7 +92,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     ] = "default"
     role: Role = "senior"
     """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""
-    embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL
+    embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL_NAME
     qdrant_url: Annotated[
         str, require_valid_if_set(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
     ] = ""
@@ -117,7 +117,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     exclude_tools: NameList = ()
     read_only: bool = False
 
-    max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = MAX_TEXT_CHARS
+    max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = DEFAULT_MAX_TEXT_CHARS
     redact: bool = True
     """Take secrets (keys, tokens, passwords) out of what is stored."""
     same_scene_cosine: Share = _DUPLICATE_DEFAULTS.same
@@ -182,7 +182,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """How long what a connection stores is kept: not at all, until its session or project ends, for good."""
     levels: Annotated[Mapping[str, MemoryLevel], parse_json_text('{"ada": "session"}')] = Field(default_factory=dict)
     """Of beings that have another level, also over HTTP."""
-    project: Annotated[str, Field(max_length=MAX_PROJECT_CHARS, pattern=r"^[^\x00-\x1f]*$")] = ""
+    project: Annotated[str, Field(max_length=MAX_PROJECT_NAME_CHARS, pattern=r"^[^\x00-\x1f]*$")] = ""
     """The project that a connection works in: what belongs to another is not found, what it stores belongs to it.
     "auto": that of the client's directory, or of its first root."""
     retention: Annotated[RetentionConfig, parse_json_text('{"days": 365, "rules": {"working": 7}}')] = RetentionConfig()
@@ -205,13 +205,13 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 
     @property
-    def level_rules(self) -> LevelRules:
+    def level_rules(self) -> MemoryLevelRules:
         """Without a project where the client is to be asked for it (`asks_for_project`)."""
-        return LevelRules(self.level, self.levels, "" if self.asks_for_project else self.project)
+        return MemoryLevelRules(self.level, self.levels, "" if self.asks_for_project else self.project)
 
     @property
     def asks_for_project(self) -> bool:
-        return self.project == AUTOMATIC_PROJECT
+        return self.project == AUTOMATIC_PROJECT_VALUE
 
     @property
     def memory_thread_state(self) -> MemoryThreadState:
@@ -255,7 +255,9 @@ def settings_from_variables(
         raise InvalidInput(f"{file} cannot be read: {error}. Correct it or remove it.") from error
     for name, reason in (("data_dir", "because the file lies in it"), ("attach", "because it is needed earlier")):
         if name in from_file:
-            raise InvalidInput(f"{name} cannot be set in {file} {reason}: set {VARIABLE_PREFIX}{name.upper()}.")
+            raise InvalidInput(
+                f"{name} cannot be set in {file} {reason}: set {ENVIRONMENT_VARIABLE_PREFIX}{name.upper()}."
+            )
     _require_known_names(from_file, str(file))
     if from_file:
         settings = _validated_settings(from_file | dict(from_environment), str(file))
@@ -275,7 +277,7 @@ def _require_known_names(names: Iterable[str], source: str, variables: Iterable[
     `InvalidInput` with the nearest name."""
 
     def written(name: str) -> str:
-        return VARIABLE_PREFIX + name.upper() if variables else name
+        return ENVIRONMENT_VARIABLE_PREFIX + name.upper() if variables else name
 
     if unknown := sorted(set(names) - set(Settings.model_fields)):
         near = nearest_name(unknown[0], [*Settings.model_fields, *variables])

@@ -41,19 +41,19 @@ from madeleine.server.ui.memory_map import MemoryMaps
 from madeleine.server.ui.reading import PageReader
 from madeleine.server.ui.sessions import PAGE_SESSION_SECONDS, PageSession, PageSessions
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import tool_result_of_crash
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
 
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-API_PATH = f"{PAGE_PATH}api"
-STATIC_FOLDER = Path(__file__).parent / "static"
-MAX_RUNS_SHOWN = 200
-MAX_AUDIT_PAGE = 500
+PAGE_API_PATH = f"{PAGE_PATH}api"
+PAGE_STATIC_FOLDER = Path(__file__).parent / "static"
+MAX_PATROL_RUNS_SHOWN = 200
+MAX_AUDIT_ENTRIES_PER_PAGE = 500
 AsgiMiddleware = Callable[[ASGIApp], ASGIApp]
 """Passes a request on with its caller in the ASGI scope, or refuses it."""
 Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
@@ -70,13 +70,13 @@ class PageServices:
     is_closing: Callable[[], bool]
     language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
     memory_maps: MemoryMaps = field(default_factory=MemoryMaps)
-    files: dict[str, StaticFile] = field(default_factory=lambda: static_files(STATIC_FOLDER))
+    files: dict[str, StaticFile] = field(default_factory=lambda: load_static_files(PAGE_STATIC_FOLDER))
 
 
 def build_page(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
-    models: OpenLanguageModels,
+    models: LanguageModelPool,
     patrol_events: PatrolEventBroadcast,
     *,
     sessions: PageSessions | None = None,
@@ -109,12 +109,17 @@ def page_routes(
 
     return [
         Route(PAGE_PATH.rstrip("/"), RedirectResponse(PAGE_PATH), methods=["GET"]),
-        Route(f"{API_PATH}/login", AsgiEndpoint(with_security_headers(require_same_origin(login))), methods=["POST"]),
-        Route(f"{API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
-        Route(f"{API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
-        Route(f"{API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
-        Route(f"{API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
-        *(Route(f"{API_PATH}/{path}", reading(answer), methods=["GET"]) for path, answer in READ_ENDPOINTS.items()),
+        Route(
+            f"{PAGE_API_PATH}/login", AsgiEndpoint(with_security_headers(require_same_origin(login))), methods=["POST"]
+        ),
+        Route(f"{PAGE_API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
+        Route(f"{PAGE_API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
+        Route(f"{PAGE_API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
+        Route(f"{PAGE_API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
+        *(
+            Route(f"{PAGE_API_PATH}/{path}", reading(answer), methods=["GET"])
+            for path, answer in PAGE_READ_ENDPOINTS.items()
+        ),
         Route(
             f"{PAGE_PATH}{{path:path}}",
             AsgiEndpoint(with_security_headers(_as_asgi(partial(_send_file, page.files)))),
@@ -140,21 +145,21 @@ async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
 async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
     return await reader.audit_and_sources_of_memory(
-        (await reader.memory.use_cases.ids.full_memory_ids(reader.scope, [shown]))[shown]
+        (await reader.memory.use_cases.short_ids.full_memory_ids(reader.scope, [shown]))[shown]
     )
 
 
 async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
-    run = await reader.memory.use_cases.ids.full_id(reader.scope, "run", request.path_params["id"])
+    run = await reader.memory.use_cases.short_ids.full_id(reader.scope, "run", request.path_params["id"])
     return await reader.run(RunId(run))
 
 
-READ_ENDPOINTS: dict[str, Answer] = {
+PAGE_READ_ENDPOINTS: dict[str, Answer] = {
     "about": _about,
     "start": lambda reader, _: reader.overview(),
     "memories": lambda reader, _: reader.outlines(),
     "memory/{id}": _memory,
-    "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_RUNS_SHOWN)),
+    "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_PATROL_RUNS_SHOWN)),
     "run/{id}": _run,
     "fading": lambda reader, _: reader.fading_forecast(),
     "conversations": lambda reader, _: reader.conversations(),
@@ -165,7 +170,7 @@ READ_ENDPOINTS: dict[str, Answer] = {
     "costs": lambda reader, _: reader.costs(utc_now()),
     "audit": lambda reader, request: reader.audit(
         before=_number(request, "before", 0, 2**62),
-        limit=_number(request, "limit", 100, MAX_AUDIT_PAGE),
+        limit=_number(request, "limit", 100, MAX_AUDIT_ENTRIES_PER_PAGE),
         event=request.query_params.get("event", ""),
     ),
 }
@@ -199,7 +204,7 @@ async def _call_tool(page: PageServices, request: Request) -> Response:
         return refusal_response(400, "The arguments have to be a JSON object.")
     try:
         async with page.language_model() as language:
-            call = ToolCall(reader.scope, reader.memory.use_cases, language_model=language)
+            call = ToolCallContext(reader.scope, reader.memory.use_cases, language_model=language)
             result = await tools.call_tool(name, arguments, call)
     except MadeleineError as error:
         return refusal_response(503, str(error))
@@ -286,7 +291,7 @@ class StaticFile:
     etag: str
 
 
-def static_files(folder: Path) -> dict[str, StaticFile]:
+def load_static_files(folder: Path) -> dict[str, StaticFile]:
     """All files below the folder, by their path in it: nothing else is ever sent."""
     files = {}
     for path in folder.rglob("*"):

@@ -17,7 +17,7 @@ from madeleine.server.http.authentication import CALLER_ASGI_SCOPE_KEY
 from madeleine.server.ui.sessions import PageSessions
 
 PAGE_PATH = "/ui/"
-SECURITY_HEADERS = {
+PAGE_SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -55,7 +55,7 @@ def with_security_headers(app: ASGIApp) -> ASGIApp:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
+                for name, value in PAGE_SECURITY_HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)

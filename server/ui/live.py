@@ -10,7 +10,7 @@ from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.ui.reading import PageReader
 
-POLL_SECONDS = 1.0
+PAGE_EVENTS_POLL_SECONDS = 1.0
 """The audit is written within a second of a recall; other processes write to it too."""
 HEARTBEAT_POLLS = 15
 """Polls without an event after which a sign of life is sent, which also tells whether the browser is still there."""
@@ -28,7 +28,7 @@ async def live_page_events(
         waiting = asyncio.ensure_future(anext(events))
         try:
             while not is_closing():
-                done, _ = await asyncio.wait({waiting}, timeout=POLL_SECONDS)
+                done, _ = await asyncio.wait({waiting}, timeout=PAGE_EVENTS_POLL_SECONDS)
                 if done:
                     yield _patrol_event(waiting.result())
                     waiting = asyncio.ensure_future(anext(events))

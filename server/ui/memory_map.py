@@ -16,8 +16,8 @@ from madeleine.server.ui.projection import MapLandmarks, Matrix, choose_landmark
 if TYPE_CHECKING:  # a server imports it with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-ROWS_AT_ONCE = 4_096
-MAX_KEPT_MAPS = 8
+MEMORIES_PER_MAP_BLOCK = 4_096
+MAX_CACHED_MAPS = 8
 
 
 @dataclass
@@ -50,8 +50,8 @@ class MemoryMaps:
         known = await vectors([number for number in numbers if number in landmarks.places])
         yield _block_as_json(list(known), np.array([landmarks.places[number] for number in known], np.float32))
         others = [number for number in numbers if number not in landmarks.places]
-        for begin in range(0, len(others), ROWS_AT_ONCE):
-            some = await vectors(others[begin : begin + ROWS_AT_ONCE])
+        for begin in range(0, len(others), MEMORIES_PER_MAP_BLOCK):
+            some = await vectors(others[begin : begin + MEMORIES_PER_MAP_BLOCK])
             matrix = np.array(list(some.values()), np.float32)
             if some and known:
                 yield _block_as_json(list(some), await asyncio.to_thread(landmarks.place, list(some), matrix, known))
@@ -59,7 +59,7 @@ class MemoryMaps:
     def _keep(self, key: tuple[str, str], landmarks: MapLandmarks) -> None:
         self._kept[key] = landmarks
         self._kept.move_to_end(key)
-        while len(self._kept) > MAX_KEPT_MAPS:
+        while len(self._kept) > MAX_CACHED_MAPS:
             self._kept.popitem(last=False)
 
 

@@ -13,26 +13,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_LANDMARKS = 700
-PERPLEXITY = 15.0
-LAYOUT_ITERATIONS = 300
+MAX_MAP_LANDMARKS = 700
+TSNE_PERPLEXITY = 15.0
+TSNE_ITERATIONS = 300
 EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
-NEAREST_LANDMARKS = 6
-WEIGHT_SHARPNESS = 24.0
+LANDMARKS_PER_PLACED_MEMORY = 6
+SOFTMAX_SHARPNESS = 24.0
 """Of the weights of the nearest landmarks, by cosine: a point lies with those it is most like, not between all."""
-MAX_MEMORY_COUNT_CHANGE = 0.25
+MAX_MEMORY_COUNT_CHANGE_SHARE = 0.25
 """Part of the memories by which a map may have grown or shrunk before it is laid out anew."""
-INITIAL_SPREAD = 0.4
+SCATTER_IN_LANDMARK_DISTANCES = 0.4
 """In mean distances of landmarks: those of one landmark would lie on one spot."""
 
 Matrix = NDArray[np.float32]
 
 
 def choose_landmarks(numbers: Sequence[int]) -> list[int]:
-    """At most `MAX_LANDMARKS` of the memories' numbers, the same ones each time."""
-    if len(numbers) <= MAX_LANDMARKS:
+    """At most `MAX_MAP_LANDMARKS` of the memories' numbers, the same ones each time."""
+    if len(numbers) <= MAX_MAP_LANDMARKS:
         return list(numbers)
-    chosen = np.random.default_rng(0).choice(len(numbers), MAX_LANDMARKS, replace=False)
+    chosen = np.random.default_rng(0).choice(len(numbers), MAX_MAP_LANDMARKS, replace=False)
     return [numbers[place] for place in np.sort(chosen)]
 
 
@@ -47,8 +47,8 @@ class MapLandmarks:
     def still_fits_memories(self, numbers: Sequence[int]) -> bool:
         remaining = len(self.places.keys() & set(numbers))
         return (
-            abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE * self.count
-            and remaining >= (1 - MAX_MEMORY_COUNT_CHANGE) * len(self.places)
+            abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE_SHARE * self.count
+            and remaining >= (1 - MAX_MEMORY_COUNT_CHANGE_SHARE) * len(self.places)
             and remaining > 0
         )
 
@@ -57,10 +57,10 @@ class MapLandmarks:
         rows. `landmark_vectors`: those of the landmarks that there still are."""
         layout = np.array([self.places[number] for number in landmark_vectors], np.float32)
         cosines = vectors @ np.array(list(landmark_vectors.values()), np.float32).T
-        nearest_count = min(NEAREST_LANDMARKS, len(layout))
+        nearest_count = min(LANDMARKS_PER_PLACED_MEMORY, len(layout))
         nearest = np.argpartition(cosines, -nearest_count, axis=1)[:, -nearest_count:]
         near = np.take_along_axis(cosines, nearest, axis=1)
-        weights = np.exp(WEIGHT_SHARPNESS * (near - near.max(axis=1, keepdims=True)))
+        weights = np.exp(SOFTMAX_SHARPNESS * (near - near.max(axis=1, keepdims=True)))
         weights /= weights.sum(axis=1, keepdims=True)
         plane = (layout[nearest] * weights[..., None]).sum(axis=1) + self._spread(numbers)
         return np.asarray(plane.clip(-1, 1), np.float32)
@@ -69,7 +69,7 @@ class MapLandmarks:
         """A small step by each memory's number, evenly over all directions and lengths: by the golden ratio, as seeds
         lie in a sunflower."""
         turns = np.array(numbers, np.float64) * 0.618033988749895
-        lengths = np.sqrt(turns * 97.0 % 1.0) * (2 * INITIAL_SPREAD / np.sqrt(len(self.places)))
+        lengths = np.sqrt(turns * 97.0 % 1.0) * (2 * SCATTER_IN_LANDMARK_DISTANCES / np.sqrt(len(self.places)))
         angles = 2 * np.pi * (turns % 1.0)
         return np.stack([np.cos(angles) * lengths, np.sin(angles) * lengths], axis=1)
 
@@ -103,7 +103,7 @@ def _tsne(points: Matrix) -> Matrix:
     # In place: a pass over a matrix costs more than the arithmetic.
     closeness, forces = np.empty_like(likeness), np.empty_like(likeness)
     apart = np.empty((2, *likeness.shape), np.float32)
-    for iteration in range(LAYOUT_ITERATIONS):
+    for iteration in range(TSNE_ITERATIONS):
         is_early = iteration < EXAGGERATED_ITERATIONS
         for axis in range(2):
             np.subtract(plane[axis][:, None], plane[axis], out=apart[axis])
@@ -125,15 +125,15 @@ def _tsne(points: Matrix) -> Matrix:
 
 
 def _neighbour_probabilities(points: Matrix) -> Matrix:
-    """Symmetric, sum 1: of each point the width is sought by halving that gives it `PERPLEXITY` neighbours, among the
-    nearest of three times that number."""
+    """Symmetric, sum 1: of each point the width is sought by halving that gives it `TSNE_PERPLEXITY` neighbours, among
+    the nearest of three times that number."""
     count = len(points)
     distances = np.maximum(2.0 - 2.0 * (points @ points.T), 0.0)
     np.fill_diagonal(distances, np.inf)
-    among = min(3 * round(PERPLEXITY), count - 1)
+    among = min(3 * round(TSNE_PERPLEXITY), count - 1)
     nearest = np.argpartition(distances, among - 1, axis=1)[:, :among]
     near = np.take_along_axis(distances, nearest, axis=1).astype(np.float64)
-    target = np.log(min(PERPLEXITY, (count - 1) / 3 + 1e-9))
+    target = np.log(min(TSNE_PERPLEXITY, (count - 1) / 3 + 1e-9))
     low, high = np.full(count, 1e-3), np.full(count, 1e5)
     probabilities = np.zeros_like(near)
     for _ in range(40):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from madeleine.memory.audit import AuditEntry
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.model import (
     KNOWLEDGE_KINDS,
     KnowledgeKind,
@@ -38,24 +38,24 @@ from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_js
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
-    from madeleine.storage.sql.overview import JournalledChange, MemoryOutline
+    from madeleine.storage.sql.overview import MemoryOutline, PatrolChangedRow
 
 Record = TypeVar("Record")
 
 PAGE_CLIENT_NAME = "madeleine ui"
-CHANGE_EVENTS = (
+CHANGE_AUDIT_EVENTS = (
     *("store", "reinforce", "update", "forget", "observe", "note", "patrol", "profile"),
     *("supersede", "retract", "restore", "import"),
 )
-MAX_RECENT_CHANGES = 40
-FORECAST_PATROLS = 30
-MAX_FADING_MEMORIES = 500
-COST_DAYS = 90
-MAX_RUNS_READ = 1_000
-MAX_LESSONS = 200
-MAX_SEQ = 2**62
+MAX_RECENT_CHANGES_SHOWN = 40
+FADING_FORECAST_PATROLS = 30
+MAX_FORECAST_FADING_MEMORIES = 500
+SHOWN_COST_DAYS = 90
+MAX_PATROL_RUNS_READ = 1_000
+MAX_LESSONS_SHOWN_ON_PAGE = 200
+GREATEST_AUDIT_NUMBER = 2**62
 """Greater than the number of any entry."""
-MESSAGES_PER_PAGE = 200
+MESSAGES_PER_CONVERSATION_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +97,20 @@ class PageReader:
         """What changed lately, what waits for a decision, who the being is, and how much there is."""
         ledger, scope = self.memory.ledger, self.scope
         overview = ledger.overview
-        changes = await overview.audit_page(scope, limit=MAX_RECENT_CHANGES, events=CHANGE_EVENTS, until=self.as_of)
+        changes = await overview.audit_page(
+            scope, limit=MAX_RECENT_CHANGES_SHOWN, events=CHANGE_AUDIT_EVENTS, until=self.as_of
+        )
         runs = await self._runs(limit=1)
         start = {
             "changes": await self._audit_as_json(changes),
-            "last_patrol": run_as_json(runs[0]) if runs else None,
+            "last_patrol": patrol_run_for_page(runs[0]) if runs else None,
         }
         if self.as_of is not None:
             outlines, summaries = await overview.outlines(scope), await ledger.recall.cluster_summaries(scope)
             return start | past_overview_as_json(outlines, summaries, self.as_of)
         clusters = await self.memory.use_cases.browse.clusters(scope)
         return start | {
-            "counts": _counts(await overview.counts(scope)),
+            "counts": _counts(await overview.count_memories_by_state(scope)),
             "clusters": [
                 cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
             ],
@@ -125,7 +127,7 @@ class PageReader:
         overview, scope = self.memory.ledger.overview, self.scope
         found = await self.memory.ledger.recall.memories(scope, [id_])
         entries = self._until(await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at)
-        runs = await self._runs(limit=MAX_RUNS_READ)
+        runs = await self._runs(limit=MAX_PATROL_RUNS_READ)
         clusters = await self.memory.ledger.recall.cluster_summaries(scope)
         names = {cluster.id: cluster.name for cluster in clusters}
         return {
@@ -140,11 +142,11 @@ class PageReader:
         }
 
     async def runs(self, limit: int) -> dict[str, Any]:
-        return {"runs": [run_as_json(run) for run in await self._runs(limit=limit)]}
+        return {"runs": [patrol_run_for_page(run) for run in await self._runs(limit=limit)]}
 
     async def _runs(self, *, limit: int) -> list[PatrolRun]:
         """The latest first."""
-        read = limit if self.as_of is None else MAX_RUNS_READ
+        read = limit if self.as_of is None else MAX_PATROL_RUNS_READ
         return self._until(await self.memory.ledger.patrols.runs(self.scope, limit=read), lambda run: run.started)[
             :limit
         ]
@@ -156,11 +158,11 @@ class PageReader:
     async def run(self, id_: RunId) -> dict[str, Any]:
         """A run with its changes, field by field; memories with the beginning of what they say."""
         overview = self.memory.ledger.overview
-        run = await overview.run(self.scope, id_)
+        run = await overview.patrol_run(self.scope, id_)
         changes = await overview.changes_of_run(self.scope, id_)
         names = await self._names(changes)
         return {
-            "run": run_as_json(run) if run else None,
+            "run": patrol_run_for_page(run) if run else None,
             "changes": [
                 {"step": change.step, "kind": change.kind, "target": names.get(change.target, {"id": change.target})}
                 | {"fields": _changed_fields(change, names)}
@@ -168,7 +170,7 @@ class PageReader:
             ],
         }
 
-    async def _names(self, changes: Sequence[JournalledChange]) -> dict[str, dict[str, str]]:
+    async def _names(self, changes: Sequence[PatrolChangedRow]) -> dict[str, dict[str, str]]:
         """Short ids and names of what changes are about, and of what their fields name."""
         ids = [MemoryId(id_) for change in changes for id_ in _named_ids(change)]
         memories = await self.memory.ledger.recall.memories(self.scope, list(dict.fromkeys(ids)))
@@ -189,15 +191,15 @@ class PageReader:
             (left, outline)
             for outline in outlines
             if outline.status == "active" and outline.truth == "current" and not outline.pinned
-            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FORECAST_PATROLS
+            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FADING_FORECAST_PATROLS
         ]
         soon.sort(key=lambda each: (each[0], each[1].seq))
         dying = [outline for outline in outlines if outline.status == "dying"]
         return {
-            "soon": [_fading_as_json(outline, left) for left, outline in soon[:MAX_FADING_MEMORIES]],
-            "dying": [_fading_as_json(outline, 0) for outline in dying[:MAX_FADING_MEMORIES]],
+            "soon": [_fading_as_json(outline, left) for left, outline in soon[:MAX_FORECAST_FADING_MEMORIES]],
+            "dying": [_fading_as_json(outline, 0) for outline in dying[:MAX_FORECAST_FADING_MEMORIES]],
             "total": len(soon),
-            "patrols": FORECAST_PATROLS,
+            "patrols": FADING_FORECAST_PATROLS,
         }
 
     def memory_map(self) -> AsyncIterator[dict[str, Any]]:
@@ -215,12 +217,12 @@ class PageReader:
 
     async def conversation(self, session_id: str, start: int) -> dict[str, Any]:
         messages = await self.memory.ledger.conversations.session_messages_between(
-            self.scope, session_id, start=start, end=start + MESSAGES_PER_PAGE
+            self.scope, session_id, start=start, end=start + MESSAGES_PER_CONVERSATION_PAGE
         )
         heard = self._until(messages, lambda message: message.at)
-        is_last = len(messages) < MESSAGES_PER_PAGE or len(heard) < len(messages)
+        is_last = len(messages) < MESSAGES_PER_CONVERSATION_PAGE or len(heard) < len(messages)
         shown = [_message_as_json(message) for message in heard]
-        return {"messages": shown, "next": None if is_last else start + MESSAGES_PER_PAGE}
+        return {"messages": shown, "next": None if is_last else start + MESSAGES_PER_CONVERSATION_PAGE}
 
     async def diary_notes_and_lessons(self) -> dict[str, Any]:
         """Diary, points for the next session, open notes, lessons. Points and which notes were open are of today."""
@@ -228,7 +230,7 @@ class PageReader:
         last_day = "9" if as_of is None else as_of.date().isoformat()
         entries = await context.diary_entries_since(scope, "", limit=1_000)
         notes = await context.list_open_notes(scope, limit=500)
-        lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS)
+        lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS_SHOWN_ON_PAGE)
         return {
             "diary": [{"date": day.date, "text": day.text} for day in reversed(entries) if day.date <= last_day],
             "think": list((await context.points_for_next_session(scope)).points) if as_of is None else [],
@@ -241,12 +243,18 @@ class PageReader:
 
     async def costs(self, now: datetime) -> dict[str, Any]:
         until = self.as_of or now
-        costs = await self.memory.ledger.overview.costs_between(self.scope, until - timedelta(days=COST_DAYS), until)
-        return {"costs": [asdict(cost) for cost in costs], "days": COST_DAYS}
+        costs = await self.memory.ledger.overview.costs_between(
+            self.scope, until - timedelta(days=SHOWN_COST_DAYS), until
+        )
+        return {"costs": [asdict(cost) for cost in costs], "days": SHOWN_COST_DAYS}
 
     async def audit(self, *, before: int, limit: int, event: str) -> dict[str, Any]:
         entries = await self.memory.ledger.overview.audit_page(
-            self.scope, limit=limit, events=[event] if event else (), before=before or MAX_SEQ, until=self.as_of
+            self.scope,
+            limit=limit,
+            events=[event] if event else (),
+            before=before or GREATEST_AUDIT_NUMBER,
+            until=self.as_of,
         )
         return {"entries": await self._audit_as_json(entries)}
 
@@ -260,7 +268,7 @@ class PageReader:
         """Whether anybody has changed what all share."""
         everyone = organisation_scope(self.scope)
         overview = self.memory.ledger.overview
-        return bool(await overview.audit_page(everyone, limit=1, after=after, events=CHANGE_EVENTS))
+        return bool(await overview.audit_page(everyone, limit=1, after=after, events=CHANGE_AUDIT_EVENTS))
 
     async def _audit_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
         ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]
@@ -322,7 +330,7 @@ def _fading_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]
     }
 
 
-def _message_as_json(message: Message) -> dict[str, Any]:
+def _message_as_json(message: ConversationMessage) -> dict[str, Any]:
     fields = {"id": short_id_of_non_memory(message.id), "when": iso_time(message.at), "role": message.role}
     return fields | {
         "text": message.text,
@@ -337,7 +345,7 @@ def _has_aged(run: PatrolRun) -> bool:
     return run.state != "undone" and any(step.get("name") == "age" and not step.get("skipped") for step in steps)
 
 
-def run_as_json(run: PatrolRun) -> dict[str, Any]:
+def patrol_run_for_page(run: PatrolRun) -> dict[str, Any]:
     ended = None if run.state == "running" else iso_time(run.finished)
     return {
         "id": short_id_of_non_memory(run.id),
@@ -360,13 +368,13 @@ _UNREADABLE = frozenset({"vector", "content_hash", "model", "since", "stopped_at
 """Journalled fields that say nothing to a person."""
 
 
-def _named_ids(change: JournalledChange) -> Iterable[str]:
+def _named_ids(change: PatrolChangedRow) -> Iterable[str]:
     yield change.target
     for fields in (change.before, change.after):
         yield from (fields[name] for name in _REFERENCES if fields and fields.get(name))
 
 
-def _changed_fields(change: JournalledChange, names: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+def _changed_fields(change: PatrolChangedRow, names: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
     """Fields whose value changed, with the value before and after; names in place of ids."""
     before, after = change.before or {}, change.after or {}
 

@@ -26,19 +26,19 @@ from madeleine.server.http.app import (
     run_uvicorn,
 )
 from madeleine.server.http.bodies import buffer_json_body
-from madeleine.server.http.request_checks import AllowedSources, check_and_log_http_requests
+from madeleine.server.http.request_checks import AllowedHostsAndOrigins, check_and_log_http_requests
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import LOOPBACK_HOSTS
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.app import build_page, login_by_link, page_routes
 from madeleine.server.ui.guard import PAGE_PATH, require_session
 from madeleine.server.ui.sessions import PageSessions
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-PAGE_HOST = "127.0.0.1"
+PAGE_LISTEN_ADDRESS = "127.0.0.1"
 MAX_PAGE_CONNECTIONS = 64
 
 
@@ -46,7 +46,7 @@ MAX_PAGE_CONNECTIONS = 64
 async def serve_page(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
-    models: OpenLanguageModels,
+    models: LanguageModelPool,
     patrol_events: PatrolEventBroadcast,
     *,
     port: int = 0,
@@ -56,7 +56,7 @@ async def serve_page(
     Whoever runs the command owns the files of the memory, so they may do what a person may. Raises `CannotListen`.
     """
     stop, sessions = anyio.Event(), PageSessions()
-    with bind_http_listener(PAGE_HOST, port) as listener:
+    with bind_http_listener(PAGE_LISTEN_ADDRESS, port) as listener:
         port = listener.getsockname()[1]
         page = build_page(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
         buffered = partial(
@@ -70,7 +70,7 @@ async def serve_page(
             return require_session(buffered(app), sessions)
 
         names = [f"{host}:{port}" for host in LOOPBACK_HOSTS]
-        allowed = AllowedSources(frozenset(names), frozenset(f"http://{name}" for name in names))
+        allowed = AllowedHostsAndOrigins(frozenset(names), frozenset(f"http://{name}" for name in names))
         app = Starlette(
             routes=page_routes(page, guard, guard, buffered(login_by_link(sessions))),
             exception_handlers={HTTPException: answer_http_error, Exception: answer_internal_error},
@@ -83,7 +83,7 @@ async def serve_page(
         )
         try:
             token = sessions.new_link_token(Caller(BeingId(settings.being), "human", settings.read_only))
-            yield f"http://{PAGE_HOST}:{port}{PAGE_PATH}#{token}"
+            yield f"http://{PAGE_LISTEN_ADDRESS}:{port}{PAGE_PATH}#{token}"
         finally:
             stop.set()
             await serving

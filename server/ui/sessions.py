@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from madeleine.server.mcp.server import Caller
 
-LOGIN_LINK_SECONDS = 600.0
+LOGIN_LINK_VALIDITY_SECONDS = 600.0
 """A link that nobody has opened is refused after that."""
 PAGE_SESSION_SECONDS = 12 * 3600.0
 MAX_PAGE_SESSIONS = 200
@@ -53,7 +53,7 @@ class PageSessions:
     """256 random bits name each link and each session, so one round of SHA-256 keeps them."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._links = _ExpiringSessions(LOGIN_LINK_SECONDS, now)
+        self._links = _ExpiringSessions(LOGIN_LINK_VALIDITY_SECONDS, now)
         self._sessions = _ExpiringSessions(PAGE_SESSION_SECONDS, now)
 
     def new_link_token(self, caller: Caller) -> str:

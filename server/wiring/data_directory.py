@@ -20,14 +20,14 @@ from madeleine.server import __version__
 from madeleine.server.attach.endpoint import try_to_hold_file_lock
 from madeleine.server.background.index_origin import INDEX_FOLDERS, require_ledger_of_index
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.administration import BearerTokenRepository, open_token_repository
+from madeleine.storage.sql.administration import BearerTokenRepository, open_bearer_token_repository
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 logger = logging.getLogger(__name__)
 
-OWNER_LOCK_FILE = "owner.lock"
+DATA_DIRECTORY_LOCK_FILE = "owner.lock"
 DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
 PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*", "server-id")
@@ -44,7 +44,7 @@ def lock_data_directory(data_dir: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            acquired = stack.enter_context(try_to_hold_file_lock(data_dir / OWNER_LOCK_FILE))
+            acquired = stack.enter_context(try_to_hold_file_lock(data_dir / DATA_DIRECTORY_LOCK_FILE))
         except OSError as error:
             raise StorageError(
                 f"{data_dir} cannot be used: {error}. Set MADELEINE_DATA_DIR to a writable directory."
@@ -179,5 +179,5 @@ async def open_ledger_without_index(settings: Settings, *, create: bool = True) 
 async def open_bearer_token_ledger(settings: Settings) -> AsyncIterator[BearerTokenRepository]:
     """On connections of its own, beside a running host and before the memory is open."""
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with open_token_repository(ledger_location(settings)) as tokens:
+    async with open_bearer_token_repository(ledger_location(settings)) as tokens:
         yield tokens

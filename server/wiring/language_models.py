@@ -35,7 +35,7 @@ class _ModelKey:
     key: str = field(repr=False)
 
 
-class OpenLanguageModels:
+class LanguageModelPool:
     """A context manager: at its end all are closed. Nothing is opened or imported before it is asked for."""
 
     def __init__(self, settings: LlmSettings) -> None:
@@ -43,7 +43,7 @@ class OpenLanguageModels:
         self._settings = settings
         self._open: OrderedDict[_ModelKey, _OpenModel] = OrderedDict()
 
-    async def __aenter__(self) -> OpenLanguageModels:
+    async def __aenter__(self) -> LanguageModelPool:
         provider, key = self._settings.llm, self._settings.resolved_llm_key()
         if not key and (provider == "anthropic" or (provider == "openai" and not self._settings.llm_url)):
             logger.warning(

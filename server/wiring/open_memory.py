@@ -36,7 +36,7 @@ from madeleine.memory.moving.importing import ImportExportFile
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.moving.statements import StoreStatements
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
-from madeleine.memory.recall.outside_memories import SearchOutsideMemories
+from madeleine.memory.recall.outside_memories import FindNonMemoryMatches
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.reformulation import ReformulationConfig
@@ -54,15 +54,15 @@ from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices, RetentionServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import (
-    IndexUpkeep,
+    BackgroundIndexUpkeep,
     LazyEmbedder,
     follow_other_servers,
     open_synchronized_index,
     remember_index_origin,
 )
-from madeleine.server.background.model_records import ModelRecords
+from madeleine.server.background.model_records import EmbeddingModelRecords
 from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
-from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedEmbeddingModel
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_location, lock_data_directory, path_exists
@@ -108,12 +108,14 @@ async def open_memory(
         stack.enter_context(lock_data_directory(settings.data_dir))
         ledger = await stack.enter_async_context(open_ledger(ledger_location(settings)))
         make_embedder = make_embedder or partial(_make_dense_embedder, settings.data_dir / MODELS_FOLDER)
-        records = ModelRecords(ledger.index_source)
+        records = EmbeddingModelRecords(ledger.index_source)
         async with AsyncExitStack() as closed_on_error:
             first = embedder or make_embedder(await records.model_to_serve(settings.embedding_model))
             closed_on_error.push_async_callback(first.close)
             first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
-            served = ServedModel(ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model)))
+            served = ServedEmbeddingModel(
+                ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model))
+            )
             closed_on_error.pop_all()
         stack.push_async_callback(served.close)
         embedder, index = served.embedder, served.index
@@ -124,7 +126,7 @@ async def open_memory(
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
         scrubber = ErasedBytesScrubber(ledger.erasure, keeper, served.current_index)
-        upkeep = IndexUpkeep(
+        upkeep = BackgroundIndexUpkeep(
             keeper,
             served.current_index,
             served.current_embedder.warm_up,
@@ -179,7 +181,7 @@ def _build_use_cases(
     ledger: Ledger,
     index: Index,
     embedder: Embedder,
-    upkeep: IndexUpkeep,
+    upkeep: BackgroundIndexUpkeep,
     *,
     write_lock: WriteLock,
     reranker: Reranker | None,
@@ -265,7 +267,7 @@ def _build_use_cases(
         forget=forget,
         recall=recall,
         search=SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=utc_now),
-        search_elsewhere=SearchOutsideMemories(ledger.context, by_message),
+        find_non_memory_matches=FindNonMemoryMatches(ledger.context, by_message),
         browse=BrowseMemories(ledger.recall, ledger.activations, now=utc_now),
         patrol=RunPatrols(
             patrol_services,
@@ -276,7 +278,7 @@ def _build_use_cases(
         ),
         audit=audit,
         observe=ObserveConversation(
-            ledger.conversations, remember.agent_memory, now=utc_now, redact=redact, on_append=thread.wake
+            ledger.conversations, remember.store_agent_memory, now=utc_now, redact=redact, on_append=thread.wake
         ),
         context=BuildContext(
             ledger.context,
@@ -315,7 +317,7 @@ def _build_use_cases(
             config=settings.retention,
             redact=redact,
         ),
-        ids=ShortIdTranslator(ledger.short_ids),
+        short_ids=ShortIdTranslator(ledger.short_ids),
     )
     return use, thread
 

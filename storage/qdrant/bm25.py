@@ -10,9 +10,9 @@ import qdrant_edge
 from madeleine.memory.text.dates import MONTH_NAMES
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
-    HAN_SIGN,
+    HAN_SIGN_PATTERN,
     HANGUL_CHAR_CLASS,
-    HIRAGANA_RUN,
+    HIRAGANA_RUN_PATTERN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, bm25_words
@@ -25,7 +25,7 @@ WeightedTermIds = tuple[list[int], list[float]]
 
 _HANGUL_JAMO = "\u1100-\u11ff"
 _UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+")
-_LONE_HAN = re.compile(f"(?<!{HAN_SIGN.pattern}){HAN_SIGN.pattern}(?!{HAN_SIGN.pattern})")
+_LONE_HAN = re.compile(f"(?<!{HAN_SIGN_PATTERN.pattern}){HAN_SIGN_PATTERN.pattern}(?!{HAN_SIGN_PATTERN.pattern})")
 BIGRAM_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
 ZERO_PADDED_NUMBER_DIGITS = 2
@@ -46,15 +46,15 @@ _SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma won".split())
 """Of the stop words the pieces of contractions: with apostrophes dropped these are words of their own (vitamin D, who
 won)."""
 
-AVERAGE_DOCUMENT_WORDS = 60
-AVERAGE_DOCUMENT_BIGRAMS = 150
+BM25_AVERAGE_DOCUMENT_WORDS = 60
+BM25_AVERAGE_DOCUMENT_BIGRAMS = 150
 """Fixed, for an average that moved with the corpus would need every memory to be encoded again; 60 is as good as the
 true one. Text without spaces has two and a half times as many terms for as much said (JSQuAD, nDCG@10: 92.7 at 150,
 91.5 at 60)."""
 
 
 @cache
-def _encoder(average_length: int = AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
+def _encoder(average_length: int = BM25_AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
     # k and b as tuned on LoCoMo and BEAM.
     return qdrant_edge.Bm25(
         qdrant_edge.Bm25Config(
@@ -72,17 +72,17 @@ def _encoder(average_length: int = AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
 def weighted_document_term_ids(words: str) -> WeightedTermIds:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
     unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(words))
-    average = AVERAGE_DOCUMENT_BIGRAMS if 2 * unspaced > len(words) else AVERAGE_DOCUMENT_WORDS
+    average = BM25_AVERAGE_DOCUMENT_BIGRAMS if 2 * unspaced > len(words) else BM25_AVERAGE_DOCUMENT_WORDS
     vector = _encoder(average).embed_document(_with_numbers_as_words(_UNSPACED_RUN.sub(_document_bigrams, words)))
     return vector.indices, vector.values
 
 
-MAX_REMEMBERED_WORD_CHARS = 30
+MAX_CACHED_TERM_WORD_CHARS = 30
 
 
 def query_term_ids(words: str) -> list[int]:
     """Each term once."""
-    return [*_term_ids_of_word(words)] if len(words) <= MAX_REMEMBERED_WORD_CHARS else _query_term_ids(words)
+    return [*_term_ids_of_word(words)] if len(words) <= MAX_CACHED_TERM_WORD_CHARS else _query_term_ids(words)
 
 
 @lru_cache(maxsize=4_000)
@@ -141,10 +141,10 @@ def _query_bigrams(run: re.Match[str]) -> str:
     """Pairs, without those of hiragana alone, which are endings and particles, where there are others (+0.3 points of
     R@10 on JSQuAD); a single sign only where it stands alone."""
     pairs = _bigrams(run.group())
-    return _spell_bigrams([pair for pair in pairs if not HIRAGANA_RUN.fullmatch(pair)] or pairs)
+    return _spell_bigrams([pair for pair in pairs if not HIRAGANA_RUN_PATTERN.fullmatch(pair)] or pairs)
 
 
-def pair_term_ids(words: str) -> list[int]:
+def han_pair_term_ids(words: str) -> list[int]:
     """Of each two signs of a run of Han signs, in order."""
     pairs = _bigrams(bm25_words(words))
     return [_encoder().embed_query(_spell_bigrams([pair])).indices[0] for pair in pairs]
@@ -163,7 +163,8 @@ def half_hiragana_term_ids(words: str) -> frozenset[int]:
         pair
         for run in _UNSPACED_RUN.findall(bm25_words(words))
         for pair in _bigrams(run)
-        if len(pair) == BIGRAM_LENGTH and bool(HIRAGANA_RUN.fullmatch(pair[0])) != bool(HIRAGANA_RUN.fullmatch(pair[1]))
+        if len(pair) == BIGRAM_LENGTH
+        and bool(HIRAGANA_RUN_PATTERN.fullmatch(pair[0])) != bool(HIRAGANA_RUN_PATTERN.fullmatch(pair[1]))
     ]
     return frozenset(_encoder().embed_query(_spell_bigrams(half_hiragana)).indices) if half_hiragana else frozenset()
 

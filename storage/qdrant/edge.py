@@ -33,8 +33,8 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import BeingId, MemoryId, Scope, Vector
 from madeleine.storage.qdrant import edge_engine as engine
 from madeleine.storage.qdrant.edge_files import (
-    FLUSHING_MARKER,
-    OPENING_MARKER,
+    INDEX_FLUSHING_MARKER_FILE,
+    INDEX_OPENING_MARKER_FILE,
     IndexManifest,
     copy_sparse_tree,
     copy_to_temporary_folder,
@@ -48,7 +48,7 @@ from madeleine.storage.qdrant.queries import (
     PointHit,
     PointQuery,
 )
-from madeleine.storage.qdrant.schema import BM25_VECTOR, MAX_FULL_SCAN_POINTS, IndexFingerprint
+from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, MAX_FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import (
     INDEX_DISK_RESERVE_BYTES,
     has_disk_space,
@@ -120,10 +120,10 @@ class EdgeIndex(HybridIndex):
         manifest = IndexManifest.read(directory)
         if manifest.fingerprint != fingerprint.to_json():
             raise IndexNeedsRebuild("The index was made with another model or schema.")
-        marker = directory / OPENING_MARKER
+        marker = directory / INDEX_OPENING_MARKER_FILE
         if marker.exists():
             raise IndexNeedsRebuild("The process died while it opened the index.")
-        if damage := manifest.find_damage(directory, died_flushing=(directory / FLUSHING_MARKER).exists()):
+        if damage := manifest.find_damage(directory, died_flushing=(directory / INDEX_FLUSHING_MARKER_FILE).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
         remove_temporary_copies(directory)  # of a process that was killed
         if not has_disk_space(directory, INDEX_DISK_RESERVE_BYTES):  # loading writes
@@ -171,7 +171,7 @@ class EdgeIndex(HybridIndex):
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change((point.memory.id, engine.edge_point(point)) for point in points)
+        await self._change((point.memory.id, engine.edge_point_from_index_point(point)) for point in points)
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change((id, None) for id in ids)
@@ -198,7 +198,7 @@ class EdgeIndex(HybridIndex):
             return self._shard.count(qe.CountRequest())
 
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
-        filter_of = cache(engine.edge_filter)  # built once for all queries of a batch
+        filter_of = cache(engine.edge_filter_from_point_filter)  # built once for all queries of a batch
         with engine.engine_errors_translated(IndexUnavailable):
             batch = qe.QueryBatchRequest([engine.as_edge_query_request(query, filter_of) for query in queries])
             answers = self._shard.query_batch(batch)
@@ -226,9 +226,9 @@ class EdgeIndex(HybridIndex):
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get((scope.being_id, scope.project))
         if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
-            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=BM25_VECTOR)
+            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=BM25_VECTOR_NAME)
             with engine.engine_errors_translated(IndexUnavailable):
-                documents = self._shard.count(qe.CountRequest(filter=engine.edge_filter(mine)))
+                documents = self._shard.count(qe.CountRequest(filter=engine.edge_filter_from_point_filter(mine)))
             statistics = self._statistics[scope.being_id, scope.project] = _BeingStatistics(documents)
         return statistics.idf
 
@@ -286,7 +286,7 @@ class EdgeIndex(HybridIndex):
 
     def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
-        marker = self._directory / FLUSHING_MARKER
+        marker = self._directory / INDEX_FLUSHING_MARKER_FILE
         _require_index_reserve(self._directory)
         with engine.engine_errors_translated(IndexUnavailable):
             marker.touch()

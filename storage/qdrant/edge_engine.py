@@ -29,7 +29,7 @@ from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space
 PointChange = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
-_FEATURES_SELECTOR = qe.PayloadSelector.Include(list(schema.FEATURE_FIELDS))
+_FEATURES_SELECTOR = qe.PayloadSelector.Include(list(schema.RANKING_FEATURE_FIELDS))
 _POINTS_PER_CHECK = 200
 """Points that are read when a shard is checked."""
 _POINTS_PER_READ = 500
@@ -61,10 +61,10 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
     """An empty one. `kilobytes` of vectors are searched without a graph."""
     path.mkdir(mode=0o700)
     config = qe.EdgeConfig(
-        vectors={schema.DENSE_VECTOR: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
-        sparse_vectors={schema.BM25_VECTOR: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+        vectors={schema.DENSE_VECTOR_NAME: qe.EdgeVectorParams(dim, qe.Distance.Cosine)},
+        sparse_vectors={schema.BM25_VECTOR_NAME: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         hnsw_config=qe.HnswIndexConfig(
-            m=schema.HNSW_GRAPH_EDGES,
+            m=schema.HNSW_EDGES_IN_GLOBAL_GRAPH,
             payload_m=schema.HNSW_EDGES_IN_BEING_GRAPH,
             ef_construct=schema.HNSW_EF_CONSTRUCT,
             full_scan_threshold=kilobytes,
@@ -73,13 +73,13 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
         optimizers=qe.EdgeOptimizersConfig(indexing_threshold=kilobytes),
     )
     shard = qe.EdgeShard.create(str(path), config)
-    for name in schema.KEYWORD_FIELDS:
+    for name in schema.KEYWORD_INDEXED_FIELDS:
         tenant = name == schema.BEING_FIELD
         # A graph for each value of status or category would be built as well, and none is searched.
         params = qe.KeywordIndexParams(is_tenant=tenant, enable_hnsw=tenant)
         shard.update(qe.UpdateOperation.create_field_index(name, params))
     times = qe.IntegerIndexParams(lookup=False, range=True, enable_hnsw=False)
-    for name in schema.TIME_FIELDS:
+    for name in schema.TIME_INDEXED_FIELDS:
         shard.update(qe.UpdateOperation.create_field_index(name, times))
     return shard
 
@@ -106,17 +106,21 @@ def _check_shard(shard: qe.EdgeShard, dim: int) -> None:
     )
     if not complete or shard.count(nowhere):
         raise IndexNeedsRebuild("The index contradicts itself: points without payload.")
-    shard.query(qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=schema.DENSE_VECTOR)))
-    vectors = (point.vector.get(schema.BM25_VECTOR) for point in sample if isinstance(point.vector, dict))
+    shard.query(
+        qe.QueryRequest(limit=10, query=qe.Query.Nearest([1.0] + [0.0] * (dim - 1), using=schema.DENSE_VECTOR_NAME))
+    )
+    vectors = (point.vector.get(schema.BM25_VECTOR_NAME) for point in sample if isinstance(point.vector, dict))
     sparse_vector = next((vector for vector in vectors if isinstance(vector, qe.SparseVector)), None)
     if sparse_vector is not None and (terms := sparse_vector.indices):
-        query = qe.Query.Nearest(qe.SparseVector(terms, [1.0] * len(terms)), using=schema.BM25_VECTOR)
+        query = qe.Query.Nearest(qe.SparseVector(terms, [1.0] * len(terms)), using=schema.BM25_VECTOR_NAME)
         if not shard.query(qe.QueryRequest(limit=10, query=query)):
             raise IndexNeedsRebuild("The index contradicts itself: words that are not found.")
 
 
-def edge_point(point: IndexPoint) -> qe.Point:
-    return qe.Point(UUID(point.memory.id), schema.named_vectors(point, qe.SparseVector), schema.point_payload(point))
+def edge_point_from_index_point(point: IndexPoint) -> qe.Point:
+    return qe.Point(
+        UUID(point.memory.id), schema.named_vectors_of_point(point, qe.SparseVector), schema.payload_of_point(point)
+    )
 
 
 def apply_point_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> None:
@@ -131,7 +135,7 @@ def apply_point_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> 
             shard.update(qe.UpdateOperation.delete_points(deleted))
 
 
-def edge_filter(where: PointFilter) -> qe.Filter:
+def edge_filter_from_point_filter(where: PointFilter) -> qe.Filter:
     must: list[Any] = [
         qe.FieldCondition(key=name, match=qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values)))
         for name, values in where.required_values()
@@ -163,8 +167,8 @@ def as_edge_query_request(query: PointQuery, make_filter: Callable[[PointFilter]
 
 
 def read_point_contents(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
-    """What `point_contents.content_from_engine` reads, in any order."""
-    return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR])
+    """What `point_contents.point_content_from_engine` reads, in any order."""
+    return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR_NAME])
 
 
 class ShardRenewalProcess:
@@ -237,7 +241,7 @@ def rewrite_shard_files(path: str) -> int:
     config = json.loads((Path(path) / "edge_config.json").read_bytes())
     new_path = Path(f"{path}-anew")
     new = create_empty_shard(
-        new_path, config["vectors"][schema.DENSE_VECTOR]["size"], config["optimizers"]["indexing_threshold"]
+        new_path, config["vectors"][schema.DENSE_VECTOR_NAME]["size"], config["optimizers"]["indexing_threshold"]
     )
     offset: Any = None
     while True:

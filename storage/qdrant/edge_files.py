@@ -28,8 +28,8 @@ from madeleine.memory.errors import IndexNeedsRebuild
 from madeleine.storage.resources import has_disk_space
 
 _MANIFEST_FILE = "index.json"
-OPENING_MARKER = "opening"
-FLUSHING_MARKER = "flushing"
+INDEX_OPENING_MARKER_FILE = "opening"
+INDEX_FLUSHING_MARKER_FILE = "flushing"
 _MAX_CHECKSUMMED_BYTES = 64 * 1024
 _MEMORY_FOLDER = Path("/dev/shm")
 
@@ -63,7 +63,7 @@ class IndexManifest(BaseModel, frozen=True):
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(directory / _MANIFEST_FILE)
-        operating_system.sync_folder(directory)
+        operating_system.fsync_folder(directory)
 
     def find_damage(self, directory: Path, *, died_flushing: bool) -> str | None:
         """What is wrong with the files on disk, if anything; `died_flushing` if the process died in a flush."""
@@ -93,11 +93,11 @@ class IndexManifest(BaseModel, frozen=True):
 def damage_of_index_files(directory: Path) -> str | None:
     """What keeps the index in this directory, which no process has open, from being opened, if anything. Nothing is
     opened for it, and nothing written."""
-    if (directory / OPENING_MARKER).exists():
+    if (directory / INDEX_OPENING_MARKER_FILE).exists():
         return "a process died while it opened the index"
     try:
         manifest = IndexManifest.read(directory)
-        return manifest.find_damage(directory, died_flushing=(directory / FLUSHING_MARKER).exists())
+        return manifest.find_damage(directory, died_flushing=(directory / INDEX_FLUSHING_MARKER_FILE).exists())
     except IndexNeedsRebuild as error:
         return str(error)
     except OSError as error:

@@ -16,7 +16,7 @@ from madeleine.memory.index import RankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.storage.qdrant import schema
 
-MAX_REMEMBERED_POINTS = 10_000
+MAX_CACHED_POINTS = 10_000
 """1 KB each, and 0.4 KB for each piece of its text."""
 
 TermWeights = NDArray[np.uint32]
@@ -32,18 +32,18 @@ class PointContent:
     """(pieces, dim), in whatever length."""
 
 
-def content_from_engine(id: UUID, point: Any) -> PointContent:
+def point_content_from_engine(id: UUID, point: Any) -> PointContent:
     """`point`: a point of either engine, with the features of its payload and its sparse vector."""
-    sparse_vector = point.vector.get(schema.BM25_VECTOR) if isinstance(point.vector, dict) else None
+    sparse_vector = point.vector.get(schema.BM25_VECTOR_NAME) if isinstance(point.vector, dict) else None
     # Each property is read once, as Edge copies the list at each reading.
     indices, values = ([], []) if sparse_vector is None else (sparse_vector.indices, sparse_vector.values)
     term_weights = np.array([indices, np.asarray(values, np.float32).view(np.uint32)], np.uint32)
     payload = point.payload or {}
-    features, pieces = schema.features_from_payload(payload), schema.unpack_pieces(payload)
+    features, pieces = schema.ranking_features_from_payload(payload), schema.unpack_piece_vectors(payload)
     return PointContent(MemoryId(str(id)), features, term_weights, pieces)
 
 
-def weights_of_terms(contents: Sequence[PointContent], terms: Sequence[int]) -> NDArray[np.float32]:
+def term_weights_of_points(contents: Sequence[PointContent], terms: Sequence[int]) -> NDArray[np.float32]:
     """float32, (contents, terms): the stored weight of each term, 0 for an absent one. `terms`: each once."""
     weights = np.zeros((len(contents), len(terms)), np.float32)
     if not contents or not terms:
@@ -60,7 +60,7 @@ def weights_of_terms(contents: Sequence[PointContent], terms: Sequence[int]) -> 
 
 @dataclass(eq=False)
 class PointContentCache:
-    """Contents of the points that queries hit, at most `MAX_REMEMBERED_POINTS`, the oldest go first; and the cosines of
+    """Contents of the points that queries hit, at most `MAX_CACHED_POINTS`, the oldest go first; and the cosines of
     memories to vectors that are asked for again and again, as many of each."""
 
     _contents: dict[int, PointContent] = field(default_factory=dict)
@@ -72,10 +72,10 @@ class PointContentCache:
         known = self._contents
         if missing := [id_ for id_ in ids if id_.int not in known]:
             for point in read(missing):
-                content = content_from_engine(id_ := point.id, point)
+                content = point_content_from_engine(id_ := point.id, point)
                 known[id_.int], self._point_ids[content.id] = content, id_
         contents = [known[id_.int] for id_ in ids]
-        for oldest in list(islice(known, max(0, len(known) - MAX_REMEMBERED_POINTS))):
+        for oldest in list(islice(known, max(0, len(known) - MAX_CACHED_POINTS))):
             del self._point_ids[known.pop(oldest).id]
         return contents
 
@@ -85,7 +85,7 @@ class PointContentCache:
     def cosines(self, vector: bytes) -> dict[str, float]:
         """By the id of the memory, to be added to."""
         known = self._cosines.setdefault(vector, {})
-        if len(known) > MAX_REMEMBERED_POINTS:
+        if len(known) > MAX_CACHED_POINTS:
             known.clear()
         return known
 

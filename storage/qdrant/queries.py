@@ -29,11 +29,11 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
 from madeleine.memory.text.content_words import content_words, is_identifier
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.scripts import HAN_RUN, UNSPACED_SIGN
+from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SIGN_PATTERN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_marks
 from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.point_contents import PointContent, weights_of_terms
-from madeleine.storage.qdrant.schema import BM25_VECTOR, DENSE_VECTOR, RRF_RANK_CONSTANT, RRF_WEIGHTS
+from madeleine.storage.qdrant.point_contents import PointContent, term_weights_of_points
+from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, DENSE_VECTOR_NAME, RRF_CHANNEL_WEIGHTS, RRF_RANK_CONSTANT
 
 _NEAREST_HNSW_EF = 128
 MAX_COMMON_TERM_IDF = 0.7
@@ -75,7 +75,7 @@ class PointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING_STATUSES) and not self.include_compressed
         if self.being is not None:
-            yield schema.LIVING_MEMORY_BEING_FIELD if living else schema.BEING_FIELD, self._partitions
+            yield schema.DEFAULT_RECALL_BEING_FIELD if living else schema.BEING_FIELD, self._partitions
         if self.statuses and not living:
             yield schema.STATUS_FIELD, self.statuses
         if self.categories:
@@ -86,7 +86,7 @@ class PointFilter:
     @property
     def _partitions(self) -> tuple[str, ...]:
         being = self.being or BeingId("")
-        return (being, schema.partition_name(being, self.project)) if self.project else (being,)
+        return (being, schema.being_partition_name(being, self.project)) if self.project else (being,)
 
     def excluded_value_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
         """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
@@ -114,8 +114,8 @@ class PointQuery:
     def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
-            return self.vector.tolist(), DENSE_VECTOR
-        return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR
+            return self.vector.tolist(), DENSE_VECTOR_NAME
+        return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR_NAME
 
 
 class _QueryTerms(NamedTuple):
@@ -193,7 +193,7 @@ class HybridIndex(ABC):
         for mark, of_mark in marks.items():
             if any(known[term] is not None for term in of_mark):
                 named = [word for word in words if fold_text(word) in asking[mark]]
-                if not named and (mark == LESSON_MARK_TERM or UNSPACED_SIGN.search(asking[mark][0])):
+                if not named and (mark == LESSON_MARK_TERM or UNSPACED_SIGN_PATTERN.search(asking[mark][0])):
                     named = [asking[mark][0]]  # too common a word to count, or part of one
                 words |= {word: [*words.get(word, ()), *of_mark] for word in named}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
@@ -203,7 +203,7 @@ class HybridIndex(ABC):
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         contents = [hit.content for hit in hits if hit.content]
-        all_weights = weights_of_terms(contents, asked)
+        all_weights = term_weights_of_points(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
         idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
@@ -290,7 +290,7 @@ class HybridIndex(ABC):
             known[term] = None
             for hit in best:
                 if hit.content:
-                    known[term] = hit.score / float(weights_of_terms([hit.content], [term])[0, 0])
+                    known[term] = hit.score / float(term_weights_of_points([hit.content], [term])[0, 0])
         return hits[: len(queries)]
 
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
@@ -315,7 +315,7 @@ def _telling_terms(word: str, terms: list[int], known: IdfByTerm, absent: float)
     """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own, and
     in a store of several languages few memories may hold it. `absent`: the IDF of a term that none has."""
     idfs = {term: known[term] for term in terms}
-    has_unknown_part = None in idfs.values() and not UNSPACED_SIGN.search(word)
+    has_unknown_part = None in idfs.values() and not UNSPACED_SIGN_PATTERN.search(word)
     least = absent / 2 if has_unknown_part else MAX_COMMON_TERM_IDF
     return [term for term, idf in idfs.items() if idf is None or idf >= least] or terms
 
@@ -323,10 +323,10 @@ def _telling_terms(word: str, terms: list[int], known: IdfByTerm, absent: float)
 def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
     """A run of Han signs is often several words, told apart by what the memories hold: 咖啡品牌 is 咖啡, where they do,
     and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out."""
-    if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN.fullmatch(word) is None:
+    if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN_PATTERN.fullmatch(word) is None:
         yield word, terms
         return
-    pairs = bm25.pair_term_ids(word)
+    pairs = bm25.han_pair_term_ids(word)
     is_known = [known[pair] is not None for pair in pairs]
     held = [any(is_known[max(at - 1, 0) : at + 1]) for at in range(len(word))]
     end = 0
@@ -350,11 +350,11 @@ def _holds_words(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]
 
 
 def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit]) -> list[PointHit]:
-    """Weighted RRF as Qdrant has it (`schema.RRF_WEIGHTS`). Equals are in the order of their ids, in a channel too,
-    where an engine gives them in any."""
+    """Weighted RRF as Qdrant has it (`schema.RRF_CHANNEL_WEIGHTS`). Equals are in the order of their ids, in a channel
+    too, where an engine gives them in any."""
     scores: dict[int, float] = {}
     hits: dict[int, PointHit] = {}
-    for channel, weight in zip((dense_hits, sparse_hits), RRF_WEIGHTS, strict=True):
+    for channel, weight in zip((dense_hits, sparse_hits), RRF_CHANNEL_WEIGHTS, strict=True):
         best_first = sorted([(-round(hit.score, 6), hit.key) for hit in channel])
         for position, (_, key) in enumerate(best_first):
             scores[key] = scores.get(key, 0.0) + 1 / ((position + 1) / weight + RRF_RANK_CONSTANT - 1)

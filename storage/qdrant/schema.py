@@ -28,12 +28,12 @@ from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_
 INDEX_SCHEMA_VERSION = 10
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
-DENSE_VECTOR = "dense"
-BM25_VECTOR = "bm25"
+DENSE_VECTOR_NAME = "dense"
+BM25_VECTOR_NAME = "bm25"
 
 BEING_FIELD = "being"
 STATUS_FIELD = "status"
-LIVING_MEMORY_BEING_FIELD = "lives_in"
+DEFAULT_RECALL_BEING_FIELD = "lives_in"
 """The being, of a living memory only that is not retracted, and that no summary stands for (spec L3): what nearly every
 query asks for, in one condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY_FIELD = "category"
@@ -58,34 +58,34 @@ TOKEN_COUNT_FIELD = "tokens"
 WORDING_SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals`)."""
 PROPOSED_SUPERSEDED_ID_FIELD = "may_supersede"
-PIECES_FIELD = "pieces"
-"""The vectors of the pieces of the text (`pack_pieces`); absent without any. The engine's storage of several vectors a
-point has files with holes, and to read one on a full disk ends the process (ADR 64)."""
-FEATURE_FIELDS = (
+PIECE_VECTORS_FIELD = "pieces"
+"""The vectors of the pieces of the text (`pack_piece_vectors`); absent without any. The engine's storage of several
+vectors a point has files with holes, and to read one on a full disk ends the process (ADR 64)."""
+RANKING_FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
     WORDING_SIGNALS_FIELD, CATEGORY_FIELD, EMOTION_VECTOR_FIELD, PROPOSED_SUPERSEDED_ID_FIELD,
-    VERSION_CHAIN_POSITION_FIELD, PIECES_FIELD,
+    VERSION_CHAIN_POSITION_FIELD, PIECE_VECTORS_FIELD,
 )  # fmt: skip
-"""What `features_from_payload` and `unpack_pieces` read."""
-KEYWORD_FIELDS = (
+"""What `ranking_features_from_payload` and `unpack_piece_vectors` read."""
+KEYWORD_INDEXED_FIELDS = (
     BEING_FIELD,
-    LIVING_MEMORY_BEING_FIELD,
+    DEFAULT_RECALL_BEING_FIELD,
     STATUS_FIELD,
     CATEGORY_FIELD,
     CLUSTER_FIELD,
     SESSION_FIELD,
     THEMES_FIELD,
 )
-TIME_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
+TIME_INDEXED_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
 
 NO_PIECE_VECTORS: Final[NDArray[np.int8]] = np.zeros((0, 0), np.int8)
 
 RRF_RANK_CONSTANT = 2
-RRF_WEIGHTS = (1.0, 2.0)
+RRF_CHANNEL_WEIGHTS = (1.0, 2.0)
 """(dense, BM25). A first place counts 1/k of itself whatever its weight; the weight stretches the ranks behind it:
 1/((position + 1)/weight + k - 1). At this k the heavier channel does count more; at k = 60 it counts less."""
 
-HNSW_GRAPH_EDGES = 0
+HNSW_EDGES_IN_GLOBAL_GRAPH = 0
 HNSW_EDGES_IN_BEING_GRAPH = 16
 HNSW_EF_CONSTRUCT = 128
 """One graph a being and none over all of them, for no query crosses beings."""
@@ -107,27 +107,27 @@ class IndexFingerprint:
         return asdict(self)
 
 
-def partition_name(being: BeingId, project: str | None) -> str:
+def being_partition_name(being: BeingId, project: str | None) -> str:
     """What a point has in place of its being: a project's memories are found in it alone, and whoever works in none
     asks for the being, as ever. No name of a being holds the sign between the two."""
     return f"{being}\0{project}" if project else being
 
 
-def named_vectors(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
+def named_vectors_of_point(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
-    vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR: point.vector.tolist()}
+    vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR_NAME: point.vector.tolist()}
     indices, values = weighted_document_term_ids(point.words)
     # An empty sparse vector would count as a document in one kind of segment and not in the other.
     if indices:
-        vectors[BM25_VECTOR] = sparse_vector(indices=indices, values=values)
+        vectors[BM25_VECTOR_NAME] = sparse_vector(indices=indices, values=values)
     return vectors
 
 
-def point_payload(point: IndexPoint) -> dict[str, Any]:
+def payload_of_point(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     first, last = time_span_of_memory(memory)
     fields: dict[str, Any] = {
-        BEING_FIELD: partition_name(memory.being_id, memory.project),
+        BEING_FIELD: being_partition_name(memory.being_id, memory.project),
         STATUS_FIELD: memory.status,
         CATEGORY_FIELD: memory.category,
         SESSION_FIELD: memory.provenance.session_id,
@@ -142,7 +142,7 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
         WORDING_SIGNALS_FIELD: pack_wording_signals(_wording_signals(memory)),
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
-        fields[LIVING_MEMORY_BEING_FIELD] = fields[BEING_FIELD]
+        fields[DEFAULT_RECALL_BEING_FIELD] = fields[BEING_FIELD]
     if memory.emotion is not None:
         fields[EMOTION_VECTOR_FIELD] = list(astuple(memory.emotion))
     if memory.may_supersede is not None:
@@ -156,19 +156,19 @@ def point_payload(point: IndexPoint) -> dict[str, Any]:
     if memory.cluster_id is not None:
         fields[CLUSTER_FIELD] = memory.cluster_id
     if point.pieces:
-        fields[PIECES_FIELD] = pack_pieces(point.pieces)
+        fields[PIECE_VECTORS_FIELD] = pack_piece_vectors(point.pieces)
     return fields
 
 
-def pack_pieces(pieces: Sequence[Vector]) -> list[str]:
+def pack_piece_vectors(pieces: Sequence[Vector]) -> list[str]:
     """Each as base64 of int8: its direction, to about half a degree."""
     steps = (np.rint(piece * (127 / np.abs(piece).max())).astype(np.int8) for piece in pieces)
     return [b64encode(piece.tobytes()).decode() for piece in steps]
 
 
-def unpack_pieces(payload: Mapping[str, Any]) -> NDArray[np.int8]:
+def unpack_piece_vectors(payload: Mapping[str, Any]) -> NDArray[np.int8]:
     """(pieces, dim); (0, 0) without any."""
-    packed = payload.get(PIECES_FIELD, ())
+    packed = payload.get(PIECE_VECTORS_FIELD, ())
     rows = [np.frombuffer(b64decode(piece), np.int8) for piece in packed]
     return np.stack(rows) if rows else NO_PIECE_VECTORS
 
@@ -180,7 +180,7 @@ def _wording_signals(memory: Memory) -> WordingSignals:
     return replace(signals, tells_when=signals.tells_when or has_own_day)
 
 
-def features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
+def ranking_features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures:
     return RankingFeatures(
         session_id=payload[SESSION_FIELD],
         turn=payload[TURN_FIELD],

@@ -20,7 +20,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.point_contents import content_from_engine
+from madeleine.storage.qdrant.point_contents import point_content_from_engine
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
     IdfByTerm,
@@ -106,10 +106,12 @@ class QdrantServerIndex(HybridIndex):
     async def _create(self, fingerprint: schema.IndexFingerprint) -> None:
         await self._client.create_collection(
             self._collection,
-            vectors_config={schema.DENSE_VECTOR: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)},
-            sparse_vectors_config={schema.BM25_VECTOR: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
+            vectors_config={
+                schema.DENSE_VECTOR_NAME: qm.VectorParams(size=fingerprint.dim, distance=qm.Distance.COSINE)
+            },
+            sparse_vectors_config={schema.BM25_VECTOR_NAME: qm.SparseVectorParams(modifier=qm.Modifier.IDF)},
             hnsw_config=qm.HnswConfigDiff(
-                m=schema.HNSW_GRAPH_EDGES,
+                m=schema.HNSW_EDGES_IN_GLOBAL_GRAPH,
                 payload_m=schema.HNSW_EDGES_IN_BEING_GRAPH,
                 ef_construct=schema.HNSW_EF_CONSTRUCT,
             ),
@@ -117,12 +119,12 @@ class QdrantServerIndex(HybridIndex):
         )
         if self._local:
             return
-        for name in schema.KEYWORD_FIELDS:
+        for name in schema.KEYWORD_INDEXED_FIELDS:
             tenant = name == schema.BEING_FIELD
             keywords = qm.KeywordIndexParams(type=qm.KeywordIndexType.KEYWORD, is_tenant=tenant, enable_hnsw=tenant)
             await self._client.create_payload_index(self._collection, name, keywords)
         times = qm.IntegerIndexParams(type=qm.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False)
-        for name in schema.TIME_FIELDS:
+        for name in schema.TIME_INDEXED_FIELDS:
             await self._client.create_payload_index(self._collection, name, times)
 
     async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
@@ -136,7 +138,7 @@ class QdrantServerIndex(HybridIndex):
 
     async def _count_documents(self, scope: Scope) -> int:
         with _client_errors():
-            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=schema.BM25_VECTOR)
+            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=schema.BM25_VECTOR_NAME)
             return (await self._client.count(self._collection, count_filter=_server_filter(mine), exact=True)).count
 
 
@@ -149,8 +151,8 @@ def _connect_client(location: str) -> AsyncQdrantClient:
 
 
 def _point_struct(point: IndexPoint) -> qm.PointStruct:
-    vectors = schema.named_vectors(point, qm.SparseVector)
-    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.point_payload(point))
+    vectors = schema.named_vectors_of_point(point, qm.SparseVector)
+    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload_of_point(point))
 
 
 def _server_filter(where: PointFilter) -> qm.Filter:
@@ -174,7 +176,7 @@ def _server_filter(where: PointFilter) -> qm.Filter:
 def _hit_from_scored_point(point: qm.ScoredPoint, query: PointQuery) -> PointHit:
     id_ = UUID(str(point.id))
     needs_content = query.with_content and id_.int not in query.known_keys
-    return PointHit(id_.int, id_, point.score, content_from_engine(id_, point) if needs_content else None)
+    return PointHit(id_.int, id_, point.score, point_content_from_engine(id_, point) if needs_content else None)
 
 
 def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
@@ -190,8 +192,8 @@ def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
         params=params,
         filter=_server_filter(query.where),
         limit=query.limit,
-        with_vector=[schema.BM25_VECTOR] if query.with_content else None,
-        with_payload=list(schema.FEATURE_FIELDS) if query.with_content else None,
+        with_vector=[schema.BM25_VECTOR_NAME] if query.with_content else None,
+        with_payload=list(schema.RANKING_FEATURE_FIELDS) if query.with_content else None,
     )
 
 

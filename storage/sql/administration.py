@@ -68,7 +68,7 @@ async def record_audit_by_tool(
         await record_audit(transaction, scope, event, changed[-1][1], tool=tool, ids=[id_ for id_, _ in changed])
 
 
-class AuditRepository(DatabaseRepository):
+class AuditReader(DatabaseRepository):
     """Reads the audit, for `madeleine audit`, and records what leaves no other trace here."""
 
     async def record(self, scope: Scope, event: AuditEventKind, *, at: datetime) -> None:
@@ -99,7 +99,7 @@ _INSERT_SETTING = insert_if_missing_statement(settings)
 _UPSERT_SETTING = upsert_statement(settings, "value")
 
 
-async def read_setting(reads: QueryReader, name: str) -> Any:
+async def read_store_setting(reads: QueryReader, name: str) -> Any:
     """None for a name that was never set."""
     values = await reads.rows(_SELECT_SETTING, first_column, setting=name)
     return json.loads(values[0]) if values else None
@@ -110,14 +110,14 @@ async def write_store_settings(database: Database, values: Mapping[str, Any]) ->
         await transaction.run(_UPSERT_SETTING, [_setting_row(name, value) for name, value in values.items()])
 
 
-async def write_setting(transaction: Transaction, name: str, value: Any) -> None:
+async def write_store_setting(transaction: Transaction, name: str, value: Any) -> None:
     await transaction.run(_UPSERT_SETTING, [_setting_row(name, value)])
 
 
-async def write_setting_once(transaction: Transaction, name: str, value: Any) -> Any:
+async def write_store_setting_once(transaction: Transaction, name: str, value: Any) -> Any:
     """Set it unless it is set already. Returns the value that it has for good."""
     await transaction.run(_INSERT_SETTING, [_setting_row(name, value)])
-    return await read_setting(transaction, name)
+    return await read_store_setting(transaction, name)
 
 
 def _setting_row(name: str, value: Any) -> dict[str, str]:
@@ -140,7 +140,7 @@ _REVOKE_TOKEN = (
 
 
 @asynccontextmanager
-async def open_token_repository(location: LedgerLocation) -> AsyncIterator[BearerTokenRepository]:
+async def open_bearer_token_repository(location: LedgerLocation) -> AsyncIterator[BearerTokenRepository]:
     """The ledger's tokens, safe to open beside a running server. Raises `StorageError` if it cannot be used,
     or was written by a newer version."""
     async with open_database(location) as database:

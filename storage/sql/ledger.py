@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from madeleine.storage.sql.administration import AuditRepository
+from madeleine.storage.sql.administration import AuditReader
 from madeleine.storage.sql.archive.repository import ArchiveRepository
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.context import ContextRepository
@@ -22,9 +22,9 @@ from madeleine.storage.sql.memories.lessons import LessonRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
-from madeleine.storage.sql.moving.repository import CopyRepository, ImportRepository
-from madeleine.storage.sql.operations.costs import CostRepository
-from madeleine.storage.sql.overview import OverviewRepository
+from madeleine.storage.sql.moving.repository import ImportRepository, LedgerCopyRepository
+from madeleine.storage.sql.operations.costs import SqlCostRecordRepository
+from madeleine.storage.sql.overview import PageOverviewRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -49,12 +49,12 @@ class Ledger:
         self.conversations = ConversationRepository(database)
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
-        self.costs = CostRepository(database)
-        self.audit = AuditRepository(database)
+        self.costs = SqlCostRecordRepository(database)
+        self.audit = AuditReader(database)
         self.archive = ArchiveRepository(database)
         self.imports = ImportRepository(database)
-        self.copies = CopyRepository(database)
-        self.overview = OverviewRepository(database)
+        self.copies = LedgerCopyRepository(database)
+        self.overview = PageOverviewRepository(database)
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ async def open_ledger(location: LedgerLocation) -> AsyncIterator[Ledger]:
     async with open_database(location) as database, ReactivationAndAuditWriter(database) as activations:
         ledger = Ledger(database, activations)
         if database.dialect == "postgresql":
-            from madeleine.storage.sql.other_servers import follow_other_servers
+            from madeleine.storage.sql.other_servers import use_shared_ledger_repositories
 
-            follow_other_servers(ledger)
+            use_shared_ledger_repositories(ledger)
         yield ledger

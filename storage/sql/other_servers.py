@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select
 
 from madeleine.memory.model import MemoryId
-from madeleine.storage.sql.administration import read_setting, write_setting
+from madeleine.storage.sql.administration import read_store_setting, write_store_setting
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.mapping import first_column, first_two_columns
 from madeleine.storage.sql.database.postgresql import PostgresDatabase
@@ -22,7 +22,7 @@ from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.memories.index_source import IndexSourceRepository
 
-PER_SERVER_SETTINGS = frozenset(
+SETTINGS_KEPT_PER_SERVER = frozenset(
     (
         *("index_built", "index_second", "collection"),
         *("embedding_model", "embedding_model_wanted", "embedding_model_refused"),
@@ -90,14 +90,14 @@ class IndexSourceOfSharedLedger(IndexSourceRepository):
 
     async def _taken_in_up_to(self) -> int:
         if self._after is None:
-            stored = await read_setting(self._database, _name_at(_TAKEN_IN_SETTING, self._shared))
+            stored = await read_store_setting(self._database, _name_at(_TAKEN_IN_SETTING, self._shared))
             self._after = self._stored_after = int(stored or 0)
         return self._after
 
     async def _remember(self) -> None:
         if self._after is not None and self._after > self._stored_after:
             async with self._database.transaction(durable=False) as transaction:
-                await write_setting(transaction, _name_at(_TAKEN_IN_SETTING, self._shared), self._after)
+                await write_store_setting(transaction, _name_at(_TAKEN_IN_SETTING, self._shared), self._after)
             self._stored_after = self._after
 
     async def setting(self, name: str) -> Any:
@@ -107,7 +107,7 @@ class IndexSourceOfSharedLedger(IndexSourceRepository):
         await super().set_settings({self._own(name): value for name, value in values.items()})
 
     def _own(self, name: str) -> str:
-        return _name_at(name, self._shared) if name in PER_SERVER_SETTINGS else name
+        return _name_at(name, self._shared) if name in SETTINGS_KEPT_PER_SERVER else name
 
 
 class ErasureInSharedLedger(ErasureRepository):
@@ -118,24 +118,24 @@ class ErasureInSharedLedger(ErasureRepository):
         self._shared = database
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
-        after = await read_setting(self._database, _name_at(_SCRUBBED_SETTING, self._shared))
+        after = await read_store_setting(self._database, _name_at(_SCRUBBED_SETTING, self._shared))
         return await self._database.rows(_SELECT_FORGOTTEN, first_two_columns, after=int(after or 0))
 
     async def clear_scrubs(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:
-            await write_setting(transaction, _name_at(_SCRUBBED_SETTING, self._shared), max(marks))
+            await write_store_setting(transaction, _name_at(_SCRUBBED_SETTING, self._shared), max(marks))
 
     async def scrub(self) -> None:
         """Rewrite the tables, unless another server has done so since the last one was forgotten."""
         pending = await self.pending_scrubs()
         last = pending[-1][0] if pending else 0
-        if last > int(await read_setting(self._database, _REWRITTEN_SETTING) or 0):
+        if last > int(await read_store_setting(self._database, _REWRITTEN_SETTING) or 0):
             await super().scrub()
             async with self._database.transaction() as transaction:
-                await write_setting(transaction, _REWRITTEN_SETTING, last)
+                await write_store_setting(transaction, _REWRITTEN_SETTING, last)
 
 
-def follow_other_servers(ledger: Ledger) -> None:
+def use_shared_ledger_repositories(ledger: Ledger) -> None:
     """Give it the repositories of one of several servers."""
     database = ledger.database
     assert isinstance(database, PostgresDatabase)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, or_, select
 
 from madeleine.memory.audit import AuditEntry
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.model import ClusterId, Memory, MemoryId, MemoryStatus, RunId, Scope, TruthStatus, Vector
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.storage.sql.database import dialect
@@ -36,10 +36,10 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
-OUTLINE_TEXT_CHARS = 120
-MAX_CHANGES_OF_A_RUN = 2_000
+MAX_OUTLINE_TEXT_CHARS = 120
+MAX_JOURNALLED_CHANGES_PER_RUN = 2_000
 MAX_AUDIT_ENTRIES_OF_A_MEMORY = 500
-MAX_ABSORBED_MEMORIES = 50
+MAX_ABSORBED_MEMORIES_SHOWN = 50
 """Of those that were absorbed into one, or compressed into it."""
 
 
@@ -64,7 +64,7 @@ class MemoryOutline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalledChange:
+class PatrolChangedRow:
     """A row that a patrol changed. `before` is None for one that it made, `after` for one that it removed."""
 
     step: str
@@ -93,7 +93,7 @@ _BEING = bindparam("being", type_=_m.being_id.type)
 _OUTLINE = RowMap(
     MemoryOutline,
     memories,
-    text=dialect.sql_text_start(_m.action, OUTLINE_TEXT_CHARS),
+    text=dialect.sql_text_start(_m.action, MAX_OUTLINE_TEXT_CHARS),
     session_count=CYCLES_SINCE_REACTIVATION,
 )
 _SELECT_OUTLINES = select(*_OUTLINE.columns).where(_m.being_id == _BEING).order_by(_m.seq)
@@ -105,13 +105,13 @@ _SELECT_COUNTS = (
 _HAS_VECTOR = (_m.being_id == _BEING, _e.content_hash == _m.content_hash, _e.model == bindparam("model"))
 _SELECT_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
 _SELECT_VECTORS = select(_m.seq, _e.vector).where(*_HAS_VECTOR, dialect.is_in_bound_list(_m.id, "ids"))
-_CHANGE = RowMap(JournalledChange, patrol_changes_table)
+_CHANGE = RowMap(PatrolChangedRow, patrol_changes_table)
 _SELECT_CHANGES = (
     select(*_CHANGE.columns)
     # Every memory grows older by a tick of the clock, which is one row and nothing to look at.
     .where(_j.run_id == bindparam("run"), dialect.without_index_use(_j.being_id) == _BEING, _j.kind != "clock")
     .order_by(_j.seq)
-    .limit(MAX_CHANGES_OF_A_RUN)
+    .limit(MAX_JOURNALLED_CHANGES_PER_RUN)
 )
 _RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_RUN = select(*_RUN.columns).where(_r.id == bindparam("run"), _r.being_id == _BEING)
@@ -156,9 +156,9 @@ _SELECT_ABSORBED = (
     select(*MEMORY_COLUMNS)
     .where(_m.being_id == _BEING, or_(_m.absorbed_into == bindparam("id"), _m.compressed_into == bindparam("id")))
     .order_by(_m.seq)
-    .limit(MAX_ABSORBED_MEMORIES)
+    .limit(MAX_ABSORBED_MEMORIES_SHOWN)
 )
-_MESSAGE = RowMap(Message, messages_table)
+_MESSAGE = RowMap(ConversationMessage, messages_table)
 _SELECT_SOURCE_MESSAGES = (
     select(*_MESSAGE.columns)
     .join(message_memories_table, _l.message_id == _t.id)
@@ -167,14 +167,14 @@ _SELECT_SOURCE_MESSAGES = (
 )
 
 
-class OverviewRepository(DatabaseRepository):
+class PageOverviewRepository(DatabaseRepository):
     """Reads for the page."""
 
     async def outlines(self, scope: Scope) -> list[MemoryOutline]:
         """All memories, in the order in which they were stored."""
         return await self._database.rows(_SELECT_OUTLINES, _OUTLINE.from_row, being=scope.being_id)
 
-    async def counts(self, scope: Scope) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
+    async def count_memories_by_state(self, scope: Scope) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
         """Memories by status, truth and whether they are pinned."""
         return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
 
@@ -187,11 +187,12 @@ class OverviewRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "model": model, "ids": dialect.json_list_bind_value(ids)}
         return await self._database.rows(_SELECT_VECTORS, _to_seq_and_vector, **binds)
 
-    async def run(self, scope: Scope, run: RunId) -> PatrolRun | None:
+    async def patrol_run(self, scope: Scope, run: RunId) -> PatrolRun | None:
         return next(iter(await self._database.rows(_SELECT_RUN, _RUN.from_row, being=scope.being_id, run=run)), None)
 
-    async def changes_of_run(self, scope: Scope, run: RunId) -> list[JournalledChange]:
-        """In their order, at most `MAX_CHANGES_OF_A_RUN`; none once the journal was pruned or the run was undone."""
+    async def changes_of_run(self, scope: Scope, run: RunId) -> list[PatrolChangedRow]:
+        """In their order, at most `MAX_JOURNALLED_CHANGES_PER_RUN`; none once the journal was pruned or the run was
+        undone."""
         return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
 
     async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCost]:
@@ -235,7 +236,7 @@ class OverviewRepository(DatabaseRepository):
         """Memories that live on in this one: merged into it, or told by it as a summary."""
         return await self._database.rows(_SELECT_ABSORBED, memory_from_row, being=scope.being_id, id=id_)
 
-    async def messages_of_memory(self, scope: Scope, id_: MemoryId) -> list[Message]:
+    async def messages_of_memory(self, scope: Scope, id_: MemoryId) -> list[ConversationMessage]:
         """The messages that it was drawn from."""
         return await self._database.rows(_SELECT_SOURCE_MESSAGES, _MESSAGE.from_row, being=scope.being_id, id=id_)
 

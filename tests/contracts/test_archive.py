@@ -15,15 +15,15 @@ import pytest
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.graph.values import Relation
 from madeleine.memory.lessons.values import Lesson
-from madeleine.memory.model import CATEGORIES, DatedAction, EmotionVector, Memory, MemoryChanges, RunId, Scene
+from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, EmotionVector, Memory, MemoryChanges, RunId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import groups_to_archive
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.storage.sql.archive.packing import RECORD_TYPES_OF_MEMORY
+from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE
+from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE
 from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, tables_with_declaration
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -52,7 +52,7 @@ def ledger(sql_ledger: Ledger) -> Ledger:
 
 
 async def archive(ledger: Ledger, *memories: Memory, run: RunId = RUN) -> None:
-    async with ledger.archive.retention(ADA) as transaction:
+    async with ledger.archive.retention_transaction(ADA) as transaction:
         known = await transaction.memories([one.id for one in memories])
         groups = groups_to_archive(known, dict.fromkeys((one.id for one in known), "expired"))
         archived = await transaction.archive(groups, run=run, at=LATER)
@@ -121,9 +121,9 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
         (("invoice",), shop, [rich]), (("invoice",), ADA, []), (("invoice",), BOB, []),
         (("grandmother's",), ADA, [other]), ((), shop, [rich, other]), (("invoice", "harbour"), shop, [rich, other]),
     ):  # fmt: skip
-        entries = await ledger.archive.archived(scope, ArchiveQuery(terms=terms))
+        entries = await ledger.archive.search_archived(scope, ArchiveQuery(terms=terms))
         assert {entry.memory.id for entry in entries} == {one.id for one in found}, (terms, scope)
-    assert await ledger.archive.archived(shop, ArchiveQuery(terms=("invoice", "harbour"), mode="and")) == []
+    assert await ledger.archive.search_archived(shop, ArchiveQuery(terms=("invoice", "harbour"), mode="and")) == []
     assert await ledger.short_ids.ids_of_numbers(ADA, [1, 2]) == {1: rich.id, 2: other.id}
     index = await ledger.archive.archival_index(ADA)
     assert [(one.memory_id, one.short_id, one.mode) for one in index] == [
@@ -150,7 +150,7 @@ async def test_what_hangs_together_comes_back_together(ledger: Ledger) -> None:
         restored = await ledger.archive.restore(ADA, [asked.id], at=LATER)
         assert {one.id for one in restored} == {one.id for one in back}
     assert sorted(await lines_of(ledger)) == sorted(before)
-    assert await ledger.memories.undo_last_act(ADA, new.id, at=LATER) is not None, "its acts came back too"
+    assert await ledger.memories.undo_last_truth_act(ADA, new.id, at=LATER) is not None, "its acts came back too"
 
 
 async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_memory(ledger: Ledger) -> None:
@@ -234,7 +234,7 @@ async def test_an_export_carries_the_archive_and_its_import_can_be_undone(
         assert (await imported(elsewhere, file)).known["archived_memory"] == 2
         assert len(await elsewhere.archive.restore(ADA, [rich.id], at=LATER)) == 1
         await elsewhere.imports.undo_import(report.id, client="tests", at=LATER)
-        assert [entry.memory.id for entry in await elsewhere.archive.archived(ADA, ArchiveQuery())] == []
+        assert [entry.memory.id for entry in await elsewhere.archive.search_archived(ADA, ArchiveQuery())] == []
     async with open_ledger(new_store(templates, tmp_path / "third.db")) as third:
         await third.memories.commit(ADA, batch(memory("here before")))
         await third.memories.commit(ADA, batch(gone := memory("gone")))
@@ -255,7 +255,7 @@ MIXED = [*SPARSE, *DENSE]
 def many(chance: random.Random, count: int) -> Sequence[Memory]:
     made: list[Memory] = []
     for number in range(count):
-        other: dict[str, Any] = {"category": CATEGORIES[number % 5], "importance": chance.random()}
+        other: dict[str, Any] = {"category": MEMORY_CATEGORIES[number % 5], "importance": chance.random()}
         if number % 7 == 0 and made:
             other |= {"status": "dead", "absorbed_into": made[-1].id}
         if number % 11 == 0:
@@ -289,4 +289,6 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledge
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
     declared = {table.name for table, _ in tables_with_declaration(metadata, ArchivedWithMemory)}
-    assert {TABLES_BY_TYPE[type_].table.name for type_ in ("memory", *RECORD_TYPES_OF_MEMORY)} == declared - derived
+    assert {
+        EXPORT_TABLE_BY_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
+    } == declared - derived

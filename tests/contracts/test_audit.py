@@ -103,7 +103,7 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
         "UPDATE audit SET event = 'other'",
         "DELETE FROM audit",
         "DELETE FROM audit WHERE seq = 1",
-        "REPLACE INTO audit SELECT seq, at, 'other', being_id, client, role, tool, ids, author FROM audit",
+        "REPLACE INTO audit SELECT seq, at, 'other', being_id, client, role, tool, ids, author, token FROM audit",
         "INSERT INTO audit SELECT * FROM audit WHERE true ON CONFLICT (seq) DO UPDATE SET event = 'other'",
     ],
 )

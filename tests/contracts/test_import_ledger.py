@@ -1,4 +1,5 @@
-"""`ImportLedger` and `CopyLedger`: nothing lost, doubled or overwritten, and what was forgotten stays forgotten."""
+"""`ImportLedger` and `LedgerCopyRegister`: nothing lost, doubled or overwritten, and what was forgotten stays
+forgotten."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.moving.record_base import ExportRecord
-from madeleine.memory.moving.values import record_for_being
+from madeleine.memory.moving.values import export_record_for_being
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, TABLES_LEFT_OUT
+from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, TABLES_LEFT_OUT_OF_EXPORT
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
 from tests.household import location_of
 from tests.moving_values import NOW, exported, file_of, imported, parsed
@@ -57,7 +58,9 @@ def changed(lines: list[bytes], id_: str, **values: Any) -> list[bytes]:
     """The file with other values in the memory."""
     return file_of(
         [
-            record.model_copy(update=values) if isinstance(record, r.MemoryRecord) and record.id == id_ else record
+            record.model_copy(update=values)
+            if isinstance(record, r.MemoryExportRecord) and record.id == id_
+            else record
             for record in parsed(lines)
         ]
     )
@@ -65,8 +68,8 @@ def changed(lines: list[bytes], id_: str, **values: Any) -> list[bytes]:
 
 def test_every_table_is_exported_or_says_why_not() -> None:
     tables = {exported.table.name for exported in EXPORTED_TABLES}
-    assert tables.isdisjoint(TABLES_LEFT_OUT)
-    assert tables | set(TABLES_LEFT_OUT) == set(metadata.tables)
+    assert tables.isdisjoint(TABLES_LEFT_OUT_OF_EXPORT)
+    assert tables | set(TABLES_LEFT_OUT_OF_EXPORT) == set(metadata.tables)
 
 
 @pytest.mark.parametrize("exported_table", EXPORTED_TABLES, ids=lambda table: table.type)
@@ -133,10 +136,10 @@ async def test_what_was_forgotten_here_does_not_come_back(ledger: Ledger, source
     await source.store(tea, cake)
     lines = source.file()
     merged = changed(
-        lines, cake.id, when=("2026-03-01", r.DatedActionRecord(date="2026-03-02", action=tea.scene.action))
+        lines, cake.id, when=("2026-03-01", r.DatedActionExportRecord(date="2026-03-02", action=tea.scene.action))
     )
     merged = changed(merged, tea.id, absorbed_into=cake.id, status="dead")
-    diary = r.DiaryRecord(being="ada", date="2026-03-01", text="Fridolin!", sources=(tea.id,), written_at=NOW)
+    diary = r.DiaryExportRecord(being="ada", date="2026-03-01", text="Fridolin!", sources=(tea.id,), written_at=NOW)
     await imported(ledger, lines)
     await ledger.erasure.forget(ADA, [tea.id, cake.id], at=NOW)
     for _ in range(2):
@@ -152,7 +155,7 @@ async def test_a_survivor_comes_without_the_words_of_what_was_forgotten(ledger: 
     await imported(ledger, source.file())
     await ledger.erasure.forget(ADA, [tea.id], at=NOW)
     await source.store(cake)
-    told = ("2026-03-01", r.DatedActionRecord(date="2026-03-02", action=tea.scene.action))
+    told = ("2026-03-01", r.DatedActionExportRecord(date="2026-03-02", action=tea.scene.action))
     lines = changed(changed(source.file(), cake.id, when=told), tea.id, absorbed_into=cake.id, status="dead")
     report = await imported(ledger, lines)
     assert (dict(report.added), report.left_out_counts["forgotten"]) == ({"memory": 1}, 1)
@@ -175,10 +178,10 @@ async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(ledger: Le
     lines = changed(source.file(), tea.id, superseded_by=cake.id, truth="superseded")
     await imported(ledger, lines)
     for added in ({"memory": 2}, {}):
-        report = await imported(ledger, file_of([record_for_being(record, "bob") for record in parsed(lines)]))  # type: ignore[arg-type]
+        report = await imported(ledger, file_of([export_record_for_being(record, "bob") for record in parsed(lines)]))  # type: ignore[arg-type]
         assert dict(report.added) == added
     lines = await asyncio.to_thread(exported, location_of(ledger), "bob")
-    theirs = [record for record in parsed(lines) if isinstance(record, r.MemoryRecord)]
+    theirs = [record for record in parsed(lines) if isinstance(record, r.MemoryExportRecord)]
     assert [record.action for record in theirs] == ["tea", "cake"]
     assert theirs[0].superseded_by == theirs[1].id != cake.id
 
@@ -263,14 +266,14 @@ async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> N
 
 async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger: Ledger, source: Source) -> None:
     records = [
-        r.BeingRecord(being="ada", cycle=0, think=(), think_sources=(), last_number=0),
-        r.SessionRecord(
+        r.BeingExportRecord(being="ada", cycle=0, think=(), think_sources=(), last_number=0),
+        r.SessionExportRecord(
             being="ada", session_id="s", title="", interface="", first_at=NOW, last_at=NOW,
             messages=2, watched=2, put_off=0, abandoned=0,
             failures=0, next_try=NOW,
         ),
         *(
-            r.MessageRecord(
+            r.MessageExportRecord(
                 being="ada", session_id="s", id=f"m{n}", position=n, role="user", speaker="", text=f"said {n}", at=NOW,
                 stored_at=NOW, client="", key=f"k{n}",
             )
@@ -280,7 +283,7 @@ async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger
     await imported(ledger, file_of(records))
     await ledger.erasure.forget(Scope(BeingId("ada")), [MemoryId("m0")], at=NOW)
     other_id = [
-        record.model_copy(update={"id": f"x{record.position}"}) if isinstance(record, r.MessageRecord) else record
+        record.model_copy(update={"id": f"x{record.position}"}) if isinstance(record, r.MessageExportRecord) else record
         for record in records
     ]
     report = await imported(ledger, file_of(other_id))

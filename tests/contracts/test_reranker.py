@@ -14,7 +14,7 @@ from madeleine.inference import loading as loading_module
 from madeleine.inference.reranking import CrossEncoder, CrossEncoderReranker, load_cross_encoder, sigmoid
 from madeleine.memory.errors import InvalidInput, RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
-from tests.models import WordReranker, cross_encoder, embedding_model, session_options
+from tests.models import WordReranker, cross_encoder, embedding_model, onnx_session_options
 
 PATIENT = 60.0
 """Seconds, for models that do come."""
@@ -55,7 +55,7 @@ def test_a_sigmoid_is_as_worked_by_hand_and_never_overflows(score: float, share:
 
 
 def test_no_plan_of_memory_is_kept_for_each_length_of_text(tmp_path: Path, directory: Path) -> None:
-    assert not session_options(load_cross_encoder(str(directory), tmp_path)).enable_mem_pattern
+    assert not onnx_session_options(load_cross_encoder(str(directory), tmp_path)).enable_mem_pattern
 
 
 # --- when the model cannot be had

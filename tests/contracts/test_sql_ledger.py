@@ -23,7 +23,7 @@ from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.memory_rows import row_from_memory
-from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, SCHEMA_REVISION
+from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, NEWEST_SCHEMA_REVISION
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
@@ -141,7 +141,7 @@ class TestSqlLedger(DatabaseLedgerContract):
         with create_engine(f"sqlite:///{path}").connect() as connection:
             context = MigrationContext.configure(connection)
             assert compare_metadata(context, metadata) == []
-            assert context.get_current_revision() == SCHEMA_REVISION
+            assert context.get_current_revision() == NEWEST_SCHEMA_REVISION
         connection.engine.dispose()
 
     async def test_a_patrol_from_before_there_was_a_journal_is_listed_and_not_undone(self, path: Path) -> None:
@@ -157,7 +157,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 await ledger.patrols.undo(ADA, RunId("old"), at=MOMENT)
             assert await ledger.patrols.runs(ADA, limit=9) == [run]
             await ledger.memories.commit(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.patrols.recent_activity() == [], "it was a patrol all the same"
+            assert await ledger.patrols.activity_since_last_patrol() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path

@@ -13,7 +13,7 @@ from mcp.client.client import Client
 
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 from tests.e2e.serving import call_tool, connected, tool_error
@@ -100,7 +100,7 @@ async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
 
         async def asked(tool: str, by: Toolset = tools, **arguments: Any) -> dict[str, Any]:
-            answer = await by.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
+            answer = await by.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))
             assert isinstance(answer.structured_content, dict)
             return answer.structured_content
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, NamedEntity, Relation
+from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntitiesOfMemory, EntityMention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 from tests.fakes.ledger import InMemoryMemories
 from tests.fakes.store import Store
@@ -24,7 +24,7 @@ class InMemoryGraph(InMemoryMemories):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._read: dict[MemoryId, tuple[Memory, int]] = {}
-        self._mentions: dict[MemoryId, list[Mention]] = defaultdict(list)
+        self._mentions: dict[MemoryId, list[EntityMention]] = defaultdict(list)
         self._relations: dict[MemoryId, list[Relation]] = defaultdict(list)
         self._stated: dict[tuple[str, ...], Relation] = {}
 
@@ -39,7 +39,7 @@ class InMemoryGraph(InMemoryMemories):
 
     async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
-        return {mention.key for mention in mentions if mention.kind in NAME_KINDS and mention.key in keys}
+        return {mention.key for mention in mentions if mention.kind in NAME_MENTION_KINDS and mention.key in keys}
 
     async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
         for one in extracted:
@@ -51,10 +51,10 @@ class InMemoryGraph(InMemoryMemories):
     def _told(self, scope: Scope) -> list[Memory]:
         return [one for one in self._store.own(scope) if one.absorbed_into is None and one.truth != "retracted"]
 
-    def _all_mentions(self, id_: MemoryId) -> list[Mention]:
+    def _all_mentions(self, id_: MemoryId) -> list[EntityMention]:
         sides = (side for one in self._stated.values() if one.memory_id == id_ for side in (one.subject, one.object))
-        found: dict[str, list[Mention]] = defaultdict(list)
-        for mention in (*self._mentions[id_], *(Mention(id_, side, "name") for side in sides)):
+        found: dict[str, list[EntityMention]] = defaultdict(list)
+        for mention in (*self._mentions[id_], *(EntityMention(id_, side, "name") for side in sides)):
             found[mention.key].append(mention)
         return [min(found[key], key=lambda mention: mention.name) for key in sorted(found)]
 
@@ -83,7 +83,7 @@ class InMemoryGraph(InMemoryMemories):
         ]
         return sorted(naming, key=lambda one: (-one.happened_at.timestamp(), one.id))[:limit]
 
-    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
+    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         own = sorted({memory.id for memory in self._store.own(scope)}.intersection(ids))
         return [mention for id_ in own for mention in self._all_mentions(id_)]
 

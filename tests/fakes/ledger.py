@@ -35,7 +35,7 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.recall.ports import ClusterSummary, MemoryReactivation, PossibleNewerVersion
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
-    TRUTH_FIELDS,
+    MEMORY_TRUTH_FIELDS,
     UNDONE_VERSION_FIELDS,
     TruthActOutcome,
     memories_after_retraction,
@@ -147,7 +147,7 @@ class InMemoryMemories:
         self._store.patrols.mark(after)
         return TruthActOutcome(kind="retract", changed=tuple(await self.memories(scope, list(after))))
 
-    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+    async def undo_last_truth_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
         if not await self.memories(scope, [memory_id]):
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
@@ -156,7 +156,7 @@ class InMemoryMemories:
         kind, before, after = acts[-1]
         restored: dict[MemoryId, Memory] = {}
         for id_, one in after.items():
-            changed = [name for name in TRUTH_FIELDS if getattr(one, name) != getattr(before[id_], name)]
+            changed = [name for name in MEMORY_TRUTH_FIELDS if getattr(one, name) != getattr(before[id_], name)]
             now = self._store.memories[id_]
             if any(getattr(now, name) != getattr(one, name) for name in changed):
                 raise CannotUndo(f"Memory {id_!r} was superseded or retracted again since then: undo that first.")
@@ -358,7 +358,7 @@ class InMemoryIndexSource:
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         held = {one.content_hash for one in self._store.memories.values()}
-        await self._store.patrols.add_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
+        await self._store.patrols.cache_vectors(model, {hash_: one for hash_, one in vectors.items() if hash_ in held})
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         everything = self._store.memories.values()

@@ -33,17 +33,17 @@ from madeleine.memory.patrol_records import (
     MemoryState,
     PatrolChanges,
     PatrolRun,
+    PatrolUndoResult,
     PointsForNextSession,
     RunState,
     StoredDecisionRequest,
-    UndoResult,
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
 from madeleine.memory.rules.dynamics.truth import memories_after_supersession
-from madeleine.patrol.deciding.consolidate import MERGED_FIELDS
+from madeleine.patrol.deciding.consolidate import MERGED_MEMORY_FIELDS
 from madeleine.patrol.ports import PatrolReads
-from madeleine.patrol.unit_of_work import state_of_memory
+from madeleine.patrol.unit_of_work import memory_state_from_memory
 from tests.doubles import ADA, NOW
 
 
@@ -102,22 +102,22 @@ class FakePatrolTransaction:
     async def erasure_count(self) -> int:
         return 0
 
-    async def unclustered_states(self, *, limit: int) -> list[MemoryState]:
-        return [state_of_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
+    async def unclustered_memory_states(self, *, limit: int) -> list[MemoryState]:
+        return [memory_state_from_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
-    async def outdated_states(self) -> list[MemoryState]:
-        return [state_of_memory(m) for m in self._own() if status_after_flagging(m) != m.status]
+    async def memory_states_with_outdated_status(self) -> list[MemoryState]:
+        return [memory_state_from_memory(m) for m in self._own() if status_after_flagging(m) != m.status]
 
-    async def recalled_dead_states(self) -> list[MemoryState]:
-        return [state_of_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
+    async def recalled_dead_memory_states(self) -> list[MemoryState]:
+        return [memory_state_from_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
-        return [state_of_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
+        return [memory_state_from_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
-        return [state_of_memory(memory) for memory in await self.memories(ids)]
+        return [memory_state_from_memory(memory) for memory in await self.memories(ids)]
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
+    async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
             if ids is not None and cluster_id not in ids:
@@ -189,7 +189,7 @@ class FakePatrolTransaction:
     async def last_aged_at(self) -> datetime | None:
         return self._state.aged_at
 
-    async def last_diary(self) -> DiaryEntry | None:
+    async def last_diary_entry(self) -> DiaryEntry | None:
         return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
 
     async def points_for_next_session(self) -> PointsForNextSession:
@@ -201,7 +201,7 @@ class FakePatrolTransaction:
     async def declined_cluster_sizes(self) -> dict[str, int]:
         return dict(self._state.declined)
 
-    async def open_requests(self) -> list[StoredDecisionRequest]:
+    async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return [one for one in self._state.offers.values() if one.decided_by is None]
 
     async def increment_session_counts(self, run: RunId) -> int:
@@ -238,7 +238,7 @@ class FakePatrolTransaction:
                     may_supersede=s.may_supersede,
                 )
         for memory in changes.rewritten_memories:
-            merged = {name: getattr(memory, name) for name in MERGED_FIELDS}
+            merged = {name: getattr(memory, name) for name in MERGED_MEMORY_FIELDS}
             memories[memory.id] = replace(memories[memory.id], **merged)
         for source, summary in changes.compressed.items():
             memories[source] = replace(memories[source], compressed=summary is not None, compressed_into=summary)
@@ -333,7 +333,7 @@ class FakePatrolLedger:
         unread = [one for one in own if one.type == type and one.state == "unread"]
         return sorted(unread, key=lambda note: note.created_at)
 
-    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         for hash_, vector in vectors.items():
             self.cached.setdefault((model, hash_), vector)
         told = {hash_ for hash_, vector in vectors.items() if vector.size}
@@ -351,7 +351,7 @@ class FakePatrolLedger:
     def patrol_reads(self, scope: Scope) -> PatrolReads:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
-    async def store_requests(
+    async def store_decision_requests(
         self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         self.state.offers |= {one.id: one for one in offered}
@@ -383,7 +383,7 @@ class FakePatrolLedger:
     async def unfinished_runs(self) -> list[PatrolRun]:
         return [run for run in self.state.runs.values() if run.state == "running"]
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
         raise CannotUndo("Nothing is journalled here.")
 
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:

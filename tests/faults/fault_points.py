@@ -25,25 +25,25 @@ from typing import Any
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Engine
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.model import EmbeddingModelName, Scene, interchangeable_models
+from madeleine.memory.model import EmbeddingModelName, Scene, model_name_in_both_precisions
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.archiving.retention import EndedScope
-from madeleine.server.background.model_records import ModelRecords
+from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
+from madeleine.server.background.model_records import EmbeddingModelRecords
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.storage.qdrant import edge, edge_engine
 from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
 from madeleine.storage.sql.database import engine as database_engine
 from madeleine.storage.sql.database.memory_rows import row_from_memory
-from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, SCHEMA_REVISION, migrate_to_head
+from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, NEWEST_SCHEMA_REVISION, migrate_ledger_file
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, WordEmbedder
 
 MEMORIES = 70
 SWITCHED_MODEL = "other words"
-NEW_MODEL, OLD_MODEL = interchangeable_models(EmbeddingModelName("words@int8"))
+NEW_MODEL, OLD_MODEL = model_name_in_both_precisions(EmbeddingModelName("words@int8"))
 
 
 class FaultPoints:
@@ -166,13 +166,13 @@ def check_embedded_anew(data_dir: Path) -> None:
 
 
 def prepare_switchable(data_dir: Path) -> None:
-    prepare_memories(data_dir, PACKAGED_MODEL)
+    prepare_memories(data_dir, PACKAGED_MODEL_NAME)
 
 
 def switch_model(data_dir: Path) -> None:
     async def switch(opened: OpenedMemory) -> None:
-        records = ModelRecords(opened.ledger.index_source)
-        if await records.model_to_serve(PACKAGED_MODEL) != SWITCHED_MODEL:
+        records = EmbeddingModelRecords(opened.ledger.index_source)
+        if await records.model_to_serve(PACKAGED_MODEL_NAME) != SWITCHED_MODEL:
             await opened.model_switch.switch(await records.request(SWITCHED_MODEL))
         assert opened.embedder.model == SWITCHED_MODEL
 
@@ -210,7 +210,7 @@ def prepare_old_store(data_dir: Path) -> None:
 
 
 def migrate(data_dir: Path) -> None:
-    migrate_to_head(data_dir / "memory.db")
+    migrate_ledger_file(data_dir / "memory.db")
 
 
 def check_migrated(data_dir: Path) -> None:
@@ -218,9 +218,9 @@ def check_migrated(data_dir: Path) -> None:
     path = data_dir / "memory.db"
     with closing(sqlite3.connect(path)) as raw:
         [(revision,)] = raw.execute("SELECT version_num FROM alembic_version").fetchall()
-        assert revision in ("0001", SCHEMA_REVISION), revision
+        assert revision in ("0001", NEWEST_SCHEMA_REVISION), revision
         assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    migrate_to_head(path)
+    migrate_ledger_file(path)
     with closing(sqlite3.connect(path)) as raw:
         found = [row[0] for row in raw.execute("SELECT action FROM memories ORDER BY seq")]
         assert found == [_text(number) for number in range(3)], found
@@ -244,7 +244,7 @@ def archive_and_restore(data_dir: Path) -> None:
     """A session ends, half of what it has archived comes back, the rest of the archive is undone with its run."""
 
     async def work(opened: OpenedMemory) -> None:
-        use, ended = opened.use_cases, EndedScope(session_id="s")
+        use, ended = opened.use_cases, EndedSessionOrProject(session_id="s")
         report = await use.patrol(ADA, steps=["retention"], ended=ended, offer_pending=False)
         archived = await use.archive.archival_index(ADA)
         await use.archive.restore(ADA, [entry.memory_id for entry in archived[::2]])

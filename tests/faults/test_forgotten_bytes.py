@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
-from madeleine.memory.chat import NewMessage
-from madeleine.memory.core_blocks.values import BlockEdit
+from madeleine.memory.chat import NewConversationMessage
+from madeleine.memory.core_blocks.values import VersionedCoreBlockEdit
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.notes import add_note
@@ -116,8 +116,10 @@ async def test_nothing_of_an_erased_core_block_is_in_any_file(tmp_path: Path) ->
     words = ("xylophoniser", "quincewood", "garden-block")
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         blocks = memory.use_cases.core_blocks
-        await blocks.edit(ADA, BlockEdit(name="garden-block", version=0, text="A xylophoniser is buried."))
-        await blocks.edit(ADA, BlockEdit(name="garden-block", version=1, text="Under the quincewood tree."))
+        await blocks.edit(ADA, VersionedCoreBlockEdit(name="garden-block", version=0, text="A xylophoniser is buried."))
+        await blocks.edit(
+            ADA, VersionedCoreBlockEdit(name="garden-block", version=1, text="Under the quincewood tree.")
+        )
         assert set(found_in(tmp_path, words, [])) == set(words)
         await blocks.erase(ADA, "garden-block")
         assert await memory.use_cases.forget.scrubber.run_and_wait(within_seconds=30)
@@ -172,10 +174,12 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         ExtractedMemory("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,)
     )
     async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
-        filler = [NewMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)]
+        filler = [
+            NewConversationMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)
+        ]
         text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400
-        secret = NewMessage(role="user", text=text, speaker="Zoé Brandauerin", key="key-zzyzx")
-        more = NewMessage(role="user", text="The spade was zwischenlagered by the marzipanstone")
+        secret = NewConversationMessage(role="user", text=text, speaker="Zoé Brandauerin", key="key-zzyzx")
+        more = NewConversationMessage(role="user", text="The spade was zwischenlagered by the marzipanstone")
         seen = Observation(
             session_id="s", messages=[secret, *filler[:40], more, *filler[40:]], memories=[drawn], title="xylophoniser"
         )

@@ -61,15 +61,15 @@ def around(owner, name):
         return original(*arguments, **named)
     setattr(owner, name, reach)
 
-original = backup_command.replace_ledger
+original = backup_command.replace_ledger_file
 
-def replace_ledger(*arguments, **named):
+def replace_ledger_file(*arguments, **named):
     for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "mkdir"), (shutil, "copyfile")):
         around(owner, name)
     original(*arguments, **named)
     os._exit(0)
 
-backup_command.replace_ledger = replace_ledger
+backup_command.replace_ledger_file = replace_ledger_file
 main(["restore", "--yes", sys.argv[2]])
 """
 

@@ -18,19 +18,21 @@ from tests.e2e.serving import ROOT, call_tool, command, connected, environment, 
 from tests.waiting import DEADLOCK_S
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
-ToolCall = tuple[str, dict[str, object]]
+ToolCallContext = tuple[str, dict[str, object]]
 ROUNDS_SLOW = 10
 ROUNDS_FAST = 1
 
 
 def store_until_killed(data_dir: Path, texts: list[str], *, kill_after: int, more_seconds: float) -> list[str]:
     """The texts acknowledged."""
-    calls: list[ToolCall] = [("store", {"text": text, "session_id": "kill"}) for text in texts]
+    calls: list[ToolCallContext] = [("store", {"text": text, "session_id": "kill"}) for text in texts]
     done = call_until_killed(data_dir, calls, kill_after=kill_after, more_seconds=more_seconds)
     return [texts[number] for number in done]
 
 
-def call_until_killed(data_dir: Path, calls: list[ToolCall], *, kill_after: int, more_seconds: float) -> list[int]:
+def call_until_killed(
+    data_dir: Path, calls: list[ToolCallContext], *, kill_after: int, more_seconds: float
+) -> list[int]:
     """Pipelined calls; the server is killed some time after the answer number `kill_after`. Those acknowledged."""
     acknowledged: list[int] = []
     with subprocess.Popen(
@@ -155,7 +157,7 @@ async def test_an_acknowledged_act_on_the_truth_survives_sigkill_and_no_other_is
     shutil.copytree(pristine, data_dir)
     chance = random.Random(3)
     new = [f"In room {n} there is a drum instead of a {fact}" for n, fact in enumerate(FACTS)]
-    calls: list[ToolCall] = [
+    calls: list[ToolCallContext] = [
         ("store", {"text": new[n], "supersedes": ids[n]})
         if n % 3 == 0
         else ("update_memory", {"id": ids[n], "retracted": "It was empty"})

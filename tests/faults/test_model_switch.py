@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mcp.client.client import Client
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
@@ -137,11 +137,11 @@ async def test_a_switch_under_load_fails_no_recall_and_survives_three_kills(data
     load, kills = Load(count), 0
     async with under_load(data_dir, load, tiny, clients):
         await load.goes_on(seconds)
-        switch = asyncio.create_task(run_models(data_dir, variables, "switch", PACKAGED_MODEL))
+        switch = asyncio.create_task(run_models(data_dir, variables, "switch", PACKAGED_MODEL_NAME))
         points: tuple[Callable[[], bool], ...] = (
-            lambda: embedded(data_dir, PACKAGED_MODEL) > count // 3,
+            lambda: embedded(data_dir, PACKAGED_MODEL_NAME) > count // 3,
             (data_dir / "index-2" / "index.json").exists,
-            lambda: serving(data_dir) == PACKAGED_MODEL,
+            lambda: serving(data_dir) == PACKAGED_MODEL_NAME,
         )
         for reached in points:
             await load.until(reached, seconds)

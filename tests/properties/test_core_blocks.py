@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
-from madeleine.memory.core_blocks.values import BlockEdit, CoreBlock
+from madeleine.memory.core_blocks.values import CoreBlock, VersionedCoreBlockEdit
 from madeleine.memory.errors import BlockChanged, InvalidInput
 from tests.contracts.ledger.ledger_values import ADA, MOMENT
 from tests.fakes.graph import InMemoryCoreBlocks
@@ -55,7 +55,7 @@ def test_no_edit_is_lost_and_none_is_made_from_what_was_not_read(steps: list[Any
             if reads:
                 editor.read = dict(current)
             known, before = editor.read.get(name), current.get(name)
-            made = BlockEdit(name=name, version=known.version if known else 0, max_chars=LIMIT, **edit)
+            made = VersionedCoreBlockEdit(name=name, version=known.version if known else 0, max_chars=LIMIT, **edit)
             try:
                 done = (await edit_blocks.edit(ADA, made)).block
             except BlockChanged as refusal:

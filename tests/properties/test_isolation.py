@@ -15,7 +15,7 @@ from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
 
@@ -147,7 +147,9 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
         for _ in range(calls):
             caller = chance.choice(callers)
             name, arguments = caller.call()
-            answer = await toolset.call_tool(name, arguments, ToolCall(Scope(BeingId(caller.being)), memory.use_cases))
+            answer = await toolset.call_tool(
+                name, arguments, ToolCallContext(Scope(BeingId(caller.being)), memory.use_cases)
+            )
             # The words of its own query that a being does not know are named.
             content = {
                 key: value

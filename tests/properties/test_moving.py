@@ -89,11 +89,13 @@ def many_records(count: int) -> list[ExportRecord]:
     """Every field used, in memories that differ."""
     from tests.moving_values import NOW, uuid_of
 
-    cluster = r.ClusterRecord(being="ada", id=uuid_of(10**6), name="Harbour", parent_id=uuid_of(10**6), is_root=True)
+    cluster = r.ClusterExportRecord(
+        being="ada", id=uuid_of(10**6), name="Harbour", parent_id=uuid_of(10**6), is_root=True
+    )
     memories = [
-        r.MemoryRecord(
+        r.MemoryExportRecord(
             being="ada", id=uuid_of(number), number=number, action=f"Event {number} at the harbour", actors=("Ada",),
-            when=("2026-03-01", r.DatedActionRecord(date="2026-03-02", action="sailed")), setting="harbour",
+            when=("2026-03-01", r.DatedActionExportRecord(date="2026-03-02", action="sailed")), setting="harbour",
             dialogue=("Ahoy",), sensory=("salt",), feeling="calm", lesson="Look at the sky first", category="episodic",
             themes=("sea",), emotions=("joy",), emotion=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), importance=number / count,
             pinned=number % 7 == 0, created_at=NOW, happened_at=NOW, tool="store", client="tests",
@@ -106,5 +108,5 @@ def many_records(count: int) -> list[ExportRecord]:
         )
         for number in range(1, count + 1)
     ]  # fmt: skip
-    being = r.BeingRecord(being="ada", cycle=9, think=("on",), think_sources=(uuid_of(1),), last_number=count)
+    being = r.BeingExportRecord(being="ada", cycle=9, think=("on",), think_sources=(uuid_of(1),), last_number=count)
     return [being, cluster, *memories]

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from madeleine.memory.model import KNOWLEDGE_KINDS, ORGANISATION, BeingId, KnowledgeKind, Role, Scope
+from madeleine.memory.model import KNOWLEDGE_KINDS, ORGANISATION_BEING, BeingId, KnowledgeKind, Role, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.storage.sql.database.tables import memories
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools, mcp_tool
 from tests.doubles import WordEmbedder
 from tests.properties.test_any_call import fitting
@@ -38,7 +38,7 @@ PROTECTED: Mapping[Role, tuple[KnowledgeKind, ...]] = {
 """As the specification's table has it."""
 NAMES = ("id", "ids", "supersedes", "memory", "cluster_id", "text", "key", "kind", "name", "reason", "retracted")
 """Arguments that are given the ids, texts and keys of what is shared."""
-VALUES = (*SHARED, *(f"Shared {kind}" for kind in KNOWLEDGE_KINDS), *KNOWLEDGE_KINDS, "m1", "key", ORGANISATION)
+VALUES = (*SHARED, *(f"Shared {kind}" for kind in KNOWLEDGE_KINDS), *KNOWLEDGE_KINDS, "m1", "key", ORGANISATION_BEING)
 
 
 def aimed(arguments: dict[str, Any], schema: Mapping[str, Any], chance: Random) -> dict[str, Any]:
@@ -74,7 +74,7 @@ async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]
     """Every column of what is shared, by kind."""
     columns = [column for column in memories.c if column.name != "knowledge"]
     statement = (
-        select(memories.c.knowledge, *columns).where(memories.c.being_id == ORGANISATION).order_by(memories.c.seq)
+        select(memories.c.knowledge, *columns).where(memories.c.being_id == ORGANISATION_BEING).order_by(memories.c.seq)
     )
     found: dict[str, list[tuple[Any, ...]]] = {}
     for kind, *row in await memory.ledger.database.rows(statement, tuple):
@@ -84,7 +84,7 @@ async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]
 
 async def furnish(memory: OpenedMemory) -> None:
     for kind in KNOWLEDGE_KINDS:
-        call = ToolCall(Scope(BeingId("hana"), "test", "human"), memory.use_cases)
+        call = ToolCallContext(Scope(BeingId("hana"), "test", "human"), memory.use_cases)
         shared = {"text": f"Shared {kind}", "kind": kind, "key": "key" if kind == "policy" else f"key {kind}"}
         assert not (await TOOLS.call_tool("share", shared, call)).is_error
 
@@ -106,7 +106,7 @@ def test_what_a_role_may_not_write_stays_as_it_is_whatever_it_calls(tmp_path: Pa
                 key = f"request {next(numbers)}"
                 for _ in range(2):  # a replay is a call like the first
                     scope = Scope(BeingId("ada"), "test", role)
-                    call = ToolCall(scope, memory.use_cases, request_key=lambda key=key: key)  # type: ignore[misc]
+                    call = ToolCallContext(scope, memory.use_cases, request_key=lambda key=key: key)  # type: ignore[misc]
                     answer = await tools.call_tool(name, arguments, call)
                     done += not answer.is_error
             now = await rows_by_kind(memory)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.moving.import_sources import ImportSources, SourceReport
-from madeleine.memory.moving.sources.values import Statement
+from madeleine.memory.moving.sources.values import ImportedStatement
 from madeleine.memory.moving.statements import StatementOutcomes, StoreStatements
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.observe import ObserveConversation
@@ -58,7 +58,7 @@ class Importer:
         import_id = "" if dry_run else await ledger.imports.begin_source_import(ADA, source, at=home.clock())
         store = StoreStatements(ledger.imports, home.store_scenes)
 
-        async def send(statements: Mapping[str, Statement]) -> StatementOutcomes:
+        async def send(statements: Mapping[str, ImportedStatement]) -> StatementOutcomes:
             self._calls += 1
             if self._calls == self.fails_at:
                 raise StorageError("lost")
@@ -184,7 +184,7 @@ async def test_an_import_that_was_undone_takes_nothing_more(home: Household, tmp
     await home.ledger.imports.undo_import(import_id, client="tests", at=home.clock())
     store = StoreStatements(home.ledger.imports, home.store_scenes)
     with pytest.raises(CannotUndo):
-        await store(ADA, import_id, {"import:1": Statement(text="late")})
+        await store(ADA, import_id, {"import:1": ImportedStatement(text="late")})
     assert await home.all() == []
 
 

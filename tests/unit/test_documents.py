@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from madeleine.server.cli.arguments import build_command_line_parser
-from madeleine.server.settings.environment import TOKEN_VARIABLE, URL_VARIABLE, VARIABLE_PREFIX
+from madeleine.server.settings.environment import ENVIRONMENT_VARIABLE_PREFIX, TOKEN_VARIABLE, URL_VARIABLE
 from madeleine.server.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
 DECISIONS = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
 INDEX, *PAGES = DECISIONS
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_SETTING = re.compile(rf"\b{VARIABLE_PREFIX}([A-Z0-9_]+)\b(?!…)")
+_SETTING = re.compile(rf"\b{ENVIRONMENT_VARIABLE_PREFIX}([A-Z0-9_]+)\b(?!…)")
 
 
 def name_of(path: Path) -> str:
@@ -72,7 +72,7 @@ def test_every_document_is_in_the_overview() -> None:
 
 
 def test_every_setting_in_a_document_exists() -> None:
-    of_a_client = {variable.removeprefix(VARIABLE_PREFIX) for variable in (URL_VARIABLE, TOKEN_VARIABLE)}
+    of_a_client = {variable.removeprefix(ENVIRONMENT_VARIABLE_PREFIX) for variable in (URL_VARIABLE, TOKEN_VARIABLE)}
     unknown = {
         (name_of(document), name)
         for document in DOCUMENTS

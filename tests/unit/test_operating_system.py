@@ -39,10 +39,10 @@ def test_windows_has_no_sockets_pipes_signals_and_permission_bits(
     assert operating_system.stop_signals() == ()
     assert operating_system.command_file_name("madeleine") == "madeleine.exe"
     assert operating_system.raise_open_file_limit(77) == 77
-    operating_system.sync_folder(tmp_path / "which cannot be opened there")
+    operating_system.fsync_folder(tmp_path / "which cannot be opened there")
 
 
 def test_elsewhere_a_folder_that_is_gone_cannot_be_synced(tmp_path: Path) -> None:
-    operating_system.sync_folder(tmp_path)
+    operating_system.fsync_folder(tmp_path)
     with pytest.raises(OSError, match="gone"):
-        operating_system.sync_folder(tmp_path / "gone")
+        operating_system.fsync_folder(tmp_path / "gone")

@@ -10,10 +10,10 @@ from typing import Any
 from madeleine.memory.moving.sources.exported_conversations import UnreadableConversation, read_exported_conversations
 from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
-from madeleine.memory.moving.sources.shapes import parse_json
+from madeleine.memory.moving.sources.shapes import parse_json_or_none
 from madeleine.memory.moving.sources.values import (
-    DamagedEntry,
-    Shape,
+    DamagedSourceEntry,
+    FileShape,
     SkippedContent,
     SourceFile,
     SourceFormat,
@@ -45,7 +45,7 @@ def _read_conversations(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
         for found in read_exported_conversations(file.text_chunks(), max_text_chars=max_text_chars):
             if isinstance(found, UnreadableConversation):
                 title = f" ({found.title[:80]!r})" if found.title else ""
-                yield DamagedEntry(f"conversation {found.number:,}{title}", found.reason)
+                yield DamagedSourceEntry(f"conversation {found.number:,}{title}", found.reason)
             elif found.messages:
                 yield found
             else:
@@ -54,7 +54,7 @@ def _read_conversations(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
         raise UnreadableSource(f"{file.name} is not a whole JSON file: {error}") from error
 
 
-def _has_the_name_of_conversations(shape: Shape) -> bool:
+def _has_the_name_of_conversations(shape: FileShape) -> bool:
     """An empty export has no keys, and in a damaged one they may be anything."""
     return bool(_CONVERSATIONS_FILE.fullmatch(shape.name.rpartition("/")[2]))
 
@@ -62,7 +62,7 @@ def _has_the_name_of_conversations(shape: Shape) -> bool:
 def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     for element in read_json_elements(file):
         if not isinstance(element, dict):
-            yield DamagedEntry("memories", "they are no object")
+            yield DamagedSourceEntry("memories", "they are no object")
             continue
         yield from statements_of_markdown(text_from_json(element.get("conversations_memory")), title="")
         projects = element.get("project_memories")
@@ -80,7 +80,7 @@ def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[Sou
 def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     for number, project in enumerate(read_json_elements(file), start=1):
         if not isinstance(project, dict):
-            yield DamagedEntry(f"project {number:,}", "it is no object")
+            yield DamagedSourceEntry(f"project {number:,}", "it is no object")
             continue
         name, when = (
             label_from_json(project.get("name")),
@@ -101,14 +101,14 @@ def _read_account(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]
     yield SkippedContent("files about the account")
 
 
-def _is_manifest(shape: Shape) -> bool:
-    is_small_object = shape.head.lstrip().startswith(b"{") and parse_json(shape.head) is not None
+def _is_manifest(shape: FileShape) -> bool:
+    is_small_object = shape.head.lstrip().startswith(b"{") and parse_json_or_none(shape.head) is not None
     return is_small_object and shape.suffix == ".json" and bool(_ARCHIVE.search(shape.head.decode("utf-8", "replace")))
 
 
 def _read_manifest(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     names = sorted(set(_ARCHIVE.findall(file.head().decode("utf-8", "replace"))))
-    yield DamagedEntry(
+    yield DamagedSourceEntry(
         "the list of archives",
         f"it only names the {len(names)} archives of the export: download them by the links in it, and import them: "
         + ", ".join(names[:20]),

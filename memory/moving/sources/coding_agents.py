@@ -11,17 +11,17 @@ from typing import Any
 
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.moving.sources.conversations import (
-    ConversationParts,
+    ConversationSplitter,
     project_of_directory,
-    texts_of_blocks,
+    text_of_content_blocks,
     title_of_session,
 )
-from madeleine.memory.moving.sources.shapes import json_lines, parse_json
+from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
 from madeleine.memory.moving.sources.values import (
-    MAX_LINE_BYTES,
-    DamagedEntry,
+    MAX_SOURCE_LINE_BYTES,
+    DamagedSourceEntry,
+    FileShape,
     JsonObject,
-    Shape,
     SkippedContent,
     SourceFile,
     SourceFormat,
@@ -30,7 +30,7 @@ from madeleine.memory.moving.sources.values import (
     moment_from_json,
     objects_from_json,
     text_from_json,
-    value_or_empty,
+    value_of_type_or_empty,
 )
 from madeleine.memory.watch.transcripts import TranscriptReader, text_without_program_additions
 
@@ -47,7 +47,7 @@ _SPOKEN = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def _is_claude_code(shape: Shape) -> bool:
+def _is_claude_code(shape: FileShape) -> bool:
     return any(
         {"sessionId", "type", "uuid"} <= line.keys() or (line.get("type") == "summary" and "leafUuid" in line)
         for line in shape.lines
@@ -57,25 +57,25 @@ def _is_claude_code(shape: Shape) -> bool:
 def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """The file is named after its session, as hooks name it."""
     stem = file.name.rpartition("/")[2].removesuffix(".jsonl")
-    parts = ConversationParts(
+    parts = ConversationSplitter(
         CLAUDE_CODE_INTERFACE, session_id=stem if _UUID.fullmatch(stem) else "", max_text_chars=max_text_chars
     )
     reader = TranscriptReader()
     title = project = ""
     for number, line in file.lines():
         if line is None:
-            yield DamagedEntry(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+            yield DamagedSourceEntry(f"line {number:,}", f"it has more than {MAX_SOURCE_LINE_BYTES // 1024 // 1024} MB")
             continue
         message = reader.parse_message(line)
         if message is None:
             if _SIDECHAIN.search(line):
                 yield SkippedContent(_SUBAGENTS)
-            elif _SPOKEN.search(line) and parse_json(line) is not None:
+            elif _SPOKEN.search(line) and parse_json_or_none(line) is not None:
                 yield SkippedContent(_TOOLS)
             elif not line.strip():
                 continue
-            elif not isinstance(entry := parse_json(line), dict):
-                yield DamagedEntry(f"line {number:,}", "it is no JSON object")
+            elif not isinstance(entry := parse_json_or_none(line), dict):
+                yield DamagedSourceEntry(f"line {number:,}", "it is no JSON object")
             else:
                 names = (entry.get("customTitle"), entry.get("aiTitle"), entry.get("summary"))
                 title = title or next((label for name in names if (label := label_from_json(name))), "")
@@ -97,7 +97,7 @@ _CONTEXT_OF_PROGRAM = re.compile(r"\s*(?:<[a-z]+(?:_[a-z]+)+>|# AGENTS\.md instr
 """What Codex tells the model in the user's name: an element with an underscore in its name."""
 
 
-def _is_codex(shape: Shape) -> bool:
+def _is_codex(shape: FileShape) -> bool:
     first = shape.lines[0] if shape.lines else {}
     is_new = str(first.get("type")) in _CODEX_TYPES and isinstance(first.get("payload"), dict)
     # Until 2025-09 the first line was the bare meta data.
@@ -108,15 +108,15 @@ def _read_codex(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """What the user and the agent said is there twice: as an event, in words alone, and as an item for the model. The
     first is taken where there is any."""
     has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.lines())
-    parts = ConversationParts(CODEX_INTERFACE, max_text_chars=max_text_chars)
-    for found in json_lines(file):
-        if isinstance(found, DamagedEntry):
+    parts = ConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
+    for found in read_json_object_lines(file):
+        if isinstance(found, DamagedSourceEntry):
             yield found
             continue
         number, line = found
         payload = line["payload"] if isinstance(line.get("payload"), dict) else line
         if line.get("type") == "session_meta" or ("instructions" in line and not parts.session_id):
-            if "subagent" in value_or_empty(dict, payload.get("source")):
+            if "subagent" in value_of_type_or_empty(dict, payload.get("source")):
                 yield SkippedContent("conversations of subagents")
                 return
             # A forked session repeats the lines of the other one behind its own.
@@ -138,7 +138,7 @@ def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> t
         return role, text_from_json(payload.get("message"))
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
         return None, ""
-    text = texts_of_blocks(payload.get("content"), ("input_text", "output_text", "text"))
+    text = text_of_content_blocks(payload.get("content"), ("input_text", "output_text", "text"))
     return (None, "") if _CONTEXT_OF_PROGRAM.match(text) else (payload["role"], text)
 
 
@@ -150,7 +150,7 @@ _GEMINI_NOT_SAID = ("<session_context>", "<hook_context>", "/")
 """What the program adds in the user's name, and commands to it."""
 
 
-def _is_gemini(shape: Shape) -> bool:
+def _is_gemini(shape: FileShape) -> bool:
     return {"sessionId", "projectHash"} <= (shape.lines[0].keys() if shape.lines else shape.keys)
 
 
@@ -183,7 +183,7 @@ class _GeminiSession:
 
     def _keep(self, message: JsonObject) -> None:
         role = _GEMINI_ROLES.get(str(message.get("type")))
-        text = texts_of_blocks(message.get("displayContent") or message.get("content"))
+        text = text_of_content_blocks(message.get("displayContent") or message.get("content"))
         id_ = label_from_json(message["id"])
         if role and text.strip() and not (role == "user" and text.lstrip().startswith(_GEMINI_NOT_SAID)):
             self.messages[id_] = (role, text, message.get("timestamp"))
@@ -194,7 +194,7 @@ class _GeminiSession:
 def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     session = _GeminiSession()
     for found in _gemini_lines(file):
-        if isinstance(found, DamagedEntry):
+        if isinstance(found, DamagedSourceEntry):
             yield found
         else:
             session.take(found)
@@ -204,32 +204,34 @@ def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
         return
     for reason in session.left_out.values():
         yield SkippedContent(reason)
-    directories = value_or_empty(list, values.get("directories"))
+    directories = value_of_type_or_empty(list, values.get("directories"))
     project = project_of_directory(directories[0]) if directories else ""
-    parts = ConversationParts(
+    parts = ConversationSplitter(
         GEMINI_INTERFACE,
         session_id=label_from_json(values.get("sessionId")),
         title=title_of_session(project, label_from_json(values.get("summary"))),
         max_text_chars=max_text_chars,
     )
     if session.messages and not parts.session_id:
-        yield DamagedEntry("line 1", "it names no session")
+        yield DamagedSourceEntry("line 1", "it names no session")
         return
     for id_, (role, text, at) in session.messages.items():
         yield from parts.add(role, text, id_, moment_from_json(at))
     yield from parts.take_remaining()
 
 
-def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | DamagedEntry]:
+def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | DamagedSourceEntry]:
     if file.name.endswith(".json"):
-        text = "".join(file.text_chunks())[: MAX_LINE_BYTES + 1]
-        whole = parse_json(text) if len(text) <= MAX_LINE_BYTES else None
+        text = "".join(file.text_chunks())[: MAX_SOURCE_LINE_BYTES + 1]
+        whole = parse_json_or_none(text) if len(text) <= MAX_SOURCE_LINE_BYTES else None
         yield (
-            whole if isinstance(whole, dict) else DamagedEntry("the file", "it is no whole JSON object of up to 16 MB")
+            whole
+            if isinstance(whole, dict)
+            else DamagedSourceEntry("the file", "it is no whole JSON object of up to 16 MB")
         )
         return
-    for found in json_lines(file):
-        yield found if isinstance(found, DamagedEntry) else found[1]
+    for found in read_json_object_lines(file):
+        yield found if isinstance(found, DamagedSourceEntry) else found[1]
 
 
 # --- Cursor -------------------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ _SELECT_BUBBLE = "SELECT value FROM cursorDiskKV WHERE key = ?"
 _BUBBLE_ROLES: dict[Any, ChatRole] = {1: "user", 2: "assistant"}
 
 
-def _is_cursor_transcript(shape: Shape) -> bool:
+def _is_cursor_transcript(shape: FileShape) -> bool:
     return bool(shape.lines) and all(
         "role" in line and isinstance(line.get("message"), dict) and "sessionId" not in line for line in shape.lines[:3]
     )
@@ -254,15 +256,15 @@ def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[S
         yield SkippedContent("conversations of subagents")
         return
     session_id = folders[-1].rpartition(".")[0]
-    parts = ConversationParts(
+    parts = ConversationSplitter(
         CURSOR_INTERFACE, session_id=session_id, title=label_from_json(project), max_text_chars=max_text_chars
     )
-    for found in json_lines(file):
-        if isinstance(found, DamagedEntry):
+    for found in read_json_object_lines(file):
+        if isinstance(found, DamagedSourceEntry):
             yield found
             continue
         number, line = found
-        text = texts_of_blocks(value_or_empty(dict, line.get("message")).get("content"))
+        text = text_of_content_blocks(value_of_type_or_empty(dict, line.get("message")).get("content"))
         if line.get("role") == "user":
             text = "\n\n".join(_USER_QUERY.findall(text)) or text
         text = text_without_program_additions(text)
@@ -274,13 +276,13 @@ def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[S
 
 
 def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    for key, value in file.rows(_SELECT_COMPOSERS):
-        composer = parse_json(value or "")
+    for key, value in file.sqlite_rows(_SELECT_COMPOSERS):
+        composer = parse_json_or_none(value or "")
         composer_id = label_from_json(str(key).partition(":")[2])
         if not isinstance(composer, dict) or not composer_id:
-            yield DamagedEntry(f"the entry {str(key)[:80]}", "it is no JSON object")
+            yield DamagedSourceEntry(f"the entry {str(key)[:80]}", "it is no JSON object")
             continue
-        parts = ConversationParts(
+        parts = ConversationSplitter(
             CURSOR_INTERFACE,
             session_id=composer_id,
             title=label_from_json(composer.get("name")),
@@ -303,8 +305,10 @@ def _cursor_bubbles(file: SourceFile, composer_id: str, composer: JsonObject) ->
     """Newer ones are entries of their own, older ones stand in the conversation."""
     for header in objects_from_json(composer.get("fullConversationHeadersOnly")):
         bubble_id = str(header.get("bubbleId"))
-        for (value,) in file.rows(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
-            yield {"bubbleId": bubble_id, "type": header.get("type")} | value_or_empty(dict, parse_json(value or ""))
+        for (value,) in file.sqlite_rows(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
+            yield {"bubbleId": bubble_id, "type": header.get("type")} | value_of_type_or_empty(
+                dict, parse_json_or_none(value or "")
+            )
     yield from objects_from_json(composer.get("conversation"))
 
 

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import PurePosixPath, PureWindowsPath
 
-from madeleine.memory.chat import ChatRole, NewMessage
-from madeleine.memory.moving.sources.values import MAX_LABEL_CHARS, label_from_json
+from madeleine.memory.chat import ChatRole, NewConversationMessage
+from madeleine.memory.moving.sources.values import MAX_IMPORTED_LABEL_CHARS, label_from_json
 from madeleine.memory.text.normalization import split_keyed_message, storable_text
 from madeleine.memory.watch.observe import Observation
 
-MAX_PART_MESSAGES = 1_000
-MAX_PART_CHARS = 1_000_000
+MAX_MESSAGES_PER_CONVERSATION_PART = 1_000
+MAX_CHARS_PER_CONVERSATION_PART = 1_000_000
 
 
-class ConversationParts:
+class ConversationSplitter:
     """Collects the messages of one session. The title and the session may become known while it is read."""
 
     def __init__(self, interface: str, *, session_id: str = "", title: str = "", max_text_chars: int) -> None:
@@ -26,24 +26,27 @@ class ConversationParts:
         """Of the last message, or of the beginning, where that is known."""
         self._interface = interface
         self._max_text_chars = max_text_chars
-        self._messages: list[NewMessage] = []
+        self._messages: list[NewConversationMessage] = []
         self._chars = 0
 
     def add(self, role: ChatRole, text: str, key: str, at: datetime | None) -> Iterator[Observation]:
         """A message without a time is of the time of the one before. Gives a part when there is enough for one."""
         self.at = at or self.at
         text = storable_text(text).strip()
-        for part_key, part in split_keyed_message(text, key[:MAX_LABEL_CHARS], self._max_text_chars):
-            self._messages.append(NewMessage(role=role, text=part, at=self.at, key=part_key))
+        for part_key, part in split_keyed_message(text, key[:MAX_IMPORTED_LABEL_CHARS], self._max_text_chars):
+            self._messages.append(NewConversationMessage(role=role, text=part, at=self.at, key=part_key))
             self._chars += len(part)
             self.message_count += 1
-            if len(self._messages) >= MAX_PART_MESSAGES or self._chars >= MAX_PART_CHARS:
+            if (
+                len(self._messages) >= MAX_MESSAGES_PER_CONVERSATION_PART
+                or self._chars >= MAX_CHARS_PER_CONVERSATION_PART
+            ):
                 yield from self.take_remaining()
 
     def take_remaining(self) -> Iterator[Observation]:
         if self._messages:
             yield Observation(
-                session_id=self.session_id[:MAX_LABEL_CHARS],
+                session_id=self.session_id[:MAX_IMPORTED_LABEL_CHARS],
                 title=label_from_json(self.title),
                 interface=self._interface,
                 messages=tuple(self._messages),
@@ -61,7 +64,7 @@ def title_of_session(project: str, title: str = "") -> str:
     return ": ".join(part for part in (project, title) if part)
 
 
-def texts_of_blocks(content: object, types: Iterable[str] = ("text",)) -> str:
+def text_of_content_blocks(content: object, types: Iterable[str] = ("text",)) -> str:
     """A text, or the texts of the blocks of these types."""
     if isinstance(content, str):
         return content

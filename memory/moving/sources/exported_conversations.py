@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.chat import ChatRole, NewConversationMessage
 from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.values import (
-    MAX_LABEL_CHARS,
+    MAX_IMPORTED_LABEL_CHARS,
     JsonObject,
     JsonType,
     moment_from_json,
     objects_from_json,
-    value_or_empty,
+    value_of_type_or_empty,
 )
 from madeleine.memory.text.normalization import split_keyed_message, storable_text
 from madeleine.memory.watch.observe import Observation
@@ -68,8 +68,9 @@ def read_exported_conversations(
         try:
             yield _conversation(export, max_text_chars)
         except _UnexpectedShape as error:
-            title = value_or_empty(
-                str, value_or_empty(dict, export).get("title") or value_or_empty(dict, export).get("name")
+            title = value_of_type_or_empty(
+                str,
+                value_of_type_or_empty(dict, export).get("title") or value_of_type_or_empty(dict, export).get("name"),
             )
             yield UnreadableConversation(place, title, str(error))
 
@@ -80,17 +81,17 @@ def _conversation(export: Any, max_text_chars: int) -> Observation:
         raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
     shape = _CLAUDE_FORMAT if "chat_messages" in export else _CHATGPT_FORMAT
     at = moment_from_json(export.get(shape.time_field))
-    messages: list[NewMessage] = []
+    messages: list[NewConversationMessage] = []
     for fallback_key, message in shape.messages(export):
         if role := shape.role(message):
             at = moment_from_json(message.get(shape.time_field)) or at
             text = storable_text(shape.text(message)).strip()
             parts = split_keyed_message(text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
-            messages += [NewMessage(role=role, text=part, at=at, key=key) for key, part in parts]
+            messages += [NewConversationMessage(role=role, text=part, at=at, key=key) for key, part in parts]
     session_id = _usable_id(export, shape.id_fields)
     if not session_id:
         raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
-    title = storable_text(value_or_empty(str, export.get(shape.title_field))).strip()[:MAX_LABEL_CHARS]
+    title = storable_text(value_of_type_or_empty(str, export.get(shape.title_field))).strip()[:MAX_IMPORTED_LABEL_CHARS]
     return Observation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
 
 
@@ -109,9 +110,9 @@ def _claude_role(message: JsonObject) -> ChatRole | None:
 def _claude_text(message: JsonObject) -> str:
     """The words of the message, without thoughts and tools, and the names of its attachments."""
     blocks = objects_from_json(message.get("content"))
-    texts = [value_or_empty(str, block.get("text")) for block in blocks if block.get("type") == "text"]
+    texts = [value_of_type_or_empty(str, block.get("text")) for block in blocks if block.get("type") == "text"]
     if not blocks:
-        texts = [value_or_empty(str, message.get("text"))]
+        texts = [value_of_type_or_empty(str, message.get("text"))]
     attachments = [*objects_from_json(message.get("attachments")), *objects_from_json(message.get("files"))]
     names = dict.fromkeys(name for attachment in attachments if (name := _usable_id(attachment, ("file_name",))))
     return "\n\n".join([*(text for text in texts if text.strip()), *(f"[attached: {name}]" for name in names)])
@@ -142,24 +143,26 @@ def _chatgpt_messages(export: JsonObject) -> list[tuple[str, JsonObject]]:
 
 def _chatgpt_role(message: JsonObject) -> ChatRole | None:
     """None for hidden messages and for those from the model to a tool."""
-    role = _ROLES.get(str(value_or_empty(dict, message.get("author")).get("role")))
-    hidden = value_or_empty(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
+    role = _ROLES.get(str(value_of_type_or_empty(dict, message.get("author")).get("role")))
+    hidden = value_of_type_or_empty(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
     to_a_tool = role == "assistant" and message.get("recipient") not in (None, "all")
-    has_text = value_or_empty(dict, message.get("content")).get("content_type") in ("text", "multimodal_text")
+    has_text = value_of_type_or_empty(dict, message.get("content")).get("content_type") in ("text", "multimodal_text")
     return role if has_text and not hidden and not to_a_tool else None
 
 
 def _chatgpt_text(message: JsonObject) -> str:
-    texts = map(_part_text, value_or_empty(list, value_or_empty(dict, message.get("content")).get("parts")))
+    texts = map(
+        _part_text, value_of_type_or_empty(list, value_of_type_or_empty(dict, message.get("content")).get("parts"))
+    )
     return _CITATION_MARK.sub("", "\n\n".join(text for text in texts if text.strip()))
 
 
 def _part_text(part: Any) -> str:
     """Text, the transcript of speech, or a mark for an image."""
     if not isinstance(part, dict):
-        return value_or_empty(str, part)
+        return value_of_type_or_empty(str, part)
     image = "[image]" if part.get("content_type") == "image_asset_pointer" else ""
-    return value_or_empty(str, part.get("text")) or image
+    return value_of_type_or_empty(str, part.get("text")) or image
 
 
 _CHATGPT_FORMAT = _ExportFormat(
@@ -173,8 +176,10 @@ _CHATGPT_FORMAT = _ExportFormat(
 
 def _usable_id(export: JsonObject, fields: Iterable[str]) -> str:
     """The first of the fields with a usable name; "" if there is none."""
-    names = (value_or_empty(str, export.get(field)) for field in fields)
-    return next((name for name in names if name and len(name) <= MAX_LABEL_CHARS and storable_text(name) == name), "")
+    names = (value_of_type_or_empty(str, export.get(field)) for field in fields)
+    return next(
+        (name for name in names if name and len(name) <= MAX_IMPORTED_LABEL_CHARS and storable_text(name) == name), ""
+    )
 
 
 def _require_type(kind: type[JsonType], value: Any, subject: str) -> JsonType:

@@ -11,7 +11,7 @@ _SPACE = re.compile(r"\s*")
 _SPACE_AND_COMMAS = re.compile(r"[\s,]*")
 _CUT_OFF_CHARS = 16
 """JSON that is cut off fails within its last characters; a string that is cut off fails where it begins."""
-MAX_ELEMENT_CHARS = 16 * 1024 * 1024
+MAX_JSON_ELEMENT_CHARS = 16 * 1024 * 1024
 """Of an element's JSON: what is read of it takes up to some 700 MB. The longest known conversations have 5 million."""
 _MAX_INT_DIGITS = 300
 _DECODER = json.JSONDecoder(
@@ -22,7 +22,7 @@ _DECODER = json.JSONDecoder(
 
 def iterate_json_array(chunks: Iterable[str]) -> Iterator[Any]:
     """Yield the elements of the array that `chunks` make together; if they make one object, that object. At most twice
-    the longest element is held, and an element has at most `MAX_ELEMENT_CHARS`.
+    the longest element is held, and an element has at most `MAX_JSON_ELEMENT_CHARS`.
 
     Raises `ValueError` that says after how many characters it cannot be read.
     """
@@ -89,7 +89,7 @@ class _JsonBuffer:
     def _read_more(self) -> None:
         """Read until twice as much is held, so that a long element is not decoded again at every chunk."""
         parts = [self._text[self.position :]]
-        most = MAX_ELEMENT_CHARS
+        most = MAX_JSON_ELEMENT_CHARS
         if len(parts[0]) > most:
             raise self._broken(f"one entry has more than {most:,} characters, counted", self.position)
         self._dropped_chars, self.position = self._dropped_chars + self.position, 0

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from madeleine.memory.moving.sources.values import (
-    Shape,
+    FileShape,
+    ImportedStatement,
     SkippedContent,
     SourceFile,
     SourceFormat,
     SourceItem,
-    Statement,
     first_iso_time_from_json,
     label_from_json,
     labels_from_json,
@@ -22,11 +22,11 @@ from madeleine.memory.moving.sources.values import (
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.normalization import clean_text, fold_text
 
-MAX_JOINED_CHARS = 700
+MAX_JOINED_PARAGRAPH_CHARS = 700
 """Of neighbouring paragraphs, or of a list, that become one memory: what an embedding model reads as a whole."""
-MAX_THEME_CHARS = 60
+MAX_TITLE_THEME_CHARS = 60
 """Of a title that is a theme, too."""
-MAX_NOTE_CHARS = 8 * 1024 * 1024
+MAX_MARKDOWN_NOTE_CHARS = 8 * 1024 * 1024
 _NEW_LINE = "\n"
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
@@ -61,7 +61,7 @@ class _Note:
         return next((label_from_json(value) for name in names if (value := self.fields.get(name))), "")
 
 
-def read_note(text: str) -> _Note:
+def read_markdown_note(text: str) -> _Note:
     """Split off the front matter, of which plain values and lists are read."""
     text = text.replace("\r\n", "\n")
     match = _FRONT_MATTER.match(text)
@@ -87,7 +87,7 @@ def statements_of_markdown(
 ) -> Iterator[SourceItem]:
     """`title`: of the whole text. The last heading stands before what does not name it, which would not be understood
     without it; or the title, if all of the text `is_about_title`."""
-    if title and len(title) <= MAX_THEME_CHARS and not parse_iso_period(title):
+    if title and len(title) <= MAX_TITLE_THEME_CHARS and not parse_iso_period(title):
         themes = tuple(dict.fromkeys((title, *themes)))
     for (headings, is_item), same in groupby(_blocks(text), key=lambda block: (block.headings, block.is_item)):
         blocks = [block.text for block in same]
@@ -95,7 +95,7 @@ def statements_of_markdown(
         subject = title if is_about_title else last_heading
         if not is_item:
             for joined in _joined(blocks, "\n\n"):
-                yield Statement(text=_about(subject, joined), when=when, themes=themes)
+                yield ImportedStatement(text=_about(subject, joined), when=when, themes=themes)
             continue
         plain: list[str] = []
         for item in blocks:
@@ -105,10 +105,10 @@ def statements_of_markdown(
                 yield SkippedContent("links without a text")
             else:
                 plain.append(item)
-        if sum(map(len, plain)) <= MAX_JOINED_CHARS and len(plain) > 1:
+        if sum(map(len, plain)) <= MAX_JOINED_PARAGRAPH_CHARS and len(plain) > 1:
             plain = ["\n".join(f"- {item}" for item in plain)]
         for item in plain:
-            yield Statement(text=_about(subject, item), when=when, themes=themes)
+            yield ImportedStatement(text=_about(subject, item), when=when, themes=themes)
 
 
 def _about(subject: str, text: str) -> str:
@@ -118,9 +118,9 @@ def _about(subject: str, text: str) -> str:
 
 
 def _with(special: SourceItem, when: str, themes: tuple[str, ...]) -> SourceItem:
-    if not isinstance(special, Statement):
+    if not isinstance(special, ImportedStatement):
         return special
-    return Statement(text=special.text, when=when, themes=tuple(dict.fromkeys((*special.themes, *themes))))
+    return ImportedStatement(text=special.text, when=when, themes=tuple(dict.fromkeys((*special.themes, *themes))))
 
 
 def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
@@ -128,7 +128,7 @@ def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
     observation = _OBSERVATION.fullmatch(item)
     if observation and not _CLOCK.fullmatch(observation[1]) and not item.startswith("[["):
         text = observation[2].strip()
-        return Statement(
+        return ImportedStatement(
             text=_about(subject_of_note, text), themes=labels_from_json([observation[1], *_TAG.findall(text)])
         )
     relation = _RELATION.fullmatch(item)
@@ -136,13 +136,13 @@ def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
         return None
     if not relation[1] or not subject_of_note:
         return SkippedContent("links without a text")
-    return Statement(text=f"{subject_of_note} {relation[1].replace('_', ' ')} {relation[2]}")
+    return ImportedStatement(text=f"{subject_of_note} {relation[1].replace('_', ' ')} {relation[2]}")
 
 
 def _joined(texts: list[str], separator: str) -> Iterator[str]:
     joined = ""
     for text in texts:
-        if joined and len(joined) + len(text) > MAX_JOINED_CHARS:
+        if joined and len(joined) + len(text) > MAX_JOINED_PARAGRAPH_CHARS:
             yield joined
             joined = ""
         joined = f"{joined}{separator}{text}" if joined else text
@@ -201,20 +201,20 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _text_of(file: SourceFile) -> tuple[str, bool]:
-    """The text, at most `MAX_NOTE_CHARS` of it, and whether that is all."""
+    """The text, at most `MAX_MARKDOWN_NOTE_CHARS` of it, and whether that is all."""
     parts: list[str] = []
     length = 0
     for chunk in file.text_chunks():
         parts.append(chunk)
         length += len(chunk)
-        if length > MAX_NOTE_CHARS:
-            return "".join(parts)[:MAX_NOTE_CHARS], False
+        if length > MAX_MARKDOWN_NOTE_CHARS:
+            return "".join(parts)[:MAX_MARKDOWN_NOTE_CHARS], False
     return "".join(parts), True
 
 
 def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     text, is_whole = _text_of(file)
-    note = read_note(text)
+    note = read_markdown_note(text)
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
     modified = file.modified.isoformat() if file.modified else ""
@@ -224,7 +224,7 @@ def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem
     tags = note.fields.get("tags", ())
     themes = labels_from_json(list(tags) if isinstance(tags, tuple) else tags)
     if note.text("description") and not note.body.strip():
-        yield Statement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
+        yield ImportedStatement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
     is_about_title = "permalink" in note.fields
     yield from statements_of_markdown(note.body, title=title, when=when, themes=themes, is_about_title=is_about_title)
     if not is_whole:
@@ -234,7 +234,7 @@ def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem
 def _read_claude_code_memory(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """`MEMORY.md` mostly lists the other files of its folder, which are read themselves."""
     for item in _read_markdown(file, max_text_chars):
-        if isinstance(item, Statement) and file.name.endswith("/MEMORY.md") and _LINK_LINE.search(item.text):
+        if isinstance(item, ImportedStatement) and file.name.endswith("/MEMORY.md") and _LINK_LINE.search(item.text):
             yield SkippedContent("entries of an index of notes")
         else:
             yield item
@@ -245,8 +245,8 @@ _CLAUDE_CODE_FOLDER = re.compile(r"(?:^|/)memory/[^/]+\.md$")
 _MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown")
 
 
-def _is_basic_memory(shape: Shape) -> bool:
-    fields = read_note(shape.head.decode("utf-8", "replace")).fields
+def _is_basic_memory(shape: FileShape) -> bool:
+    fields = read_markdown_note(shape.head.decode("utf-8", "replace")).fields
     return shape.suffix in _MARKDOWN_SUFFIXES and {"permalink", "type"} <= fields.keys()
 
 

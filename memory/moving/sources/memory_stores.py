@@ -11,24 +11,24 @@ from typing import Any
 
 from madeleine.memory.moving.sources.chat_exports import read_json_elements
 from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE
-from madeleine.memory.moving.sources.conversations import ConversationParts
-from madeleine.memory.moving.sources.shapes import json_lines, parse_json
+from madeleine.memory.moving.sources.conversations import ConversationSplitter
+from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
 from madeleine.memory.moving.sources.values import (
-    DamagedEntry,
+    DamagedSourceEntry,
+    FileShape,
+    ImportedStatement,
     JsonObject,
-    Shape,
     SkippedContent,
     SourceFile,
     SourceFormat,
     SourceItem,
-    Statement,
     first_iso_time_from_json,
     label_from_json,
     labels_from_json,
     moment_from_json,
     objects_from_json,
     text_from_json,
-    value_or_empty,
+    value_of_type_or_empty,
 )
 from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix
 
@@ -39,7 +39,7 @@ def _is_graph_entry(entry: JsonObject) -> bool:
     return {"name", "entityType", "observations"} <= entry.keys() or {"from", "to", "relationType"} <= entry.keys()
 
 
-def _is_graph(shape: Shape) -> bool:
+def _is_graph(shape: FileShape) -> bool:
     return any(map(_is_graph_entry, shape.lines[:3])) or {"entities", "relations"} <= shape.keys
 
 
@@ -48,19 +48,19 @@ def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     head = file.head().lstrip()
     is_answer = not any(_is_graph_entry(entry) for entry in _first_entries(head))
     for place, entry in _answered_graph(file) if is_answer else _graph_lines(file):
-        if isinstance(entry, DamagedEntry):
+        if isinstance(entry, DamagedSourceEntry):
             yield entry
         elif "relationType" in entry:
             ends = [_name_in(entry.get(side)) for side in ("from", "to")]
             if all(ends):
                 relation = label_from_json(entry["relationType"]).replace("_", " ")
-                yield Statement(text=f"{ends[0]} {relation} {ends[1]}", actors=tuple(dict.fromkeys(ends)))
+                yield ImportedStatement(text=f"{ends[0]} {relation} {ends[1]}", actors=tuple(dict.fromkeys(ends)))
             else:
-                yield DamagedEntry(place, "the relation does not name both of its ends")
+                yield DamagedSourceEntry(place, "the relation does not name both of its ends")
         elif name := _name_in(entry.get("name")):
             yield from _observations(name, entry)
         else:
-            yield DamagedEntry(place, "it is neither an entity nor a relation")
+            yield DamagedSourceEntry(place, "it is neither an entity nor a relation")
 
 
 def _name_in(value: Any) -> str:
@@ -70,33 +70,33 @@ def _name_in(value: Any) -> str:
 
 
 def _first_entries(head: bytes) -> list[JsonObject]:
-    first = parse_json(head.split(b"\n", 1)[0])
+    first = parse_json_or_none(head.split(b"\n", 1)[0])
     return [first] if isinstance(first, dict) else []
 
 
 def _observations(name: str, entity: JsonObject) -> Iterator[SourceItem]:
     observations = [
-        text for value in value_or_empty(list, entity.get("observations")) if (text := text_from_json(value))
+        text for value in value_of_type_or_empty(list, entity.get("observations")) if (text := text_from_json(value))
     ]
     for observation in observations:
         themes = labels_from_json([entity.get("entityType")])
-        yield Statement(text=f"{name}: {observation}", themes=themes, actors=(name,))
+        yield ImportedStatement(text=f"{name}: {observation}", themes=themes, actors=(name,))
     if not observations:
         yield SkippedContent("entities of which nothing was observed")
 
 
-def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedEntry]]:
-    for found in json_lines(file):
-        if isinstance(found, DamagedEntry):
+def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedSourceEntry]]:
+    for found in read_json_object_lines(file):
+        if isinstance(found, DamagedSourceEntry):
             yield found.place, found
         else:
             yield f"line {found[0]:,}", found[1]
 
 
-def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedEntry]]:
+def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedSourceEntry]]:
     for graph in read_json_elements(file):
         for name in ("entities", "relations"):
-            for number, entry in enumerate(objects_from_json(value_or_empty(dict, graph).get(name)), start=1):
+            for number, entry in enumerate(objects_from_json(value_of_type_or_empty(dict, graph).get(name)), start=1):
                 yield f"{name}, number {number:,}", entry
 
 
@@ -107,7 +107,7 @@ SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted FROM his
 """
 
 
-def _is_mem0(shape: Shape) -> bool:
+def _is_mem0(shape: FileShape) -> bool:
     return {"id", "memory"} <= shape.keys or shape.keys in ({"results"}, {"results", "relations"})
 
 
@@ -116,21 +116,21 @@ def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     for number, entry in enumerate(_mem0_entries(file), start=1):
         text = text_from_json(entry.get("memory")) if isinstance(entry, dict) else ""
         if not text:
-            yield DamagedEntry(f"memory {number:,}", "it has no text")
+            yield DamagedSourceEntry(f"memory {number:,}", "it has no text")
             continue
-        details = value_or_empty(dict, entry.get("metadata"))
-        yield Statement(
+        details = value_of_type_or_empty(dict, entry.get("metadata"))
+        yield ImportedStatement(
             id=label_from_json(entry.get("id")),
             text=text,
             when=first_iso_time_from_json(entry.get("created_at"), entry.get("updated_at")),
-            themes=labels_from_json([*value_or_empty(list, entry.get("categories")), details.get("category")]),
+            themes=labels_from_json([*value_of_type_or_empty(list, entry.get("categories")), details.get("category")]),
         )
 
 
 def _mem0_entries(file: SourceFile) -> Iterator[Any]:
     for element in read_json_elements(file):
         if isinstance(element, dict) and "results" in element:
-            yield from value_or_empty(list, element["results"])
+            yield from value_of_type_or_empty(list, element["results"])
         else:
             yield element
 
@@ -139,7 +139,7 @@ def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[Source
     """The last event of each memory tells what it is now."""
     last: tuple[Any, ...] | None = None
     first_at: Any = None
-    for row in file.rows(_SELECT_HISTORY):
+    for row in file.sqlite_rows(_SELECT_HISTORY):
         if last is not None and row[0] != last[0]:
             yield _mem0_memory(last, first_at)
             last = None
@@ -156,7 +156,7 @@ def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> SourceItem:
     if is_deleted or str(event).upper() == "DELETE" or not text_from_json(text):
         return SkippedContent("deleted memories")
     when = first_iso_time_from_json(updated_at if str(event).upper() == "UPDATE" else None, created_at, first_at)
-    return Statement(id=label_from_json(id_), text=text_from_json(text), when=when)
+    return ImportedStatement(id=label_from_json(id_), text=text_from_json(text), when=when)
 
 
 # --- claude-mem ---------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ ORDER BY content_session_id, prompt_number, id
 
 
 def _read_claude_mem(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    tables = file.tables()
+    tables = file.sqlite_columns_by_table()
     for row in _rows_as_objects(file, "observations", _OPTIONAL_OBSERVATION):
         yield _claude_mem_observation(row)
     if "session_summaries" in tables:
@@ -182,23 +182,25 @@ def _read_claude_mem(file: SourceFile, max_text_chars: int) -> Iterator[SourceIt
 
 def _rows_as_objects(file: SourceFile, table: str, optional: tuple[str, ...]) -> Iterator[JsonObject]:
     """Rows in the order of their making, with those of the optional columns that the table has."""
-    present = file.tables()[table]
+    present = file.sqlite_columns_by_table()[table]
     names = [name for name in (*optional, "id", "created_at_epoch", "created_at") if name in present]
-    for values in file.rows(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"):
+    for values in file.sqlite_rows(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"):
         yield dict(zip(names, values, strict=True))
 
 
 def _claude_mem_observation(row: JsonObject) -> SourceItem:
     title, subtitle = text_from_json(row.get("title")), text_from_json(row.get("subtitle"))
     facts = [
-        text for fact in value_or_empty(list, parse_json(row.get("facts") or "")) if (text := text_from_json(fact))
+        text
+        for fact in value_of_type_or_empty(list, parse_json_or_none(row.get("facts") or ""))
+        if (text := text_from_json(fact))
     ]
     body = text_from_json(row.get("narrative")) or text_from_json(row.get("text")) or " ".join(facts) or subtitle
     text = ". ".join(dict.fromkeys(part.rstrip(".") if part == title else part for part in (title, body) if part))
     if not text:
         return SkippedContent("observations without a text")
-    concepts = labels_from_json(value_or_empty(list, parse_json(row.get("concepts") or "")))
-    return Statement(
+    concepts = labels_from_json(value_of_type_or_empty(list, parse_json_or_none(row.get("concepts") or "")))
+    return ImportedStatement(
         id=_claude_mem_id("observation", row),
         text=text,
         when=first_iso_time_from_json(row.get("created_at_epoch"), row.get("created_at")),
@@ -213,7 +215,7 @@ def _claude_mem_summary(row: JsonObject) -> SourceItem:
     learned = text_from_json(row.get("learned"))
     if not any(told) and not learned:
         return SkippedContent("summaries without a text")
-    return Statement(
+    return ImportedStatement(
         id=_claude_mem_id("summary", row),
         text="\n".join(filter(None, told)) or learned,
         lesson=learned[:1_000] if any(told) else "",
@@ -230,9 +232,9 @@ def _claude_mem_id(kind: str, row: JsonObject) -> str:
 
 def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     """Prompts of Claude Code, under the keys that its transcripts give them: what is there already is not doubled."""
-    parts = ConversationParts(CLAUDE_CODE_INTERFACE, max_text_chars=max_text_chars)
+    parts = ConversationSplitter(CLAUDE_CODE_INTERFACE, max_text_chars=max_text_chars)
     earlier: Counter[str] = Counter()
-    for session_id, prompt, at in file.rows(_SELECT_PROMPTS):
+    for session_id, prompt, at in file.sqlite_rows(_SELECT_PROMPTS):
         if label_from_json(session_id) != parts.session_id:
             yield from parts.take_remaining()
             parts.session_id = label_from_json(session_id)
@@ -252,8 +254,8 @@ def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
 
 def _read_mcp_memory_service(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     names = ("content_hash", "content", "tags", "memory_type", "created_at", "deleted_at", "superseded_by")
-    present = [name for name in names if name in file.tables()["memories"]]
-    for values in file.rows(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
+    present = [name for name in names if name in file.sqlite_columns_by_table()["memories"]]
+    for values in file.sqlite_rows(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
         row = dict(zip(present, values, strict=True))
         text = text_from_json(row.get("content"))
         if row.get("deleted_at") is not None:
@@ -263,7 +265,7 @@ def _read_mcp_memory_service(file: SourceFile, max_text_chars: int) -> Iterator[
         elif not text:
             yield SkippedContent("memories without a text")
         else:
-            yield Statement(
+            yield ImportedStatement(
                 id=label_from_json(row.get("content_hash")),
                 text=text,
                 when=first_iso_time_from_json(row.get("created_at")),

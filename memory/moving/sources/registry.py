@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from madeleine.memory.moving.record_base import FORMAT_NAME
+from madeleine.memory.moving.record_base import EXPORT_FORMAT_NAME
 from madeleine.memory.moving.sources.chat_exports import CHAT_EXPORT_FORMATS
 from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
 from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS
 from madeleine.memory.moving.sources.memory_stores import MEMORY_STORE_FORMATS
 from madeleine.memory.moving.sources.shapes import read_file_shape
-from madeleine.memory.moving.sources.values import DamagedEntry, SourceFile, SourceFormat, SourceItem
+from madeleine.memory.moving.sources.values import DamagedSourceEntry, SourceFile, SourceFormat, SourceItem
 
 
 def _read_own_export(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    yield DamagedEntry("the file", "it is an export of Madeleine: give it to `madeleine import` by its own name")
+    yield DamagedSourceEntry("the file", "it is an export of Madeleine: give it to `madeleine import` by its own name")
 
 
 _OWN_EXPORT = SourceFormat(
     "Madeleine",
-    lambda shape: bool(shape.lines) and shape.lines[0].get("format") == FORMAT_NAME,
+    lambda shape: bool(shape.lines) and shape.lines[0].get("format") == EXPORT_FORMAT_NAME,
     _read_own_export,
     is_part=True,
 )

@@ -8,20 +8,26 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from madeleine.memory.moving.sources.values import MAX_LINE_BYTES, DamagedEntry, JsonObject, Shape, SourceFile
+from madeleine.memory.moving.sources.values import (
+    MAX_SOURCE_LINE_BYTES,
+    DamagedSourceEntry,
+    FileShape,
+    JsonObject,
+    SourceFile,
+)
 
-MAX_SHAPE_LINES = 40
+MAX_LINES_READ_FOR_FILE_SHAPE = 40
 """A transcript begins with a few lines that are not typical of it."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 
 
-def read_file_shape(file: SourceFile) -> Shape:
+def read_file_shape(file: SourceFile) -> FileShape:
     """Raises `UnreadableSource`."""
     head = file.head()
     if head.startswith(b"SQLite format 3\0"):
-        return Shape(name=file.name, head=head, tables=file.tables())
+        return FileShape(name=file.name, head=head, tables=file.sqlite_columns_by_table())
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
-    return Shape(name=file.name, head=head, keys=top_level_keys(text), lines=tuple(_objects(text)), tables={})
+    return FileShape(name=file.name, head=head, keys=top_level_keys(text), lines=tuple(_objects(text)), tables={})
 
 
 def top_level_keys(text: str) -> frozenset[str]:
@@ -47,12 +53,12 @@ def top_level_keys(text: str) -> frozenset[str]:
 
 
 def _objects(text: str) -> Iterator[JsonObject]:
-    for line in text.split("\n", MAX_SHAPE_LINES)[:MAX_SHAPE_LINES]:
-        if isinstance(value := parse_json(line), dict):
+    for line in text.split("\n", MAX_LINES_READ_FOR_FILE_SHAPE)[:MAX_LINES_READ_FOR_FILE_SHAPE]:
+        if isinstance(value := parse_json_or_none(line), dict):
             yield value
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json_or_none(text: str | bytes) -> Any:
     """None for what is no JSON."""
     try:
         return json.loads(text)
@@ -60,13 +66,15 @@ def parse_json(text: str | bytes) -> Any:
         return None
 
 
-def json_lines(file: SourceFile) -> Iterator[tuple[int, JsonObject] | DamagedEntry]:
+def read_json_object_lines(file: SourceFile) -> Iterator[tuple[int, JsonObject] | DamagedSourceEntry]:
     """(number, object) of each line; empty ones are skipped."""
     for number, line in file.lines():
         if line is None:
-            yield DamagedEntry(f"line {number:,}", f"it has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+            yield DamagedSourceEntry(f"line {number:,}", f"it has more than {MAX_SOURCE_LINE_BYTES // 1024 // 1024} MB")
         elif line.strip():
-            value = parse_json(line.removeprefix(codecs.BOM_UTF8))
+            value = parse_json_or_none(line.removeprefix(codecs.BOM_UTF8))
             yield (
-                (number, value) if isinstance(value, dict) else DamagedEntry(f"line {number:,}", "it is no JSON object")
+                (number, value)
+                if isinstance(value, dict)
+                else DamagedSourceEntry(f"line {number:,}", "it is no JSON object")
             )

@@ -15,9 +15,9 @@ from madeleine.memory.model import Category, parse_iso_moment
 from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.watch.observe import Observation
 
-STATEMENT_KEY_PREFIX = "import:"
+IMPORTED_STATEMENT_KEY_PREFIX = "import:"
 """Of the idempotency key of each memory that was imported."""
-MAX_LABEL_CHARS = 200
+MAX_IMPORTED_LABEL_CHARS = 200
 """Of an id, a title or a theme."""
 JsonObject = dict[str, Any]
 JsonType = TypeVar("JsonType")
@@ -28,7 +28,7 @@ class UnreadableSource(MadeleineError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class ImportedStatement:
     """A text that becomes a memory. `id` names it in its source, where that has ids: the same text under another id is
     another statement. `when`: ISO date or time, "" if the source has none. `actors`: whom or what it is about, where
     the source says so. `category`: None to decide it by the text."""
@@ -51,14 +51,14 @@ class SkippedContent:
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedEntry:
+class DamagedSourceEntry:
     """An entry that should have been taken and cannot be read. `place`: as "line 12"."""
 
     place: str
     reason: str
 
 
-SourceItem = Statement | Observation | SkippedContent | DamagedEntry
+SourceItem = ImportedStatement | Observation | SkippedContent | DamagedSourceEntry
 """An `Observation` may be a part of its session: its messages follow those of the one before."""
 
 
@@ -73,23 +73,23 @@ class SourceFile(Protocol):
     def modified(self) -> datetime | None: ...
 
     def head(self) -> bytes:
-        """Its first bytes, at most `HEAD_BYTES`."""
+        """Its first bytes, at most `MAX_FILE_HEAD_BYTES`."""
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """(number from 1, line); None for a line of more than `MAX_LINE_BYTES`. Raises `UnreadableSource`."""
+        """(number from 1, line); None for a line of more than `MAX_SOURCE_LINE_BYTES`. Raises `UnreadableSource`."""
 
     def text_chunks(self) -> Iterator[str]:
         """Its text, from UTF-8. Raises `UnreadableSource`."""
 
-    def tables(self) -> Mapping[str, frozenset[str]]:
+    def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
         """Columns of the tables of a SQLite database; {} for any other file. Raises `UnreadableSource`."""
 
-    def rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def sqlite_rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Raises `UnreadableSource`."""
 
 
-HEAD_BYTES = 256 * 1024
-MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_FILE_HEAD_BYTES = 256 * 1024
+MAX_SOURCE_LINE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class SourceFormat:
     `is_part`: it belongs to another format, or says only what to do; a list of the formats leaves it out."""
 
     name: str
-    recognises: Callable[[Shape], bool]
+    recognises: Callable[[FileShape], bool]
     read: Callable[[SourceFile, int], Iterator[SourceItem]]
     is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class FileShape:
     """What tells one format from another. `keys`: of the JSON object that the file is or that its array begins with;
     `lines`: its first lines that are JSON objects; `tables`: of a SQLite database."""
 
@@ -123,38 +123,38 @@ class Shape:
         return set(columns) <= self.tables.get(name, frozenset()) if name in self.tables else False
 
 
-def statement_key(format_name: str, statement: Statement) -> str:
+def statement_key(format_name: str, statement: ImportedStatement) -> str:
     """The same for a statement whenever it is read, from whichever file. Computed from the redacted statement: a hash
     of the whole text could confirm a guessed secret."""
     content = json.dumps([format_name, statement.id, statement.text], ensure_ascii=False)
-    return f"{STATEMENT_KEY_PREFIX}{hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:40]}"
+    return f"{IMPORTED_STATEMENT_KEY_PREFIX}{hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:40]}"
 
 
 # --- values of JSON and of rows -----------------------------------------------------------------------------------
 
 
-def value_or_empty(kind: type[JsonType], value: Any) -> JsonType:
+def value_of_type_or_empty(kind: type[JsonType], value: Any) -> JsonType:
     """The value, or an empty one if it is of another type."""
     return value if isinstance(value, kind) else kind()
 
 
 def objects_from_json(value: Any) -> list[JsonObject]:
-    return [entry for entry in value_or_empty(list, value) if isinstance(entry, dict)]
+    return [entry for entry in value_of_type_or_empty(list, value) if isinstance(entry, dict)]
 
 
 def text_from_json(value: Any) -> str:
     """A text without what cannot be stored; "" for any other value."""
-    return storable_text(value_or_empty(str, value)).strip()
+    return storable_text(value_of_type_or_empty(str, value)).strip()
 
 
 def label_from_json(value: Any) -> str:
     """A text on one line, cut to a label's length."""
-    return " ".join(text_from_json(value).split())[:MAX_LABEL_CHARS]
+    return " ".join(text_from_json(value).split())[:MAX_IMPORTED_LABEL_CHARS]
 
 
 def labels_from_json(value: Any) -> tuple[str, ...]:
     """Labels of a list, or of a text with commas."""
-    parts = value.split(",") if isinstance(value, str) else value_or_empty(list, value)
+    parts = value.split(",") if isinstance(value, str) else value_of_type_or_empty(list, value)
     return tuple(dict.fromkeys(label for part in parts if (label := label_from_json(part).lstrip("#"))))
 
 

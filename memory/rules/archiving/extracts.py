@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from madeleine.memory.text.sentences import split_sentences
 
-MAX_KEY_FACTS = 20
+MAX_DIGEST_KEY_FACTS = 20
 MAX_FACT_CHARS, MAX_ANCHOR_CHARS = 200, 150
 
 _TELLING = re.compile(r"\d|\w_\w|[a-z][A-Z]|[`\"“„«].+[`\"”“»]|\w[/@\\]\w|[=:]\s*\S")
 """Signs of a fact that other words would lose: a number, an identifier, a quotation, a path, a value."""
 
 
-def extract_digest(texts: Sequence[str], *, max_facts: int = MAX_KEY_FACTS) -> str:
+def make_extractive_digest(texts: Sequence[str], *, max_facts: int = MAX_DIGEST_KEY_FACTS) -> str:
     """The beginning of the first text, of the one in the middle and of the last, then key facts, a line each; no line
     twice. Every line stands in a text, shortened at most."""
     anchors = (
@@ -22,11 +22,11 @@ def extract_digest(texts: Sequence[str], *, max_facts: int = MAX_KEY_FACTS) -> s
         if texts
         else []
     )
-    facts = list(dict.fromkeys(fact for text in texts for fact in key_facts(text)))[:max_facts]
+    facts = list(dict.fromkeys(fact for text in texts for fact in extract_key_facts(text)))[:max_facts]
     return "\n".join(dict.fromkeys(line for line in (*anchors, *facts) if line))
 
 
-def key_facts(text: str) -> Iterator[str]:
+def extract_key_facts(text: str) -> Iterator[str]:
     """The lines and sentences of a text that hold numbers, names of things, quotations or values."""
     for line in text.splitlines():
         for sentence in split_sentences(line):

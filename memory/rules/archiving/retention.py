@@ -22,7 +22,7 @@ from madeleine.memory.model import (
 from madeleine.memory.rules.dynamics.importance import effective_importance
 
 ConsolidationInterval = Literal["hourly", "daily", "weekly", "never"]
-INTERVAL_DURATIONS: Mapping[ConsolidationInterval, timedelta | None] = {
+RETENTION_INTERVAL_DURATIONS: Mapping[ConsolidationInterval, timedelta | None] = {
     "hourly": timedelta(hours=1),
     "daily": timedelta(days=1),
     "weekly": timedelta(weeks=1),
@@ -30,7 +30,7 @@ INTERVAL_DURATIONS: Mapping[ConsolidationInterval, timedelta | None] = {
 }
 PROTECTED_DAYS_AFTER_USE = 30
 """A current memory that was stored, told again or recalled within these is not archived for want of room."""
-SESSION_ENDS_AFTER = timedelta(hours=12)
+SESSION_ENDS_AFTER_IDLE_TIME = timedelta(hours=12)
 """A session that nothing was stored or recalled in for so long has ended, if nobody has said so before."""
 
 RetentionSource = Literal["being_rule", "store_rule", "being_default", "store_default", "keep"]
@@ -94,7 +94,7 @@ class RetentionRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryAge:
+class MemoryRetentionFacts:
     """What decides whether a memory's time is over. `last_used`: when it was last stored, told again, recalled or
     brought back. `part_of`: the memories that it was absorbed into or is summarised by; `superseded_by`: its next
     version."""
@@ -115,18 +115,18 @@ class MemoryAge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedScope:
+class EndedSessionOrProject:
     """A session or a project that has ended by somebody's word; "" for none."""
 
     session_id: str = ""
     project: str = ""
 
 
-NO_ENDED_SCOPE = EndedScope()
+NO_ENDED_SESSION_OR_PROJECT = EndedSessionOrProject()
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryLinks:
+class MemoryArchivalLinks:
     """How memories hang together: a memory goes only with all that was absorbed into it or that it summarises, and a
     version only with its whole chain, so that nothing that stays points to what went."""
 
@@ -134,7 +134,7 @@ class MemoryLinks:
     versions: Mapping[MemoryId, Sequence[MemoryId]]
 
     @classmethod
-    def from_ages(cls, ages: Iterable[MemoryAge]) -> MemoryLinks:
+    def from_retention_facts(cls, ages: Iterable[MemoryRetentionFacts]) -> MemoryArchivalLinks:
         dependents: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         versions: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         for age in ages:
@@ -159,20 +159,20 @@ class MemoryLinks:
 
 
 def plan_retention(
-    ages: Sequence[MemoryAge],
+    ages: Sequence[MemoryRetentionFacts],
     config: RetentionConfig,
     being: BeingId,
     now: datetime,
-    ended: EndedScope = NO_ENDED_SCOPE,
+    ended: EndedSessionOrProject = NO_ENDED_SESSION_OR_PROJECT,
     *,
     most: int | None = None,
 ) -> dict[MemoryId, ArchiveReason]:
     """The memories of a being that go, and why (spec O8, ruling 26). `ages`: all of them. Never one that is pinned, or
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
-    links = MemoryLinks.from_ages(ages)
+    links = MemoryArchivalLinks.from_retention_facts(ages)
     rules = _RulesAt(config, being, now)
-    by_rules = ended == NO_ENDED_SCOPE
+    by_rules = ended == NO_ENDED_SESSION_OR_PROJECT
     over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
     over |= _ended(ages, now, ended)
     going = _whole(over, links, {}, most=most)
@@ -184,7 +184,7 @@ def plan_retention(
 
 
 def _whole(
-    over: Mapping[MemoryId, ArchiveReason], links: MemoryLinks, going: Collection[MemoryId], *, most: int | None
+    over: Mapping[MemoryId, ArchiveReason], links: MemoryArchivalLinks, going: Collection[MemoryId], *, most: int | None
 ) -> dict[MemoryId, ArchiveReason]:
     """Of those whose time is over, the ones that may go as all that hangs on them goes, too."""
     whole: dict[MemoryId, ArchiveReason] = {}
@@ -206,11 +206,11 @@ class _RulesAt:
     being: BeingId
     now: datetime
 
-    def is_expired(self, age: MemoryAge) -> bool:
+    def is_expired(self, age: MemoryRetentionFacts) -> bool:
         days = self.config.rule_for_being(self.being, age.category).days
         return not age.pinned and days is not None and self.now - age.last_used >= timedelta(days=days)
 
-    def may_make_room(self, age: MemoryAge) -> bool:
+    def may_make_room(self, age: MemoryRetentionFacts) -> bool:
         """Not what is pinned, what is asked for, or what a rule keeps for longer."""
         rule = self.config.rule_for_being(self.being, age.category)
         if age.pinned or (rule.source != "keep" and rule.days is None):
@@ -220,7 +220,9 @@ class _RulesAt:
         return self.now - age.last_used >= timedelta(days=least)
 
 
-def _ended(ages: Sequence[MemoryAge], now: datetime, ended: EndedScope) -> dict[MemoryId, ArchiveReason]:
+def _ended(
+    ages: Sequence[MemoryRetentionFacts], now: datetime, ended: EndedSessionOrProject
+) -> dict[MemoryId, ArchiveReason]:
     """Memories whose session or project has ended (spec O2)."""
     latest: dict[str, datetime] = {}
     of_sessions = [age for age in ages if age.level == "session" and not age.pinned]
@@ -230,7 +232,7 @@ def _ended(ages: Sequence[MemoryAge], now: datetime, ended: EndedScope) -> dict[
     reasons: dict[MemoryId, ArchiveReason] = {}
     for age in of_sessions:
         is_told = bool(ended.session_id) and age.session_id == ended.session_id
-        if is_told or now - latest[age.session_id or age.id] >= SESSION_ENDS_AFTER:
+        if is_told or now - latest[age.session_id or age.id] >= SESSION_ENDS_AFTER_IDLE_TIME:
             reasons[age.id] = "session_ended"
     for age in ages:
         if ended.project and age.level == "project" and age.project == ended.project and not age.pinned:
@@ -239,7 +241,12 @@ def _ended(ages: Sequence[MemoryAge], now: datetime, ended: EndedScope) -> dict[
 
 
 def _beyond_limit(
-    ages: Sequence[MemoryAge], links: MemoryLinks, going: Collection[MemoryId], rules: _RulesAt, *, most: int | None
+    ages: Sequence[MemoryRetentionFacts],
+    links: MemoryArchivalLinks,
+    going: Collection[MemoryId],
+    rules: _RulesAt,
+    *,
+    most: int | None,
 ) -> dict[MemoryId, ArchiveReason]:
     """What goes so that at most the greatest number stays: what no one asks for, the least worth first."""
     greatest = rules.config.max_memories_of(rules.being)
@@ -258,7 +265,7 @@ def _beyond_limit(
     return chosen
 
 
-def _worth(age: MemoryAge) -> tuple[bool, bool, float, datetime, MemoryId]:
+def _worth(age: MemoryRetentionFacts) -> tuple[bool, bool, float, datetime, MemoryId]:
     return (
         age.truth == "current",
         age.status in LIVING_STATUSES,

@@ -77,7 +77,9 @@ def _as_written(word: str, memories: Sequence[Memory]) -> str:
 RootClusterName = Literal["Business", "Private"]
 ROOT_CLUSTER_NAMES: tuple[RootClusterName, ...] = get_args(RootClusterName)
 _PROTOTYPES = tomllib.loads((Path(__file__).parent / "root_prototypes.toml").read_text("utf-8"))
-ROOT_PROTOTYPE_TEXTS: Mapping[RootClusterName, Sequence[str]] = {root: _PROTOTYPES[root] for root in ROOT_CLUSTER_NAMES}
+ROOT_CLUSTER_PROTOTYPE_TEXTS: Mapping[RootClusterName, Sequence[str]] = {
+    root: _PROTOTYPES[root] for root in ROOT_CLUSTER_NAMES
+}
 
 
 def nearest_root_cluster(

@@ -32,9 +32,9 @@ def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> date
     return None
 
 
-def with_dates_of_version(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
+def memory_with_version_dates(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
     """The new memory with its dates as a version that supersedes the old one, and since when it does; None for a plan,
-    which supersedes nothing yet. A day that is no future day says since when the new text is true; an future event
+    which supersedes nothing yet. A day that is no future day says since when the new text is true; a future event
     keeps its own day, or has the one that the text names."""
     is_told_as_begun = first_timeline_period(new.scene.when) is not None and not is_in_future(new.happened_at, now)
     if not is_told_as_begun and (begin := future_start_of_replacement(old, new, now)):
@@ -60,13 +60,13 @@ def start_of_supersession(old: Memory, new: Memory) -> datetime:
 
 
 def different_future_day_in_text(memory: Memory, now: datetime) -> str:
-    """The future day that the text of an future event names in place of its own; "" if it names none."""
+    """The future day that the text of a future event names in place of its own; "" if it names none."""
     if not memory.scene.when or not is_in_future(memory.happened_at, now) or _names_its_own_day(memory):
         return ""
     return next(iter(_future_days_named(memory, now)), "")
 
 
-def only_future_day_in_text(memory: Memory, now: datetime) -> str:
+def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
     """The one future day that its text names, where it is dated to no future day; "" for none, and for a day from
     which on something is true."""
     if _day_to_come(memory, now) is not None or _future_beginning(memory, now) is not None:

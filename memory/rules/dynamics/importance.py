@@ -12,7 +12,7 @@ IMPORTANCE_DECAY_CYCLES = 30.0
 """Patrol cycles in which importance falls to 1/e."""
 MAX_DYING_IMPORTANCE = 0.05
 """At or below this effective importance a memory is dying."""
-CYCLES_TO_DECIDE_DYING = 14
+CYCLES_DYING_MEMORY_AWAITS_DECISION = 14
 """Patrol cycles for which a dying memory waits for somebody who decides about it: as long as an offer stays open."""
 
 

@@ -26,7 +26,7 @@ def fold_and_join_texts(texts: Iterable[str]) -> str:
     return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", "\n".join(texts)).casefold())
 
 
-def memory_texts(memory: Memory) -> list[str]:
+def all_texts_of_memory(memory: Memory) -> list[str]:
     """Every text of its fields."""
     scene = memory.scene
     dated = [part for item in scene.when for part in _timeline_item_texts(item)]
@@ -53,7 +53,7 @@ def cluster_name_without_forgotten(name: str, gone: str, members: Collection[Mem
     """The cluster's name if all that it mentions of the forgotten texts is in its members too, else a new one made from
     the members, or `fallback` without members."""
     if not mentions_forgotten(
-        name, gone, fold_and_join_texts(text for member in members for text in memory_texts(member))
+        name, gone, fold_and_join_texts(text for member in members for text in all_texts_of_memory(member))
     ):
         return name
     if not members:
@@ -62,16 +62,16 @@ def cluster_name_without_forgotten(name: str, gone: str, members: Collection[Mem
     return cluster_name_from_memories(memories, dict.fromkeys(count_shared_name_words(memories), 1.0))
 
 
-def redact_report(report: Any, gone: str, names: Collection[str]) -> Any:
+def redact_patrol_report(report: Any, gone: str, names: Collection[str]) -> Any:
     """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
     if isinstance(report, str):
         return FORGOTTEN_TEXT_MARK if report not in names and mentions_forgotten(report, gone) else report
     if isinstance(report, Mapping):
         return {
-            key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_report(value, gone, names)
+            key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_patrol_report(value, gone, names)
             for key, value in report.items()
         }
-    return [redact_report(item, gone, names) for item in report] if isinstance(report, list | tuple) else report
+    return [redact_patrol_report(item, gone, names) for item in report] if isinstance(report, list | tuple) else report
 
 
 MAX_QUOTED_BEGINNING_CHARS = 60
@@ -84,7 +84,7 @@ def quotes_any_source(text: str, sources: Iterable[str]) -> bool:
     return any(beginning in folded for beginning in beginnings if beginning)
 
 
-LESSON_SEPARATOR = " / "
+MERGED_LESSONS_SEPARATOR = " / "
 """Between the lessons that a survivor has taken over."""
 
 
@@ -92,7 +92,7 @@ def timeline_texts_of_absorbed(memory: Memory, texts: Iterable[str] = ()) -> fro
     """The texts of an absorbed memory that its survivor may have taken over (spec P4, ruling 20): its action, its
     earlier actions `texts`, its own dated entries, its lessons and its feeling."""
     dated = (item.action for item in memory.scene.when if isinstance(item, DatedAction))
-    taken_over = (memory.feeling, *memory.lesson.split(LESSON_SEPARATOR))
+    taken_over = (memory.feeling, *memory.lesson.split(MERGED_LESSONS_SEPARATOR))
     return frozenset({memory.scene.action, *dated, *texts, *taken_over} - {""})
 
 
@@ -103,7 +103,7 @@ def scene_without_timeline_texts(scene: Scene, texts: Collection[str]) -> Scene:
 
 def without_taken_over_lessons(text: str, texts: Collection[str]) -> str:
     """A survivor's lessons, or its feeling, without those of an absorbed memory."""
-    return LESSON_SEPARATOR.join(part for part in text.split(LESSON_SEPARATOR) if part not in texts)
+    return MERGED_LESSONS_SEPARATOR.join(part for part in text.split(MERGED_LESSONS_SEPARATOR) if part not in texts)
 
 
 def _repeats(item: TimelineEntry, texts: Collection[str]) -> bool:

@@ -18,21 +18,21 @@ MIN_NEW_CLUSTER_MEMORIES = 3
 MIN_TOPIC_COSINE = 0.35
 """Cosine of two memories, without what all share, from which they may be of one topic: of unrelated ones, with a date
 and a feeling in common, hardly a pair has it."""
-TOPIC_NEIGHBOURS = 12
+TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY = 12
 MODULARITY_RESOLUTION = 1.5
 """How fine the communities are; 1 is modularity as defined."""
-MAX_WHOLE_TOPIC_MEMORIES = 2 * TOPIC_NEIGHBOURS
+MAX_MEMORIES_AT_UNIT_RESOLUTION = 2 * TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY
 """Up to so many are divided as modularity is defined: three that are alike stay together."""
-MIN_SAME_TOPIC_COSINE = 0.8
+MIN_SAME_TOPIC_MEANS_COSINE = 0.8
 """Of the means of two groups."""
 LANGUAGE_MEAN_WEIGHT_MEMORIES = 15
 """The mean of a language weighs as much as so many memories in the mean of what is clustered."""
-MIN_LINKED_COSINE = 0.3
+MIN_LINKED_GROUPS_COSINE = 0.3
 """In the mean, of two groups of one or two that are one topic."""
-MAX_LINKED_GROUPS = 300
+MAX_SMALL_GROUPS_COMPARED = 300
 """Groups of one or two that are compared with each other."""
 MIN_MODULARITY_GAIN = 1e-9
-NEIGHBOUR_BLOCK_ROWS = 512
+COSINE_BLOCK_ROWS = 512
 """Rows compared with all others at a time."""
 
 Neighbours = list[dict[int, float]]
@@ -43,7 +43,7 @@ def without_shared_centre(vectors: VectorRows, space: VectorSpace) -> VectorRows
     """float32, (n, dim), unit rows, each without what it shares with the others of its language, be it the language, a
     date or a register: their mean, drawn towards that of the language, which counts as `LANGUAGE_MEAN_WEIGHT_MEMORIES`
     memories."""
-    languages = space.languages(vectors)
+    languages = space.nearest_language_indexes(vectors)
     centred = vectors.copy()
     for language in np.unique(languages):
         rows = languages == language
@@ -62,7 +62,7 @@ def without_shared_direction(
     if not len(space.means):
         return vectors, means
     every = np.concatenate([vectors, means])
-    languages = space.languages(every)
+    languages = space.nearest_language_indexes(every)
     for language in np.unique(languages):
         rows = languages == language
         direction = every[rows].sum(axis=0) + LANGUAGE_MEAN_WEIGHT_MEMORIES * space.means[language]
@@ -85,7 +85,7 @@ def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAss
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
     `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
     neighbours = nearest_neighbours(vectors)
-    resolution = MODULARITY_RESOLUTION if len(vectors) > MAX_WHOLE_TOPIC_MEMORIES else 1.0
+    resolution = MODULARITY_RESOLUTION if len(vectors) > MAX_MEMORIES_AT_UNIT_RESOLUTION else 1.0
     joined: dict[int, int] = {}
     groups: list[list[int]] = []
     for group in find_communities(neighbours, clusters, resolution):
@@ -100,39 +100,42 @@ def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAss
 
 
 def nearest_neighbours(vectors: VectorRows) -> Neighbours:
-    """Each row with the `TOPIC_NEIGHBOURS` nearest to it, from `MIN_TOPIC_COSINE` on, and those that it is one of."""
+    """Each row with the `TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY` nearest to it, from `MIN_TOPIC_COSINE` on, and those that
+    it is one of."""
     neighbours: Neighbours = [{} for _ in vectors]
-    for start in range(0, len(vectors), NEIGHBOUR_BLOCK_ROWS):
-        cosines = vectors[start : start + NEIGHBOUR_BLOCK_ROWS] @ vectors.T
+    for start in range(0, len(vectors), COSINE_BLOCK_ROWS):
+        cosines = vectors[start : start + COSINE_BLOCK_ROWS] @ vectors.T
         for row, near in enumerate(cosines, start):
             near[row] = -1.0
-            some = np.argpartition(-near, min(TOPIC_NEIGHBOURS, len(near) - 1))[:TOPIC_NEIGHBOURS]
+            some = np.argpartition(-near, min(TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY, len(near) - 1))[
+                :TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY
+            ]
             for other in some[near[some] >= MIN_TOPIC_COSINE]:
                 neighbours[row][int(other)] = neighbours[int(other)][row] = float(near[other])
     return neighbours
 
 
 def join_similar_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Groups of 3 or more rows. Those whose means are at `MIN_SAME_TOPIC_COSINE` are one, and take in what smaller
-    groups hold at that cosine: where many are all alike, the graph knows only the nearest of each, and falls apart.
-    What is left of smaller ones is joined where it is alike in the mean: modularity cuts four in two pairs."""
+    """Groups of 3 or more rows. Those whose means are at `MIN_SAME_TOPIC_MEANS_COSINE` are one, and take in what
+    smaller groups hold at that cosine: where many are all alike, the graph knows only the nearest of each, and falls
+    apart. What is left of smaller ones is joined where it is alike in the mean: modularity cuts four in two pairs."""
     joined = [list(group) for group in groups if len(group) >= MIN_NEW_CLUSTER_MEMORIES]
     small = [list(group) for group in groups if len(group) < MIN_NEW_CLUSTER_MEMORIES]
     while len(joined) > 1:
         means = _mean_rows(vectors, joined)
         cosines = np.triu(means @ means.T, 1)
         first, second = divmod(int(cosines.argmax()), len(joined))
-        if cosines[first, second] < MIN_SAME_TOPIC_COSINE:
+        if cosines[first, second] < MIN_SAME_TOPIC_MEANS_COSINE:
             break
         joined[first] += joined.pop(second)
     if joined and small:
         nearness = _mean_rows(vectors, small) @ _mean_rows(vectors, joined).T
-        taken = nearness.max(axis=1) >= MIN_SAME_TOPIC_COSINE
+        taken = nearness.max(axis=1) >= MIN_SAME_TOPIC_MEANS_COSINE
         for group, home, is_near in zip(small, nearness.argmax(axis=1), taken, strict=True):
             if is_near:
                 joined[home] += group
         small = [group for group, is_near in zip(small, taken, strict=True) if not is_near]
-    joined += _linked_by_average(vectors, small) if len(small) <= MAX_LINKED_GROUPS else []
+    joined += _linked_by_average(vectors, small) if len(small) <= MAX_SMALL_GROUPS_COMPARED else []
     return [sorted(group) for group in joined]
 
 
@@ -141,8 +144,8 @@ def _mean_rows(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> VectorRo
 
 
 def _linked_by_average(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The groups joined, two and two, while those that are most alike have a mean cosine of `MIN_LINKED_COSINE`; those
-    that grew to 3 or more."""
+    """The groups joined, two and two, while those that are most alike have a mean cosine of `MIN_LINKED_GROUPS_COSINE`;
+    those that grew to 3 or more."""
     linked = [list(group) for group in groups]
     if len(linked) < 2:
         return []
@@ -152,7 +155,7 @@ def _linked_by_average(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> 
         cosines = sums @ sums.T / np.outer(sizes, sizes)
         np.fill_diagonal(cosines, -1)
         first, second = sorted(divmod(int(cosines.argmax()), len(linked)))
-        if cosines[first, second] < MIN_LINKED_COSINE:
+        if cosines[first, second] < MIN_LINKED_GROUPS_COSINE:
             break
         linked[first] += linked.pop(second)
         sums[first] += sums[second]

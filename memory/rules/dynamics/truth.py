@@ -22,7 +22,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.text.dates import IsoPeriod
 
-TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
+MEMORY_TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
 """The fields of a memory that an act changes."""
 UNDONE_VERSION_FIELDS: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
 """Fields of a version that an act has made, once that act is undone."""
@@ -51,7 +51,7 @@ class TruthActOutcome:
     changed: tuple[Memory, ...]
 
 
-class DatedStatement(Protocol):
+class HasValidityDates(Protocol):
     """What says when a memory holds: the memory itself, or its outline."""
 
     @property
@@ -66,14 +66,14 @@ class DatedStatement(Protocol):
     def created_at(self) -> datetime: ...
 
 
-def beginning_of_validity(memory: DatedStatement) -> datetime | None:
+def beginning_of_validity(memory: HasValidityDates) -> datetime | None:
     """When a memory became true as far as is known: `valid_from`, else when it happened or was told, the earlier one: a
     plan holds before its day. None if that is after its end: it was told late, and its beginning is not known."""
     begin = memory.valid_from or min(memory.happened_at, memory.created_at)
     return None if memory.valid_until is not None and begin > memory.valid_until else begin
 
 
-def was_true_at(memory: DatedStatement, moment: datetime) -> bool:
+def was_true_at(memory: HasValidityDates, moment: datetime) -> bool:
     """By all that is known today (valid time, not recorded time). Before its beginning a memory counts as unknown."""
     begin = beginning_of_validity(memory)
     has_begun = begin is None or begin <= moment
@@ -93,7 +93,7 @@ def is_in_future(moment: datetime, now: datetime) -> bool:
     return moment > max(now, datetime.combine(now.astimezone().date(), time.min, UTC))
 
 
-def true_since(memory: Memory) -> datetime:
+def memory_true_since(memory: Memory) -> datetime:
     """Since when it is true, or was told of what is still to come; of two tellings the later one is what is true now. A
     date that lasts, as the day of telling or its month, began before it was told."""
     period = first_timeline_period(memory.scene.when)
@@ -114,9 +114,9 @@ def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: d
     memory that would supersede itself, or would be true before what it supersedes."""
     if old.id == new.id:
         raise InvalidInput(f"Memory {old.short_id} cannot supersede itself. Nothing was changed.")
-    require_current(old)
+    require_current_memory(old)
     if not was_superseded_after(new, since):
-        require_current(new)
+        require_current_memory(new)
     if old.valid_from is not None and is_in_future(old.valid_from, at):
         old = replace(old, valid_from=None)
     elif old.valid_from is not None and since < old.valid_from:
@@ -148,17 +148,20 @@ def memories_after_retraction(memory: Memory, predecessors: Sequence[Memory], re
             f"Memory {memory.short_id} is retracted already: {memory.retraction_reason!r}. Nothing was changed."
         )
     retracted = replace(memory, truth="retracted", retraction_reason=reason, superseded_by=None)
-    return (retracted, *(with_other_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors))
+    return (
+        retracted,
+        *(memory_with_other_successor(one, memory.superseded_by, memory.valid_until) for one in predecessors),
+    )
 
 
-def with_other_successor(memory: Memory, successor: MemoryId | None, until: datetime | None) -> Memory:
+def memory_with_other_successor(memory: Memory, successor: MemoryId | None, until: datetime | None) -> Memory:
     """A superseded memory whose successor is another now; current again without one."""
     if successor is None:
         return replace(memory, truth="current", valid_until=None, superseded_by=None)
     return replace(memory, valid_until=until, superseded_by=successor)
 
 
-def require_current(memory: Memory, current: Memory | None = None) -> None:
+def require_current_memory(memory: Memory, current: Memory | None = None) -> None:
     """Raise `NotCurrent` if the memory is superseded or retracted. `current`: its current version, to be named."""
     if memory.truth == "retracted":
         raise NotCurrent(

@@ -65,17 +65,17 @@ class BlendedRankingWeights:
     emotion: float = 0.1
 
     @property
-    def greatest(self) -> float:
+    def greatest_sum(self) -> float:
         turns = (1 + self.next_turn + self.question) * (1 + max(self.session, self.session_of_people))
         named = max(self.actor, self.identifier)
         wording = max(self.user, self.first_person) + named + self.preference + self.when
         return turns + wording + self.length + self.emotion
 
 
-MIN_SHARE_OF_WORDS, MAX_EXPECTED_TERMS = 0.7, 8
+MIN_BM25_SCALE_WORD_SHARE, MAX_QUERY_TERMS_IN_BM25_SCALE = 0.7, 8
 """Of the IDF of the query's most telling terms: where the best holds less, words weigh less (ADR 25). From 0.5 to 1 it
 gains in small stores and on BEAM, and costs LoCoMo at most 0.2 points."""
-MIN_BASELINE_CANDIDATES = 20
+MIN_CANDIDATES_FOR_SCORE_BASELINE = 20
 """Candidates needed before the least f counts as a baseline; among fewer the least may be the very answer."""
 MAX_EMOTION_SCORE_GAP = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
@@ -105,10 +105,10 @@ def word_and_meaning_scores(
     part of what a memory with all words of the query would have: one common word in a paraphrase tells little. Cosine
     is taken as it is."""
     bm25 = pool.bm25
-    expected = float(np.sort(pool.idf)[-MAX_EXPECTED_TERMS:].sum())
+    expected = float(np.sort(pool.idf)[-MAX_QUERY_TERMS_IN_BM25_SCALE:].sum())
     best = float(bm25.max(initial=0.0))
     share = 1 - (1 - words) * dense_trust
-    scaled = bm25 / max(best, MIN_SHARE_OF_WORDS * dense_trust * expected) if best > 0 else bm25
+    scaled = bm25 / max(best, MIN_BM25_SCALE_WORD_SHARE * dense_trust * expected) if best > 0 else bm25
     return np.asarray(share * scaled, np.float32), np.asarray((1 - share) * pool.cosine, np.float32)
 
 
@@ -122,7 +122,7 @@ def neighbouring_turn_scores(
 ) -> FloatArray:
     """float64, (n,): g - f above. `of_assistant`: the query asks what an assistant said."""
     positions = {(turn.session_id, turn.turn): n for n, turn in enumerate(features) if turn.session_id}
-    baseline = max(0.0, f.min()) if len(f) >= MIN_BASELINE_CANDIDATES else 0.0
+    baseline = max(0.0, f.min()) if len(f) >= MIN_CANDIDATES_FOR_SCORE_BASELINE else 0.0
     added, excess = np.zeros(len(f)), f - baseline
     for position, turn in enumerate(features if positions else ()):
         after = positions.get((turn.session_id, turn.turn + 1))
@@ -199,14 +199,14 @@ def relevant_emotion_shares(
     return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
 
 
-QUERY_PRIORS = ("length", "actor", "speaker", "advice", "when")
+QUERY_PRIOR_NAMES = ("length", "actor", "speaker", "advice", "when")
 """Parts of a score that depend on the query's wording, whatever its subject."""
 
 
 def make_query_prior_scorer(
     query: str, weights: BlendedRankingWeights
 ) -> Callable[[RankingFeatures], tuple[float, ...]]:
-    """Return the function that gives a candidate's `QUERY_PRIORS` for this query."""
+    """Return the function that gives a candidate's `QUERY_PRIOR_NAMES` for this query."""
     named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _USER_NAMES
     reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
@@ -231,7 +231,7 @@ def make_query_prior_scorer(
     return priors
 
 
-def blended_scores(
+def blended_ranking_scores(
     query: str,
     pool: CandidatePool,
     matching: NDArray[np.intp],
@@ -251,8 +251,8 @@ def blended_scores(
     turns = neighbouring_turn_scores(f, features, weights, dense_trust, of_assistant=of_assistant)
     score_priors = make_query_prior_scorer(query, weights)
     values = chain.from_iterable(map(score_priors, features))
-    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIORS)).reshape(-1, len(QUERY_PRIORS))
-    named = QUERY_PRIORS.index("actor")
+    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIOR_NAMES)).reshape(-1, len(QUERY_PRIOR_NAMES))
+    named = QUERY_PRIOR_NAMES.index("actor")
     priors[:, named] = np.maximum(
         priors[:, named], weights.identifier * candidates_with_named_identifier(pool)[matching]
     )
@@ -261,13 +261,13 @@ def blended_scores(
         "meaning": meaning,
         "turns": turns,
         "session": session_score_weights(features, weights) * best_score_in_session(f + turns, features),
-        **dict(zip(QUERY_PRIORS, priors.T, strict=True)),
+        **dict(zip(QUERY_PRIOR_NAMES, priors.T, strict=True)),
         "emotions": weights.emotion * relevant_emotion_shares(query, f, features, emotions),
     }
-    return ScoredCandidates.from_parts(parts, greatest=weights.greatest)
+    return ScoredCandidates.from_parts(parts, greatest=weights.greatest_sum)
 
 
-MAX_READ_QUERY_CHARS = 2_000
+MAX_ANALYSED_QUERY_CHARS = 2_000
 """Part of a query whose wording is read: a question is short, and a longer text quotes something."""
 
 FeelingRoleInQuery = Literal["asked", "there", "beside"]
@@ -286,7 +286,7 @@ def read_wording_signals(text: str) -> WordingSignals:
 
 def analyse_query(query: str) -> TextReading:
     """Each run of white space is one space, as the patterns expect."""
-    return _read_query(" ".join(query[:MAX_READ_QUERY_CHARS].split()))
+    return _read_query(" ".join(query[:MAX_ANALYSED_QUERY_CHARS].split()))
 
 
 @lru_cache(maxsize=10)

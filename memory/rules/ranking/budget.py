@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-MIN_SHARE_OF_BEST_SCORE = 0.75
+MIN_SHARE_OF_BEST_RECALL_SCORE = 0.75
 MAX_RECALL_TOKENS_WITHOUT_BUDGET = 1_000
 """Where the caller sets no limit: what scores less than this share of the best is left out, and what would exceed these
 tokens. Of the evidence of LoCoMo 73 % is in such an answer of 330 tokens, 62 % in three memories of 170; with all ten
@@ -14,7 +14,7 @@ of 560 tokens 78 % (`make bench`)."""
 def result_count_without_limit(scored: Sequence[tuple[float, int]], *, least: int, whole_list: bool = False) -> int:
     """How many of these (score, tokens), best first, an answer holds that has no set limit; `least` in any case. Of a
     `whole_list` all that match, within the tokens."""
-    tokens, enough = 0, 0.0 if whole_list else MIN_SHARE_OF_BEST_SCORE
+    tokens, enough = 0, 0.0 if whole_list else MIN_SHARE_OF_BEST_RECALL_SCORE
     for position, (score, cost) in enumerate(scored):
         tokens += cost
         if position >= least and (score < enough * scored[0][0] or tokens > MAX_RECALL_TOKENS_WITHOUT_BUDGET):

@@ -142,7 +142,7 @@ class CandidateSimilarity:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GateOutcome:
+class RecallGateOutcome:
     """`matching` and `near`: positions of candidates, the near ones best first. `likeness`: of each candidate, None
     where a filter decides; `situation`: to what counts for a preference, None without one among the candidates."""
 
@@ -152,7 +152,7 @@ class GateOutcome:
     situation: CandidateSimilarity | None = None
 
 
-def matching_and_near_candidates(gates: Sequence[GateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def matching_and_near_candidates(gates: Sequence[RecallGateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Positions of the matches, and of what is near, the nearest to the end of a message first."""
     matching, near = gates[0].matching, gates[0].near
     for of_end in gates[1:]:

@@ -32,7 +32,7 @@ MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
 
-MAX_COMPARED_WORDS = 70
+MAX_WORDS_OF_SINGLE_FACT_MEMORY = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
 
@@ -70,11 +70,15 @@ class MemoryPairLink:
 
 def question_words_only_in_first(question: Statement, one: Statement, other: Statement) -> list[str]:
     """Words of the one that the question has, and the other lacks."""
-    return [one.content[stem] for stem in question.content.keys() & one.content.keys() - other.content.keys()]
+    return [
+        one.content_words_by_stem[stem]
+        for stem in question.content_words_by_stem.keys()
+        & one.content_words_by_stem.keys() - other.content_words_by_stem.keys()
+    ]
 
 
 def are_comparable_statements(newer: Statement, older: Statement) -> bool:
-    return not any(one.asks or len(one.words) > MAX_COMPARED_WORDS for one in (newer, older))
+    return not any(one.asks or len(one.words) > MAX_WORDS_OF_SINGLE_FACT_MEMORY for one in (newer, older))
 
 
 def newer_version_score(
@@ -97,7 +101,7 @@ def newer_version_score(
         + 7 * newer.cosine
         + 2.4 * (newer.cosine - older.cosine)
         - 3.8 * share_of_same_wording(new, old)
-        - 2.4 * math.log(1 + len(old.content))
+        - 2.4 * math.log(1 + len(old.content_words_by_stem))
         - 1.4 * (only_old - only_new)
         + 1.6 * new.reading.matches("change")
         + 0.7 * link.is_proposed

@@ -87,7 +87,7 @@ def evenly_falling_scores(count: int) -> ScoredCandidates:
     return ScoredCandidates.from_parts({"place": 1 - np.arange(count) / max(1, count)})
 
 
-def linear_scores(
+def linear_ranking_scores(
     similarity: NDArray[np.float32],
     states: Sequence[MemoryRankingState],
     *,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 CLIPPED_SCORE_PART = "bounds"
 """What a sum below 0 or above 1 gains or loses."""
-SCORE_DIGITS = 4
+SHOWN_SCORE_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,15 +38,15 @@ class ScoredCandidates:
         """The parts that are not 0 of one candidate's score."""
         parts = {name: float(part[position]) for name, part in self.parts.items()}
         parts[CLIPPED_SCORE_PART] = float(self.scores[position]) - sum(parts.values())
-        return {name: part for name, part in parts.items() if abs(part) >= 10**-SCORE_DIGITS / 2}
+        return {name: part for name, part in parts.items() if abs(part) >= 10**-SHOWN_SCORE_DIGITS / 2}
 
 
-def round_parts(parts: Mapping[str, float], total: float) -> dict[str, float]:
+def round_score_parts(parts: Mapping[str, float], total: float) -> dict[str, float]:
     """The parts, rounded so that they add up to `total`, which is rounded: the greatest takes what is left. Without
     those that are 0 then."""
-    rounded = {name: round(part, SCORE_DIGITS) for name, part in parts.items()}
+    rounded = {name: round(part, SHOWN_SCORE_DIGITS) for name, part in parts.items()}
     if rounded:
         greatest = max(rounded, key=lambda name: abs(rounded[name]))
         rest = total - sum(rounded.values())
-        rounded[greatest] = round(rounded[greatest] + rest, SCORE_DIGITS)
+        rounded[greatest] = round(rounded[greatest] + rest, SHOWN_SCORE_DIGITS)
     return {name: part for name, part in rounded.items() if part}

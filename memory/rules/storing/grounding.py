@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
-from madeleine.memory.text.lexicon import listed_words, load_language_neutral_pattern
+from madeleine.memory.text.lexicon import load_language_neutral_pattern, words_in_lexicon_lists
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import TextReading, WordInText, canonical_number_text
 
-RESOLVED_DATE_RANGE = timedelta(days=400)
+MAX_RESOLVED_DATE_DISTANCE = timedelta(days=400)
 """Between the day on which a time was told in words ("next month") and the date that is meant by it."""
 _STATED_VALUE = load_language_neutral_pattern("stated_value")
 _VERB_ENDINGS = ("ing", "ed", "ly", "ez", "iert", "ый", "но")
@@ -66,8 +66,8 @@ def _is_known_time(number: str, known: frozenset[str]) -> bool:
 
 def _resolved_numbers(said: TextReading, days: Collection[date]) -> Iterator[str]:
     """The numbers of dates that are near one of the days: of whole dates, and of days and years beside a month."""
-    first, last = min(days) - RESOLVED_DATE_RANGE, max(days) + RESOLVED_DATE_RANGE
-    months = [word for word in said.words if word.stem in listed_words(said.lexicons, "months")]
+    first, last = min(days) - MAX_RESOLVED_DATE_DISTANCE, max(days) + MAX_RESOLVED_DATE_DISTANCE
+    months = [word for word in said.words if word.stem in words_in_lexicon_lists(said.lexicons, "months")]
     position = 0
     for number in said.numbers:
         start = said.normalized_text.index(number, position)
@@ -97,8 +97,8 @@ def _date_of(number: str) -> date | None:
 def _new_names(said: TextReading, shown: TextReading, orders: bool, resolves_dates: bool) -> list[str]:
     known = {form for word in shown.words for form in _name_forms(word, shown)}
     calendar = ("days", "months") if resolves_dates else ()
-    titles = {title.lower() for title in listed_words(said.lexicons, "title_words")}
-    not_new = listed_words(said.lexicons, *calendar) | titles
+    titles = {title.lower() for title in words_in_lexicon_lists(said.lexicons, "title_words")}
+    not_new = words_in_lexicon_lists(said.lexicons, *calendar) | titles
     names = [word for word in said.possible_names if word.stem not in not_new]
     unknown = [
         word.text
@@ -114,7 +114,7 @@ def _name_forms(word: WordInText, reading: TextReading) -> set[str]:
     """Without endings and accents, with umlauts as one letter and as two: Müller, Mueller and Muller share a form."""
     stem = _WORD_ENDING.sub("", word.stem)
     forms = {fold_text(stem), fold_text(stem.translate(_UMLAUTS))}
-    cases = sorted(listed_words(reading.lexicons, "name_endings"), key=len, reverse=True)
+    cases = sorted(words_in_lexicon_lists(reading.lexicons, "name_endings"), key=len, reverse=True)
     ending = next((end for end in cases if stem.endswith(end) and len(stem) - len(end) >= _MIN_STEM_CHARS - 1), "")
     return forms | {stem.removesuffix(ending)} if ending else forms
 

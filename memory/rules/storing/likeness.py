@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from madeleine.memory.model import DatedAction, Memory, Scene
-from madeleine.memory.rules.storing.similar_wording import MIN_RESEMBLANCE
+from madeleine.memory.rules.storing.similar_wording import MIN_NOTED_RESEMBLANCE
 from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.same_words import have_same_words
 from madeleine.memory.text.wording import Wording, have_equivalent_wording
 
-MAX_ALIGNED_CHARS = 1_200
+MAX_WORD_ALIGNED_TEXT_CHARS = 1_200
 """To lay two longer texts side by side, word upon word, takes a tenth of a second, and a store compares fifteen."""
 FACT_LEXICON_LISTS = (
     "numbers",
@@ -38,7 +38,7 @@ class DuplicateThresholds:
     `resembling`: a resemblance (`similar_wording`), from which a scene is linked to the most similar memory."""
 
     same: float = 0.8
-    resembling: float = MIN_RESEMBLANCE
+    resembling: float = MIN_NOTED_RESEMBLANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
 
 def _have_equivalent_wording(new: str, old: str) -> bool:
     """Of long texts every word has to be the same: in doubt both are kept."""
-    is_long = max(len(new), len(old)) > MAX_ALIGNED_CHARS
+    is_long = max(len(new), len(old)) > MAX_WORD_ALIGNED_TEXT_CHARS
     return (not is_long or have_same_words(new, old)) and have_equivalent_wording(new, old)
 
 

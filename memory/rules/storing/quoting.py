@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from madeleine.memory.model import CATEGORIES, DatedAction, Memory, date_of_timeline_entry
+from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, Memory, date_of_timeline_entry
 from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LISTS, extract_text_facts
-from madeleine.memory.text.lexicon import lexicons_by_script, without_pattern
+from madeleine.memory.text.lexicon import lexicons_by_script, text_without_pattern
 from madeleine.memory.text.reading import TextReading
-from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HIRAGANA_RUN
+from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HIRAGANA_RUN_PATTERN
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.memory.text.wording import Wording
@@ -32,7 +32,7 @@ MIN_REPEATED_STATEMENT_WORDS = 3
 
 _TAG_OPENING = re.compile(rf"<\s{{0,3}}({'|'.join(RECALLED_TEXT_TAG_NAMES)})\b[^<>]{{0,200}}>", re.I)
 _TAG_CLOSINGS = {name: re.compile(rf"<\s{{0,3}}/\s{{0,3}}{name}\s{{0,3}}>", re.I) for name in RECALLED_TEXT_TAG_NAMES}
-_PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in CATEGORIES)})\] .*$", re.M)
+_PROMPT_LINE = re.compile(rf"^[ \t>*-]{{0,8}}\[(?:{'|'.join(one.upper() for one in MEMORY_CATEGORIES)})\] .*$", re.M)
 _TOOL_ANSWER_KEYS = (
     {"id", "text", "when", "score"},
     {"id", "text", "when", "source"},
@@ -71,7 +71,7 @@ class StatementForQuoteCheck:
         self._about = TextReading(about)
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def known_words(self) -> frozenset[str]:
         """Every word of it, as it stands."""
         return self.reading.known_words | self._about.known_words
 
@@ -95,11 +95,11 @@ class StatementForQuoteCheck:
         return frozenset(self.reading.words_in_lists(*FACT_LEXICON_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
 
     @cached_property
-    def caseless(self) -> frozenset[str]:
+    def caseless_parts(self) -> frozenset[str]:
         return caseless_script_parts(self.text)
 
     @cached_property
-    def known_caseless(self) -> frozenset[str]:
+    def known_caseless_parts(self) -> frozenset[str]:
         return caseless_script_parts(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
@@ -108,7 +108,7 @@ class StatementForQuoteCheck:
         scripts without case every sign."""
         optional = _listed(self.reading, "persons", "roles", "reporting")
         parts: list[str] = []
-        for token in Wording(_without_framing(self.text)).telling:
+        for token in Wording(_without_framing(self.text)).telling_tokens:
             if not token.is_number and token.form.upper() == token.form.lower():
                 parts += token.form
             elif token.name or token.form not in optional:
@@ -116,7 +116,7 @@ class StatementForQuoteCheck:
         return tuple(parts)
 
     @cached_property
-    def pairs(self) -> frozenset[str]:
+    def character_pairs(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
         caseless = (word.text for word in TextReading(_without_framing(self.text)).words if word.caseless)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
@@ -249,10 +249,12 @@ def share_of_words_in_source(text: str, source: str) -> float:
 
 def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
     if not (
-        _is_echo(said, [one], speakers, 1.0) and one.names <= said.known and _is_told_in_order(said, one, speakers)
+        _is_echo(said, [one], speakers, 1.0)
+        and one.names <= said.known_words
+        and _is_told_in_order(said, one, speakers)
     ):
         return False
-    return len(said.pairs & one.pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.pairs)
+    return len(said.character_pairs & one.character_pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.character_pairs)
 
 
 def _is_told_in_order(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
@@ -286,10 +288,10 @@ def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, spe
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.known_numbers
-        and said.names <= one.known | speakers.known_words
-        and said.fact_words <= one.known
+        and said.names <= one.known_words | speakers.known_words
+        and said.fact_words <= one.known_words
         and said.reading.contains_negation == one.reading.contains_negation
-        and said.caseless <= one.known_caseless | caseless_script_parts(speakers.text, single=True)
+        and said.caseless_parts <= one.known_caseless_parts | caseless_script_parts(speakers.text, single=True)
     )
 
 
@@ -308,10 +310,10 @@ def caseless_script_parts(text: str, *, single: bool = False) -> frozenset[str]:
         return frozenset()
     parts: set[str] = set()
     for word in (word.text for word in TextReading(_without_framing(text)).words if word.caseless):
-        if not HAN_OR_KANA_SIGN.search(word):
+        if not HAN_OR_KANA_SIGN_PATTERN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue
-        for run in HIRAGANA_RUN.split(word):
+        for run in HIRAGANA_RUN_PATTERN.split(word):
             parts.update(run[at : at + 2] for at in range(max(1, len(run) - 1)) if run)
             parts.update(run if single else ())
     return frozenset(parts)
@@ -320,4 +322,4 @@ def caseless_script_parts(text: str, *, single: bool = False) -> frozenset[str]:
 def _without_framing(text: str) -> str:
     """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
     text = unicodedata.normalize("NFKC", text)
-    return text if text.isascii() else without_pattern(text, "framing", lexicons_by_script(text))
+    return text if text.isascii() else text_without_pattern(text, "framing", lexicons_by_script(text))

@@ -21,14 +21,14 @@ from madeleine.memory.model import (
     date_of_timeline_entry,
     timeline_to_json,
 )
-from madeleine.memory.rules.feelings import MAX_EMOTIONS
+from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.wording import have_equivalent_wording
 
 MAX_RETELLINGS = 20
 """Entries of `Memory.retold`. What would need one more is stored beside the memory."""
-MAX_LESSON_CHARS = 1_000
+MAX_MERGED_LESSON_CHARS = 1_000
 """Of the lessons of all tellings together."""
 NON_EVENT_CATEGORIES = frozenset({"semantic", "procedural"})
 """What these hold is no event: the day of its telling is no fact."""
@@ -92,7 +92,7 @@ def memory_after_retelling(memory: Memory, told: Reinforcement) -> Memory:
         pinned=memory.pinned or told.pinned,
         themes=tuple(dict.fromkeys(themes[fold_text(theme)] for theme in (*memory.themes, *told.themes))),
         lesson=_lesson_with(memory.lesson, told.lesson),
-        emotions=emotions[:MAX_EMOTIONS],
+        emotions=emotions[:MAX_EMOTION_LABELS],
         emotion=memory.emotion or told.emotion,
         retold=(*memory.retold, *_added_entries(memory, told)),
     )
@@ -144,7 +144,7 @@ def memory_without_retelling(memory: Memory, added: AddedByRetelling) -> Memory:
 def has_room_for_retelling(memory: Memory, told: Reinforcement) -> bool:
     """Whether all that the telling adds fits beside the memory."""
     after = memory_after_retelling(memory, told)
-    return len(after.retold) <= MAX_RETELLINGS and len(after.lesson) <= max(MAX_LESSON_CHARS, len(memory.lesson))
+    return len(after.retold) <= MAX_RETELLINGS and len(after.lesson) <= max(MAX_MERGED_LESSON_CHARS, len(memory.lesson))
 
 
 def _lesson_with(lesson: str, new: str) -> str:
@@ -157,7 +157,7 @@ def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
     """The new feeling, and labels that have no room, on their day; else the days that are new."""
     feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
     is_known = not told.feeling or any(have_equivalent_wording(told.feeling, feeling) for feeling in feelings)
-    labels = [one for one in told.emotions if one not in (memory.emotions + told.emotions)[:MAX_EMOTIONS]]
+    labels = [one for one in told.emotions if one not in (memory.emotions + told.emotions)[:MAX_EMOTION_LABELS]]
     days = _event_days(memory, told)
     if felt := "; ".join((*([] if is_known else [told.feeling]), *(one for one in labels if one not in feelings))):
         first, *days = days or [*told.days, told.at.date().isoformat()][:1]

@@ -51,7 +51,7 @@ _COOKIES = load_language_neutral_pattern("cookies")
 _COOKIE_VALUE = load_language_neutral_pattern("cookie_value")
 _LOGIN_IN_COMMAND = load_language_neutral_pattern("login_in_command")
 _PASSWORD_WORDS = [word for header in load_lexicon_headers().values() for word in header["passwords"].split("|")]
-NAMED_SECRET = load_language_neutral_pattern(
+NAMED_SECRET_PATTERN = load_language_neutral_pattern(
     "named_secret",
     initials="".join(sorted({word[0] for word in _PASSWORD_WORDS})),
     passwords=_header_words("passwords", spaced=True),
@@ -66,7 +66,7 @@ _SECRET_NAMES = (
     *("pass", "pwd", "pw", "psw", "key", "secret", "token", "credential", "sig", "code=", "sess"),
     *_PASSWORD_WORDS,
 )
-"""Every name that `NAMED_SECRET` matches contains one of them."""
+"""Every name that `NAMED_SECRET_PATTERN` matches contains one of them."""
 _ENDS_A_SENTENCE = ".,:;!?)]}"
 _REDACTION_MARK = "[redacted: "
 _PLACEHOLDER = load_language_neutral_pattern("secret_placeholder")
@@ -169,7 +169,7 @@ def _is_key_line(line: str, *, is_last: bool) -> bool:
 def _without_named_secrets(text: str, mark: Callable[[str], str]) -> str:
     parts: list[str] = []
     done = at = 0
-    while match := NAMED_SECRET.search(text, at):
+    while match := NAMED_SECRET_PATTERN.search(text, at):
         name, joint, quote, quoted, bare = match.groups()
         value = quoted if quote else bare.rstrip(_ENDS_A_SENTENCE) or bare
         at = match.end(2)
@@ -230,42 +230,42 @@ class CountingRedactor:
         self.found: Counter[str] = Counter()
         self._redact = redact
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         redacted = self._redact(text)
         self.found.update(redacted.found)
         return redacted.text
 
-    def fields(self, record: Record, *names: str) -> Record:
+    def redact_fields(self, record: Record, *names: str) -> Record:
         """A copy of the dataclass with these fields redacted: texts and tuples of texts. None stays."""
         return replace(record, **{name: self._value(getattr(record, name)) for name in names})
 
-    def scene(self, scene: Scene) -> Scene:
-        return self.fields(scene, "action", "actors", "when", "setting", "dialogue", "sensory")
+    def redact_scene(self, scene: Scene) -> Scene:
+        return self.redact_fields(scene, "action", "actors", "when", "setting", "dialogue", "sensory")
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, DatedAction):
-            return self.fields(value, "date", "action")
+            return self.redact_fields(value, "date", "action")
         return None if value is None else tuple(map(self._value, value))
 
-    def json(self, value: Any) -> Any:
+    def redact_json(self, value: Any) -> Any:
         """JSON with every text redacted, names too. A text may be a secret by its name alone."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, list):
-            return [self.json(part) for part in value]
+            return [self.redact_json(part) for part in value]
         if isinstance(value, dict):
-            return {self.text(name): self._named(name, part) for name, part in value.items()}
+            return {self.redact_text(name): self._named(name, part) for name, part in value.items()}
         return value
 
     def _named(self, name: str, value: Any) -> Any:
         if not isinstance(value, str):
-            return self.json(value)
+            return self.redact_json(value)
         before = f"{name}="
         alone, named = self._redact(value), self._redact(before + value)
         if sum(named.found.values()) <= sum(alone.found.values()) or not named.text.startswith(before):
-            return self.text(value)
+            return self.redact_text(value)
         self.found.update(named.found)
         return named.text.removeprefix(before)
 
@@ -274,9 +274,9 @@ def redact_note_content(content: str, redact: RedactText) -> tuple[str, Mapping[
     """A note's content, unchanged if it holds no secret; JSON stays JSON."""
     redaction = CountingRedactor(redact)
     try:
-        redacted = redaction.json(json.loads(content))
+        redacted = redaction.redact_json(json.loads(content))
     except (ValueError, RecursionError):
-        return redaction.text(content), redaction.found
+        return redaction.redact_text(content), redaction.found
     written = json.dumps(redacted, ensure_ascii=False) if redaction.found else content
     # Once more as it is written: of two equal names JSON keeps the last, the text both.
-    return redaction.text(written), redaction.found
+    return redaction.redact_text(written), redaction.found

@@ -19,13 +19,18 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.text.lexicon import lexicons_by_script, listed_words
+from madeleine.memory.text.lexicon import lexicons_by_script, words_in_lexicon_lists
 from madeleine.memory.text.reading import TextReading
-from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
+from madeleine.memory.text.scripts import (
+    HAN_AND_KANA_CHAR_CLASS,
+    HAN_SIGN_PATTERN,
+    HANGUL_CHAR_CLASS,
+    HIRAGANA_RUN_PATTERN,
+)
 
 ASSUMED_COSINE_OF_UNREADABLE_TEXT = 0.26
 """Taken for the cosine of a text that the model cannot read: what paraphrases of readable texts have at the least."""
-MIN_RESEMBLANCE = 0.44
+MIN_NOTED_RESEMBLANCE = 0.44
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
 _COMMON_WORDS = ("function_words", "stop_words")
 """Lists of a lexicon."""
@@ -50,7 +55,8 @@ def most_resembling_text(
     """
     mine = _pieces(text)
     greatest = [
-        _resemblance(bound, cosine) for bound, cosine in zip(wording_bounds(text, others), cosines, strict=True)
+        _resemblance(bound, cosine)
+        for bound, cosine in zip(wording_resemblance_bounds(text, others), cosines, strict=True)
     ]
     best, best_score = None, at_least
     for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
@@ -62,7 +68,7 @@ def most_resembling_text(
     return best
 
 
-def wording_bounds(text: str, others: Sequence[str]) -> list[float]:
+def wording_resemblance_bounds(text: str, others: Sequence[str]) -> list[float]:
     """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
     function word were one in any language of the script."""
     return [_wording_bound(text, other) for other in others]
@@ -72,7 +78,7 @@ def wording_bounds(text: str, others: Sequence[str]) -> list[float]:
 def _wording_bound(text: str, other: str) -> float:
     mine, numbers = _pieces_and_number_pieces(text)
     words = _words(TextReading(other))
-    surely = words - listed_words(lexicons_by_script(other), *_COMMON_WORDS)
+    surely = words - words_in_lexicon_lists(lexicons_by_script(other), *_COMMON_WORDS)
     least = set[int]().union(*map(_hashes_of_word, surely))
     shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
     return shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0
@@ -95,7 +101,7 @@ def _wording(mine: Pieces, theirs: Pieces) -> float:
 @lru_cache(maxsize=2_000)
 def _pieces(text: str) -> Pieces:
     reading = TextReading(text)
-    words = _words(reading) - listed_words(reading.lexicons, *_COMMON_WORDS)
+    words = _words(reading) - words_in_lexicon_lists(reading.lexicons, *_COMMON_WORDS)
     pieces = set[int]().union(*map(_hashes_of_word, words))
     pieces |= {hash(f"{number} {copy}") for number in _numbers(reading) for copy in range(_NUMBER_PIECES)}
     return np.fromiter(pieces, np.int64, len(pieces))
@@ -106,7 +112,7 @@ def _words(reading: TextReading) -> set[str]:
 
 
 def _numbers(reading: TextReading) -> set[str]:
-    return {*reading.number_values, *reading.number_words} - {"", "0", "1"}
+    return {*reading.number_values, *reading.digits_of_number_words} - {"", "0", "1"}
 
 
 @lru_cache(maxsize=4_000)
@@ -118,8 +124,8 @@ def _pieces_of_word(word: str) -> Iterator[str]:
     if not _UNSPACED.search(word):
         yield from _runs(f"^{word}", _WORD_PIECE_LETTERS)
         return
-    yield from HAN_SIGN.findall(word)
-    yield from (pair for pair in _runs(word, _SIGN_PIECE_LETTERS) if not HIRAGANA_RUN.fullmatch(pair))
+    yield from HAN_SIGN_PATTERN.findall(word)
+    yield from (pair for pair in _runs(word, _SIGN_PIECE_LETTERS) if not HIRAGANA_RUN_PATTERN.fullmatch(pair))
 
 
 def _runs(word: str, length: int) -> Iterator[str]:

@@ -10,16 +10,16 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
 from madeleine.memory.text.reading import TextReading
-from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN, HANGUL_CHAR_CLASS, HIRAGANA_RUN
+from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HANGUL_CHAR_CLASS, HIRAGANA_RUN_PATTERN
 
-MAX_SHARED_WORD_RATIO = 0.4
+MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
 MAX_READ_STATEMENT_CHARS = 1_200
 MAX_WORDS_BESIDE_A_VALUE = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
 VALUE_LEXICON_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
-_UNSPACED_SIGN = HAN_OR_KANA_SIGN.pattern
+_UNSPACED_SIGN = HAN_OR_KANA_SIGN_PATTERN.pattern
 _WORD = re.compile(rf"(?:(?!{_UNSPACED_SIGN})[^\W_])+(?:[.'@/_-](?:(?!{_UNSPACED_SIGN})[^\W_])+)*|{_UNSPACED_SIGN}+")
 _HANGUL = re.compile(f"[{HANGUL_CHAR_CLASS}]")
 _CAPITALIZED_INSIDE = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
@@ -55,10 +55,10 @@ class Statement:
         )
         common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
-        return [word for word in content if not HIRAGANA_RUN.fullmatch(word)]
+        return [word for word in content if not HIRAGANA_RUN_PATTERN.fullmatch(word)]
 
     @cached_property
-    def content(self) -> Mapping[str, str]:
+    def content_words_by_stem(self) -> Mapping[str, str]:
         """The content words, by their stems."""
         return {_stem(word): word for word in self.content_words}
 
@@ -70,7 +70,7 @@ class Statement:
     @cached_property
     def tells_event_of_change(self) -> bool:
         """In a verb or by a negation; not by "now" alone."""
-        verbs_and_negations = {*self.content.values(), *self.reading.words_in_lists("negations")}
+        verbs_and_negations = {*self.content_words_by_stem.values(), *self.reading.words_in_lists("negations")}
         return not verbs_and_negations.isdisjoint(self.change_words)
 
     @cached_property
@@ -89,7 +89,7 @@ def read_statement(text: str) -> Statement:
 
 
 def _parts(word: str) -> list[str]:
-    if not HAN_OR_KANA_SIGN.match(word):
+    if not HAN_OR_KANA_SIGN_PATTERN.match(word):
         return [word.removesuffix("'s")]
     return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
@@ -116,7 +116,7 @@ def _alignment(old: tuple[str, ...], new: tuple[str, ...]) -> Sequence[tuple[str
 def differ_in_one_value(new: Statement, old: Statement) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+    if new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING:
         return False
     values = frozenset(
         (*new.reading.words_in_lists(*VALUE_LEXICON_LISTS), *old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
@@ -148,9 +148,18 @@ def states_change_in_one_place(new: Statement, old: Statement) -> bool:
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
     kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
     marks = new.change_words
-    if not marks or new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO:
+    if (
+        not marks
+        or new.asks
+        or old.asks
+        or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
+    ):
         return False
-    if not old.content or next(iter(old.content)) not in new.content or old.tells_event_of_change:
+    if (
+        not old.content_words_by_stem
+        or next(iter(old.content_words_by_stem)) not in new.content_words_by_stem
+        or old.tells_event_of_change
+    ):
         return False
     for before, after in ((old.content_words, new.content_words), (old.words, new.words)):
         replaced = _replacements(_differences(before, after), old.content_words, new.content_words)
@@ -164,8 +173,8 @@ def states_change_of_old_statement(new: Statement, old: Statement) -> bool:
     if new.asks or old.asks or not new.reading.matches("change"):
         return False
     values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
-    subject = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
-    return len(subject) > 1 and subject <= new.content.keys()
+    subject = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}
+    return len(subject) > 1 and subject <= new.content_words_by_stem.keys()
 
 
 def may_state_same_of_two_things(new: Statement, old: Statement) -> bool:

@@ -11,8 +11,8 @@ or, in a store of so many memories that they tell how rare a word is, instead of
 have in common tells nothing (ruling 16), nor does a date: the cosines are those of the new text alone. Above −0.75 the
 pair is proposed; 1 / (1 + exp(−score)) is about how often that is right. Rarity is a word's IDF over the being's
 memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of one and of another) are both true as often as not:
-above `MAX_SHARED_WORD_RATIO` a pair is proposed only if it differs in one place, in a number, a day, a negation or an
-opposite. The weights are those of a logistic regression (ADR 38), rounded.
+above `MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING` a pair is proposed only if it differs in one place, in a number, a
+day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
 """
 
 from __future__ import annotations
@@ -21,23 +21,27 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from madeleine.memory.rules.storing.statements import MAX_SHARED_WORD_RATIO, Statement, share_of_same_wording
+from madeleine.memory.rules.storing.statements import (
+    MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING,
+    Statement,
+    share_of_same_wording,
+)
 
-MIN_PROPOSAL_COSINE = 0.3
-MIN_PROPOSAL_SCORE = -0.75
+MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
+MIN_SUPERSESSION_PROPOSAL_SCORE = -0.75
 """A third of the proposals at it are right; a change that none is made for is answered as it was (ADR 38)."""
-MAX_PROPOSAL_CANDIDATES = 3
+MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
-MAX_SUPERSESSION_CANDIDATES = 6
+MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6
 """Nearest memories, of which the others show how near any memory of the store lies."""
 MIN_MEMORIES_FOR_RELIABLE_IDF = 600
 """From so many memories on, how many hold a word says how rare it is."""
-PRIOR_MEMORIES, PRIOR_HOLDERS = 40, 0.05
+PRIOR_MEMORY_COUNT, PRIOR_HOLDER_COUNT = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
 MIN_COSINE_RANGE_ABOVE_OTHERS = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
-COSINE_OF_UNRELATED_MEMORIES = 0.3
-"""In place of the mean cosine of the others in a store that has no others."""
+MIN_MEAN_COSINE_OF_OTHERS = 0.3
+"""The least that the mean cosine of the others counts as, and what it is in a store that has no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def word_rarity(idf: Mapping[str, float], greatest_idf: float) -> WordRarity:
 
 def _guessed_rarity(idf: float, memories: float) -> float:
     holders = (memories + 1) / math.exp(idf) - 0.5
-    share = (holders - 1 + PRIOR_HOLDERS) / (memories - 1 + PRIOR_MEMORIES)
+    share = (holders - 1 + PRIOR_HOLDER_COUNT) / (memories - 1 + PRIOR_MEMORY_COUNT)
     expected_holders = 1 + share * (MIN_MEMORIES_FOR_RELIABLE_IDF - 1)
     all_memories = MIN_MEMORIES_FOR_RELIABLE_IDF + 1
     rarity = math.log(all_memories / (expected_holders + 0.5)) / math.log(2 * all_memories)
@@ -68,24 +72,26 @@ def _guessed_rarity(idf: float, memories: float) -> float:
 
 def may_be_superseded(new: Statement, old: Statement) -> bool:
     """Whether the two can have a score at all: two of one wording, and questions, have none."""
-    return not new.asks and not old.asks and share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO
+    return (
+        not new.asks and not old.asks and share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
+    )
 
 
 def supersession_score(
     new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
 ) -> float:
-    """Above `MIN_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories that are
-    nearest to the new one. `rarity`: of the old one's words."""
-    shared = [value for stem, value in rarity.by_stem.items() if stem in new.content]
+    """Above `MIN_SUPERSESSION_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories
+    that are nearest to the new one. `rarity`: of the old one's words."""
+    shared = [value for stem, value in rarity.by_stem.items() if stem in new.content_words_by_stem]
     if not shared or not may_be_superseded(new, old):
         return -math.inf
-    others = max(COSINE_OF_UNRELATED_MEMORIES, sum(other_cosines) / max(1, len(other_cosines)))
+    others = max(MIN_MEAN_COSINE_OF_OTHERS, sum(other_cosines) / max(1, len(other_cosines)))
     score = (
         10 * (cosine - others) / max(MIN_COSINE_RANGE_ABOVE_OTHERS, 1 - others)
         + 2.3 * new.reading.matches("change")
-        - 3.1 * math.log(1 + len(old.content))
+        - 3.1 * math.log(1 + len(old.content_words_by_stem))
     )
     if not rarity.is_known:
         return score + 2.7 * max(shared) - 0.1
-    lost = max((value for stem, value in rarity.by_stem.items() if stem not in new.content), default=0.0)
+    lost = max((value for stem, value in rarity.by_stem.items() if stem not in new.content_words_by_stem), default=0.0)
     return score + 8 * max(shared) + 11.5 * lost - 12.6

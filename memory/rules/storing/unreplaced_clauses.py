@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
 from madeleine.memory.rules.storing.statements import VALUE_LEXICON_LISTS, Statement
-from madeleine.memory.text.lexicon import Lexicon, listed_words
+from madeleine.memory.text.lexicon import Lexicon, words_in_lexicon_lists
 from madeleine.memory.text.reading import TextReading
 from madeleine.memory.text.sentences import split_sentences
 
@@ -33,22 +33,26 @@ def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
 def unreplaced_clauses(new: Statement, old: Statement) -> str:
     """The clauses of the old one that the new one does not replace, joined by " … "; "" if there are none."""
     clauses = {clause: frozenset(Statement(clause).words) for clause in _clauses(old.reading)}
-    stems = {clause: {stem for stem, word in old.content.items() if word in words} for clause, words in clauses.items()}
+    stems = {
+        clause: {stem for stem, word in old.content_words_by_stem.items() if word in words}
+        for clause, words in clauses.items()
+    }
     stems = {clause: own for clause, own in stems.items() if own}
     if not stems:
         return ""
 
     known = frozenset[str]().union(*stems.values())
-    replaced = {_most_alike(stems, new.content.keys())}
+    replaced = {_most_alike(stems, new.content_words_by_stem.keys())}
     for clause in _clauses(new.reading):
-        if known & (words := Statement(clause).content.keys()):
+        if known & (words := Statement(clause).content_words_by_stem.keys()):
             replaced.add(_most_alike(stems, words))
     values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
-    telling = {stem for stem, word in old.content.items() if not word[0].isdigit() and word not in values}
+    telling = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}
     besides = [
         clause
         for clause, own in stems.items()
-        if clause not in replaced and len(own & telling - new.content.keys()) >= MIN_UNREPLACED_CLAUSE_WORDS
+        if clause not in replaced
+        and len(own & telling - new.content_words_by_stem.keys()) >= MIN_UNREPLACED_CLAUSE_WORDS
     ]
     return " … ".join(besides)[:MAX_UNREPLACED_CLAUSES_CHARS]
 
@@ -77,7 +81,7 @@ def _clauses(reading: TextReading) -> Iterator[str]:
 
 
 def _has_verb(text: str, reading: TextReading) -> bool:
-    verbs = listed_words(reading.lexicons, "person_verbs")
+    verbs = words_in_lexicon_lists(reading.lexicons, "person_verbs")
     return any(word.low in verbs for word in TextReading(text).words)
 
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from madeleine.memory.rules.storing.quoting import split_into_statements, without_recalled_text
 from madeleine.memory.text.lexicon import (
     lexicons_by_script,
-    listed_words,
     load_language_neutral_pattern,
-    without_pattern,
+    text_without_pattern,
+    words_in_lexicon_lists,
 )
 from madeleine.memory.text.reading import TextReading, WordInText
 
@@ -24,7 +24,7 @@ MIN_WORTHY_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
 MIN_WORTHY_STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
-MAX_JUDGED_TEXT_CHARS = 20_000
+MAX_TEXT_CHARS_JUDGED_FOR_WORTH = 20_000
 """Characters of a text that are looked at."""
 REMEMBER_REASONS_BY_PATTERN: Mapping[str, str] = {
     "preference": "a preference",
@@ -88,7 +88,9 @@ def reason_to_remember_agreement(question: str, answer: str) -> str:
 
 def text_without_code_and_quotes(text: str) -> str:
     """The text without code, links, and what is quoted, from memory or from a message."""
-    text = without_recalled_text(unicodedata.normalize("NFKC", text[:MAX_JUDGED_TEXT_CHARS]).replace("’", "'"))
+    text = without_recalled_text(
+        unicodedata.normalize("NFKC", text[:MAX_TEXT_CHARS_JUDGED_FOR_WORTH]).replace("’", "'")
+    )
     text = _QUOTE_LINE.sub("", _CODE_FENCE.sub("\n", text))
     lines = [line for line in text.splitlines() if not _CODE_LINE.search(line)]
     return _URL.sub(" ", _INLINE_CODE.sub(" ", "\n".join(lines))).strip()
@@ -97,8 +99,8 @@ def text_without_code_and_quotes(text: str) -> str:
 def is_small_talk(text: str) -> bool:
     """Whether it is made of greetings, thanks, yes and no alone, in any languages; signs and emoji too."""
     lexicons = lexicons_by_script(text, mixed=True)
-    known = listed_words(lexicons, "small_talk")
-    words = TextReading(without_pattern(text, "small_talk", lexicons, by="")).words
+    known = words_in_lexicon_lists(lexicons, "small_talk")
+    words = TextReading(text_without_pattern(text, "small_talk", lexicons, by="")).words
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_USAGE
-from madeleine.server.cli.output import console, plain_table, print_json, tool_client
-from madeleine.server.counted import counted
+from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client
+from madeleine.server.counted import count_phrase
 from madeleine.server.crash_output import print_error
 from madeleine.server.settings.settings import Settings
 
-NOTHING_TO_ARCHIVE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
-NOTHING_KEPT = "Nothing is kept for that session or project."
-CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
+NOTHING_TO_ARCHIVE_MESSAGE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
+NOTHING_KEPT_IN_SCOPE_MESSAGE = "Nothing is kept for that session or project."
+ARCHIVE_CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
 
 
 async def retention_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -33,7 +33,7 @@ async def retention_command(settings: Settings, arguments: argparse.Namespace) -
         print_json(report)
         return
     archived = sum(step.get("archived", 0) for step in report["steps"])
-    print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_TO_ARCHIVE)
+    print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_TO_ARCHIVE_MESSAGE)
 
 
 async def archive_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -56,7 +56,7 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
             print(f"{memory['id']} is back: {visible_line(memory['text'])}")
     else:
         run_id = answer.get("run_id")
-        print(_archived_sentence(answer["archived"], run_id) if run_id else NOTHING_KEPT)
+        print(_archived_sentence(answer["archived"], run_id) if run_id else NOTHING_KEPT_IN_SCOPE_MESSAGE)
     if missing := answer.get("missing"):
         print_error(f"not in the archive: {visible_line(', '.join(missing))}. `madeleine archive list` shows what is.")
         return EXIT_USAGE
@@ -68,20 +68,20 @@ def _archived_sentence(archived: int, run_id: str) -> str:
 
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
-    async with tool_client(settings, tool, command=command, lost_hint=CONNECTION_LOST_HINT) as call:
+    async with tool_client(settings, tool, command=command, lost_hint=ARCHIVE_CONNECTION_LOST_HINT) as call:
         return await call(tool, {name: value for name, value in arguments.items() if value is not None})
 
 
 def _print_plan(plan: Mapping[str, Any]) -> None:
     rules = plan["rules"]
-    kept = (counted(rule["days"], "day") if "days" in rule else "for good" for rule in rules)
+    kept = (count_phrase(rule["days"], "day") if "days" in rule else "for good" for rule in rules)
     of_rules = [(rule["category"], days, rule["from"]) for rule, days in zip(rules, kept, strict=True)]
     _print_table(("category", "kept", "by"), of_rules)
     if most := plan.get("max_memories"):
-        print(f"At most {counted(most, 'memory', 'memories')}.")
+        print(f"At most {count_phrase(most, 'memory', 'memories')}.")
     print()
     if not plan["archived"]:
-        print(NOTHING_TO_ARCHIVE)
+        print(NOTHING_TO_ARCHIVE_MESSAGE)
         return
     reasons = ("expired", "limit", "session_ended", "project_ended")
     rows = [
@@ -111,7 +111,7 @@ def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = plain_table(*(heading.replace("_", " ") for heading in headings))
+    table = make_plain_table(*(heading.replace("_", " ") for heading in headings))
     for row in rows:
         table.add_row(*map(visible_line, row))
     console().print(table, markup=False)

@@ -15,9 +15,9 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Move and keep": ("move-in", "export", "import", "backup", "restore"),
     "Help": ("help", "completion"),
 }
-OTHER_COMMANDS = "More"
+OTHER_COMMANDS_HEADING = "More"
 EXAMPLES_HEADING = "examples:"
-EXAMPLES: Mapping[str, tuple[str, ...]] = {
+COMMAND_EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "": (
         "madeleine init                                  put it into the MCP clients on this machine",
         "madeleine ui                                    look at the memory in a browser",
@@ -60,7 +60,11 @@ _INVALID_CHOICE = re.compile(r"argument (?P<where>\S+): invalid choice: '(?P<giv
 
 def examples_of(command: str) -> str:
     """The part of a help text with examples; "" where there are none."""
-    return "\n".join((EXAMPLES_HEADING, *(f"  {line}" for line in EXAMPLES[command]))) if command in EXAMPLES else ""
+    return (
+        "\n".join((EXAMPLES_HEADING, *(f"  {line}" for line in COMMAND_EXAMPLES[command])))
+        if command in COMMAND_EXAMPLES
+        else ""
+    )
 
 
 def grouped_commands(help_by_command: Mapping[str, str]) -> str:
@@ -69,7 +73,7 @@ def grouped_commands(help_by_command: Mapping[str, str]) -> str:
     others = tuple(command for command in help_by_command if command not in grouped)
     width = max(map(len, help_by_command), default=0) + 2
     lines: list[str] = []
-    for group, commands in {**COMMAND_GROUPS, OTHER_COMMANDS: others}.items():
+    for group, commands in {**COMMAND_GROUPS, OTHER_COMMANDS_HEADING: others}.items():
         if known := [command for command in commands if command in help_by_command]:
             lines += [f"{group}:", *(f"    {command:<{width}}{help_by_command[command]}" for command in known), ""]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, plain_table, print_json, tool_client
+from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client
 from madeleine.server.settings.settings import Settings
 
 
@@ -22,7 +22,7 @@ async def graph_command(settings: Settings, arguments: argparse.Namespace) -> No
         print_json(answer)
         return
     if "entity" in answer:
-        print_related(answer)
+        print_related_entities(answer)
     elif answer["entities"]:
         print_table("", ("entity", "kind", "memories"), map(_entity_row, answer["entities"]))
     elif not arguments.entity:
@@ -31,7 +31,7 @@ async def graph_command(settings: Settings, arguments: argparse.Namespace) -> No
         print(visible_line(notice))
 
 
-def print_related(answer: Mapping[str, Any]) -> None:
+def print_related_entities(answer: Mapping[str, Any]) -> None:
     entity = answer["entity"]
     memories = "memory" if entity["memories"] == 1 else "memories"
     print(visible_line(f"{entity['name']} ({entity['kind']}), named by {entity['memories']} {memories}"))
@@ -61,7 +61,7 @@ def _entity_row(entity: Mapping[str, Any]) -> Sequence[object]:
 
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Nothing where there are none."""
-    table = plain_table(*headings)
+    table = make_plain_table(*headings)
     for row in rows:
         table.add_row(*(visible_line(cell) for cell in row))
     if table.row_count:

@@ -19,8 +19,8 @@ from madeleine.server.settings.environment import read_environment_variables, se
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
 
-MAX_HEADER_BYTES = 1_000_000
-MAX_PRINTED_RECORDS = 20
+MAX_EXPORT_HEADER_BYTES = 1_000_000
+MAX_IMPORT_RECORDS_PRINTED = 20
 _LEFT_OUT_REASONS = {
     "different": "say something else here under the same id, and stay as they are here",
     "taken": "have an id that is another being's here",
@@ -34,14 +34,14 @@ def is_export_file(path: Path) -> bool:
         return False
     try:
         with path.open("rb") as file:
-            return is_export_header(file.readline(MAX_HEADER_BYTES))
+            return is_export_header(file.readline(MAX_EXPORT_HEADER_BYTES))
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error}. Nothing was imported.") from error
 
 
 async def import_export(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
     """The exit code. Raises `InvalidInput`."""
-    require_writable(settings)
+    require_writable_settings(settings)
     command = {"command": "import", "file": str(absolute_path(str(file))), "being": arguments.being or ""}
     command |= {"dry_run": "yes"} if arguments.dry_run else {}
     result = await _run(settings, command, file.name)
@@ -56,7 +56,7 @@ async def import_export(settings: Settings, file: Path, arguments: argparse.Name
 
 
 async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> int:
-    require_writable(settings)
+    require_writable_settings(settings)
     result = await _run(settings, {"command": "undo_import", "import": import_id}, import_id)
     if as_json:
         print_json(result)
@@ -110,7 +110,7 @@ async def run_import_on_host(
     return await run_on_host(settings.data_dir, variables, own, command, on_progress)
 
 
-def require_writable(settings: Settings) -> None:
+def require_writable_settings(settings: Settings) -> None:
     if settings.read_only:
         raise InvalidInput(
             "An import writes, and the setting read_only does not allow it. To do it this once, run it with "
@@ -129,9 +129,9 @@ def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) ->
     for reason, count in result["left_out_counts"].items():
         print(f"madeleine: {count:,} {_LEFT_OUT_REASONS[reason]}:", file=sys.stderr)
         named = [record for record in result["left_out"] if record["reason"] == reason]
-        for record in named[:MAX_PRINTED_RECORDS]:
+        for record in named[:MAX_IMPORT_RECORDS_PRINTED]:
             print(visible_line(f"  {record['type']} {record['id']} of {record['being']!r}"), file=sys.stderr)
-        if (more := count - len(named[:MAX_PRINTED_RECORDS])) > 0:
+        if (more := count - len(named[:MAX_IMPORT_RECORDS_PRINTED])) > 0:
             print(f"  and {more:,} more", file=sys.stderr)
     if result["import"]:
         print(f"To undo it: madeleine import --undo {result['import']}")

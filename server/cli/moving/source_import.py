@@ -13,16 +13,21 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.import_sources import MAX_NAMED_PROBLEMS, FormatReport, ImportSources, SourceReport
+from madeleine.memory.moving.import_sources import (
+    MAX_IMPORT_PROBLEMS_NAMED,
+    ImportSources,
+    SourceFormatReport,
+    SourceReport,
+)
 from madeleine.memory.moving.sources.registry import SOURCE_FORMATS
-from madeleine.memory.moving.sources.values import SourceFile, Statement, UnreadableSource
+from madeleine.memory.moving.sources.values import ImportedStatement, SourceFile, UnreadableSource
 from madeleine.memory.moving.statements import StatementOutcomes
 from madeleine.memory.text.structure import visible_line
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO, EXIT_USAGE
 from madeleine.server.cli.moving.export_import import run_import_on_host
 from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
-from madeleine.server.counted import counted
+from madeleine.server.counted import count_phrase
 from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -31,12 +36,12 @@ from madeleine.server.wiring.open_memory import redaction_from_settings
 from madeleine.storage.sql.ledger import Ledger
 
 IMPORT_CLIENT_NAME = "madeleine import"
-CONVERSATIONS_HINT = (
+IMPORTED_CONVERSATIONS_HINT = (
     "madeleine: conversations are found by search_memory, by their words. recall has what became memories: --remember "
     "makes them, with a language model."
 )
-_STATEMENTS = TypeAdapter(dict[str, Statement])
-MAX_SOURCE_CHARS = 500
+_STATEMENTS = TypeAdapter(dict[str, ImportedStatement])
+MAX_IMPORT_SOURCE_NAME_CHARS = 500
 
 
 async def import_sources(
@@ -44,7 +49,7 @@ async def import_sources(
 ) -> int:
     """The exit code: 0 if something was new, 1 if something was damaged, 2 if a file cannot be used, 3 if nothing was
     new. `source`: what the import is called in the list, by default its files."""
-    source = source or ", ".join(str(path.absolute()) for path in paths)[:MAX_SOURCE_CHARS]
+    source = source or ", ".join(str(path.absolute()) for path in paths)[:MAX_IMPORT_SOURCE_NAME_CHARS]
     scope = Scope(BeingId(settings.being), IMPORT_CLIENT_NAME)
     import_id, counts = "", {}
     async with _open_ledger(settings, dry_run=dry_run) as ledger:
@@ -79,8 +84,8 @@ async def import_sources(
     else:
         print_source_report(report, being=settings.being, is_dry_run=dry_run, import_id=import_id)
         if not remember and any(of_format.messages for of_format in report.formats.values()):
-            print(CONVERSATIONS_HINT, file=sys.stderr)
-    print_problems(report)
+            print(IMPORTED_CONVERSATIONS_HINT, file=sys.stderr)
+    print_import_problems(report)
     if report.unusable or (report.unrecognised_count and not report.formats):
         return EXIT_USAGE
     if report.damaged_count:
@@ -108,8 +113,8 @@ def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableSource], None
         yield from find_source_files(path, on_error)
 
 
-def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, Statement]], Any]:
-    async def send(statements: Mapping[str, Statement]) -> StatementOutcomes:
+def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, ImportedStatement]], Any]:
+    async def send(statements: Mapping[str, ImportedStatement]) -> StatementOutcomes:
         command = {"command": "store_statements", "import": import_id, "being": settings.being}
         command["statements"] = _STATEMENTS.dump_json(dict(statements)).decode()
         return StatementOutcomes(**await run_import_on_host(settings, command))
@@ -136,7 +141,7 @@ def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[Sourc
 
 def print_source_report(report: SourceReport, *, being: str, is_dry_run: bool, import_id: str) -> None:
     for name, of_format in report.formats.items():
-        print(f"{name}, {counted(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
+        print(f"{name}, {count_phrase(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
         if is_dry_run:
             for sample in of_format.samples:
                 print(f"  for example: {visible_line(sample)}")
@@ -152,17 +157,17 @@ def print_source_report(report: SourceReport, *, being: str, is_dry_run: bool, i
         print(f"To undo it: madeleine import --undo {import_id}")
 
 
-def _taken_in_words(report: FormatReport, *, is_dry_run: bool) -> str:
+def _taken_in_words(report: SourceFormatReport, *, is_dry_run: bool) -> str:
     statements = report.statements
     new = "would be new" if is_dry_run else "new"
     parts = [
-        f"{counted(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
+        f"{count_phrase(statements['stored'], 'memory', 'memories')} {new}" if statements["stored"] else "",
         f"{statements['reinforced']:,} that reinforce a memory which says the same" if statements["reinforced"] else "",
-        f"{counted(report.messages, 'message')} of {counted(report.conversations, 'conversation')} {new}"
+        f"{count_phrase(report.messages, 'message')} of {count_phrase(report.conversations, 'conversation')} {new}"
         if report.messages
         else "",
-        f"{counted(statements['known'], 'memory', 'memories')} here already" if statements["known"] else "",
-        f"{counted(report.known_messages, 'message')} here already" if report.known_messages else "",
+        f"{count_phrase(statements['known'], 'memory', 'memories')} here already" if statements["known"] else "",
+        f"{count_phrase(report.known_messages, 'message')} here already" if report.known_messages else "",
         f"{statements['forgotten']:,} were forgotten here and do not come back" if statements["forgotten"] else "",
     ]
     return ", ".join(filter(None, parts)) or "nothing to take"
@@ -172,12 +177,12 @@ def _counts_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
 
 
-def print_problems(report: SourceReport) -> None:
+def print_import_problems(report: SourceReport) -> None:
     lines = [f"left out {problem}" for problem in report.damaged]
     if (more := report.damaged_count - len(report.damaged)) > 0:
         lines.append(f"left out {more:,} more entries")
-    lines += [f"{problem} What came before is taken." for problem in report.unusable[:MAX_NAMED_PROBLEMS]]
-    if (more := len(report.unusable) - MAX_NAMED_PROBLEMS) > 0:
+    lines += [f"{problem} What came before is taken." for problem in report.unusable[:MAX_IMPORT_PROBLEMS_NAMED]]
+    if (more := len(report.unusable) - MAX_IMPORT_PROBLEMS_NAMED) > 0:
         lines.append(f"{more:,} more files cannot be read")
     if report.unrecognised_count:
         names = ", ".join(name.rpartition("/")[2] for name in report.unrecognised[:5])
@@ -185,7 +190,7 @@ def print_problems(report: SourceReport) -> None:
         known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS if not format_.is_part))
         hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
         lines.append(
-            f"{counted(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
+            f"{count_phrase(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
         )
     for line in lines:
         print(f"madeleine: {visible_line(line)}", file=sys.stderr)
@@ -209,6 +214,6 @@ def _report_as_json(report: SourceReport, import_id: str) -> dict[str, Any]:
         },
         "unrecognised": report.unrecognised_count,
         "damaged": report.damaged_count,
-        "unusable": report.unusable[:MAX_NAMED_PROBLEMS],
+        "unusable": report.unusable[:MAX_IMPORT_PROBLEMS_NAMED],
         "redacted": dict(report.redacted),
     }

@@ -25,7 +25,7 @@ from madeleine.server.cli.observing.recalling import recall_for_compacted_conver
 from madeleine.server.cli.observing.recording import end_session, record_messages
 from madeleine.server.cli.observing.request import parse_observe_input
 from madeleine.server.settings.environment import (
-    MAX_TEXT_CHARS,
+    DEFAULT_MAX_TEXT_CHARS,
     TOKEN_VARIABLE,
     URL_VARIABLE,
     read_environment_variables,
@@ -122,7 +122,7 @@ def open_memory_client(
         token = variables.get(TOKEN_VARIABLE, "")
         client = BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline)
         project = with_project_of_directory(settings, directory).get("project", "")
-        yield _in_project(client, project) if project else client, MAX_TEXT_CHARS
+        yield _in_project(client, project) if project else client, DEFAULT_MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = read_max_text_chars(settings, data_dir)
@@ -146,7 +146,9 @@ def _in_project(call: BlockingToolCall, project: str) -> BlockingToolCall:
 def read_max_text_chars(settings: Mapping[str, str], data_dir: Path) -> int:
     """`max_text_chars`, from the environment or the file. The host reports errors in them."""
     try:
-        value = settings.get("max_text_chars") or read_settings_file(data_dir).get("max_text_chars", MAX_TEXT_CHARS)
+        value = settings.get("max_text_chars") or read_settings_file(data_dir).get(
+            "max_text_chars", DEFAULT_MAX_TEXT_CHARS
+        )
         return max(1, int(value))
     except (OSError, TypeError, ValueError):
-        return MAX_TEXT_CHARS
+        return DEFAULT_MAX_TEXT_CHARS

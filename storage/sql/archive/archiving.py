@@ -13,10 +13,10 @@ from sqlalchemy import insert
 
 from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.moving.record_base import ExportRecord
-from madeleine.memory.moving.records import AnyRecord, MemoryRecord
-from madeleine.memory.moving.values import memory_from_record
+from madeleine.memory.moving.records import AnyRecord, MemoryExportRecord
+from madeleine.memory.moving.values import memory_from_export_record
 from madeleine.memory.retention.values import ArchiveGroup
-from madeleine.storage.sql.archive.packing import RECORD_TYPES_OF_MEMORY, pack_records
+from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES, pack_archive_records
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
@@ -25,17 +25,19 @@ from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.moving.import_work import TABLES_BY_TYPE, words_to_search
+from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE, search_text_of_archived_memory
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
-from madeleine.storage.sql.tables.lifecycle import archival_statements
+from madeleine.storage.sql.tables.lifecycle import archival_delete_statements
 
-_MEMORIES = TABLES_BY_TYPE["memory"]
+_MEMORIES = EXPORT_TABLE_BY_TYPE["memory"]
 _SELECT_MEMORIES = _MEMORIES.select().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))
 _SELECT_PARTS = {
-    type_: TABLES_BY_TYPE[type_].select().where(is_in_bound_list(TABLES_BY_TYPE[type_].table.c.memory_id, "ids"))
-    for type_ in RECORD_TYPES_OF_MEMORY
+    type_: EXPORT_TABLE_BY_TYPE[type_]
+    .select()
+    .where(is_in_bound_list(EXPORT_TABLE_BY_TYPE[type_].table.c.memory_id, "ids"))
+    for type_ in MEMORY_PART_RECORD_TYPES
 }
-_REMOVE_FROM_TABLES = archival_statements(metadata)
+_REMOVE_FROM_TABLES = archival_delete_statements(metadata)
 _INSERT_GROUP, INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
 
 
@@ -44,7 +46,7 @@ async def archive_memories(
 ) -> list[MemoryId]:
     """As `RetentionTransaction.archive`."""
     wanted = [id_ for group in groups for id_ in group.reasons]
-    records = await read_records(transaction, scope, wanted)
+    records = await read_memory_records_to_archive(transaction, scope, wanted)
     fixed = {"being_id": scope.being_id, "run_id": run, "archived_at": microseconds_from_moment(at)}
     names = ("id", "category", "mode", "digest", "is_summary")
     told = [group for group in groups if not records.keys().isdisjoint(group.reasons)]
@@ -59,7 +61,9 @@ async def archive_memories(
     return [id_ for id_ in wanted if id_ in records]
 
 
-async def read_records(transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Any]]:
+async def read_memory_records_to_archive(
+    transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]
+) -> dict[MemoryId, list[Any]]:
     """The record of each memory that exists, then those of its parts."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
     memories = await transaction.rows(_SELECT_MEMORIES, _MEMORIES.to_record, **binds)
@@ -67,7 +71,7 @@ async def read_records(transaction: Transaction, scope: Scope, ids: Sequence[Mem
     for memory in memories:
         records[MemoryId(str(memory.identity[0]))].append(memory)
     for type_, statement in _SELECT_PARTS.items():
-        for part in await transaction.rows(statement, TABLES_BY_TYPE[type_].to_record, **binds):
+        for part in await transaction.rows(statement, EXPORT_TABLE_BY_TYPE[type_].to_record, **binds):
             records[MemoryId(str(getattr(part, "memory_id")))].append(part)  # noqa: B009 - of several types
     return dict(records)
 
@@ -76,13 +80,13 @@ def _entries(records: Mapping[MemoryId, Sequence[AnyRecord]]) -> list[dict[str, 
     return [
         {"id": str(uuid.uuid4())} | archive_entry_columns(of_memory[0], of_memory)
         for of_memory in records.values()
-        if isinstance(of_memory[0], MemoryRecord)
+        if isinstance(of_memory[0], MemoryExportRecord)
     ]
 
 
-def archive_entry_columns(record: MemoryRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
+def archive_entry_columns(record: MemoryExportRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
     """Columns of an entry that follow from what it holds."""
-    row = row_from_memory(memory_from_record(record))
+    row = row_from_memory(memory_from_export_record(record))
     referred = [id_ for id_ in (record.absorbed_into, record.compressed_into, record.superseded_by) if id_]
     return {
         "memory_id": record.id,
@@ -91,14 +95,16 @@ def archive_entry_columns(record: MemoryRecord, records: Sequence[ExportRecord])
         "refers_to": encode_json_list(referred),
         "superseded_by": record.superseded_by,
         "happened_at": row["happened_at"],
-        "folded": words_to_search(row),
-        "records": pack_records(records),
+        "folded": search_text_of_archived_memory(row),
+        "records": pack_archive_records(records),
     }
 
 
-async def delete_archived_from_tables(transaction: Transaction, scope: Scope, archived: Sequence[MemoryRecord]) -> None:
+async def delete_archived_from_tables(
+    transaction: Transaction, scope: Scope, archived: Sequence[MemoryExportRecord]
+) -> None:
     """What pointed to them keeps its pointer: it holds again when they come back."""
-    memories = [memory_from_record(record) for record in archived]
+    memories = [memory_from_export_record(record) for record in archived]
     ids = [memory.id for memory in memories]
     for statement in _REMOVE_FROM_TABLES:
         await transaction.run(statement, [{"ids": json_list_bind_value(ids)}])

@@ -8,18 +8,18 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import bindparam, select, update
 
 from madeleine.memory.model import MemoryId, Scope
-from madeleine.memory.moving.values import memory_record_of
-from madeleine.memory.rules.archiving.extracts import extract_digest
+from madeleine.memory.moving.values import memory_record_among
+from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from madeleine.storage.sql.archive.archiving import (
     INSERT_ENTRY,
     archive_entry_columns,
     delete_archived_from_tables,
-    read_records,
+    read_memory_records_to_archive,
 )
-from madeleine.storage.sql.archive.packing import unpack_records
+from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.archive.restoring import (
-    DELETE_EMPTY_GROUPS,
-    RestoredEntry,
+    DELETE_EMPTY_ARCHIVE_GROUPS,
+    RestoredArchiveEntry,
     archived_memories_pointing_to,
     restore_memories,
 )
@@ -39,7 +39,9 @@ _UPDATE_DIGEST = (
 )
 
 
-async def restore_archived_to_erase(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[RestoredEntry]:
+async def restore_archived_to_erase(
+    transaction: Transaction, scope: Scope, ids: Sequence[str]
+) -> list[RestoredArchiveEntry]:
     """The archived ones of these ids, and those that point to any of them."""
     restored = await restore_memories(transaction, scope, ids, keep_groups=True)
     known = {*ids, *(entry.memory_id for entry in restored)}
@@ -51,12 +53,12 @@ async def restore_archived_to_erase(transaction: Transaction, scope: Scope, ids:
 
 
 async def erase_from_archive(
-    transaction: Transaction, scope: Scope, brought: Sequence[RestoredEntry], erased: Collection[MemoryId]
+    transaction: Transaction, scope: Scope, brought: Sequence[RestoredArchiveEntry], erased: Collection[MemoryId]
 ) -> None:
     """After the erasure: what was brought back for it and stays goes back, as it is now. What the archive tells of
     their groups is made anew, without the erased."""
     staying = {entry.memory_id: entry for entry in brought if entry.memory_id not in erased}
-    records = await read_records(transaction, scope, list(staying))
+    records = await read_memory_records_to_archive(transaction, scope, list(staying))
     rows = []
     for id_, of_memory in records.items():
         entry = staying[id_]
@@ -65,16 +67,18 @@ async def erase_from_archive(
         rows.append(kept | {"being_id": scope.being_id} | archive_entry_columns(of_memory[0], of_memory))
     await transaction.run(INSERT_ENTRY, rows)
     await delete_archived_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
-    await rebuild_group_texts(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
-    await transaction.run(DELETE_EMPTY_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}])
+    await rebuild_archive_group_texts(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
+    await transaction.run(
+        DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}]
+    )
 
 
-async def rebuild_group_texts(transaction: Transaction, groups: Collection[str]) -> None:
+async def rebuild_archive_group_texts(transaction: Transaction, groups: Collection[str]) -> None:
     """Make what the archive tells of these groups anew, from what they hold; empty ones go."""
     binds = {"groups": json_list_bind_value(groups)}
     texts: dict[str, list[str]] = {}
     for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns, **binds):
-        texts.setdefault(group, []).append(memory_record_of(unpack_records(packed)).action)
-    digests = [{"group": group, "new_digest": extract_digest(of_group)} for group, of_group in texts.items()]
+        texts.setdefault(group, []).append(memory_record_among(unpack_archive_records(packed)).action)
+    digests = [{"group": group, "new_digest": make_extractive_digest(of_group)} for group, of_group in texts.items()]
     await transaction.run(_UPDATE_DIGEST, digests)
-    await transaction.run(DELETE_EMPTY_GROUPS, [binds])
+    await transaction.run(DELETE_EMPTY_ARCHIVE_GROUPS, [binds])

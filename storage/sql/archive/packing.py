@@ -6,18 +6,18 @@ import zlib
 from collections.abc import Iterable
 
 from madeleine.memory.moving.record_base import ExportRecord
-from madeleine.memory.moving.records import AnyRecord, parse_record
-from madeleine.storage.sql.moving.exported_tables import PACKING_LEVEL
+from madeleine.memory.moving.records import AnyRecord, parse_export_record
+from madeleine.storage.sql.moving.exported_tables import EXPORT_COMPRESSION_LEVEL
 
-RECORD_TYPES_OF_MEMORY = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
+MEMORY_PART_RECORD_TYPES = ("reinforcement", "revision", "truth_act", "lesson", "stated_relation", "profile")
 """Types of records that go with a memory, in the order in which they stand behind it."""
 
 
-def pack_records(records: Iterable[ExportRecord]) -> bytes:
-    return zlib.compress(b"".join(record.json_line() for record in records), PACKING_LEVEL)
+def pack_archive_records(records: Iterable[ExportRecord]) -> bytes:
+    return zlib.compress(b"".join(record.json_line() for record in records), EXPORT_COMPRESSION_LEVEL)
 
 
-def unpack_records(packed: bytes) -> list[AnyRecord]:
+def unpack_archive_records(packed: bytes) -> list[AnyRecord]:
     """The memory's record, then its parts."""
     lines = zlib.decompress(packed).splitlines(keepends=True)
-    return [parse_record(line) for line in lines]
+    return [parse_export_record(line) for line in lines]

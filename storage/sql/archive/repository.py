@@ -11,20 +11,20 @@ from typing import Any
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, RunId, Scope, Vector
-from madeleine.memory.moving.values import memory_from_record, memory_record_of
+from madeleine.memory.moving.values import memory_from_export_record, memory_record_among
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import (
     ArchivalIndexEntry,
     ArchivedMemory,
     ArchiveGroup,
     ArchiveGroupId,
-    ArchiveGroupSummary,
+    ListedArchiveGroup,
 )
-from madeleine.memory.rules.archiving.retention import MemoryAge
+from madeleine.memory.rules.archiving.retention import MemoryRetentionFacts
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.sql.administration import read_setting, record_audit, write_setting
+from madeleine.storage.sql.administration import read_store_setting, record_audit, write_store_setting
 from madeleine.storage.sql.archive.archiving import archive_memories
-from madeleine.storage.sql.archive.packing import unpack_records
+from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database.dialect import contains_text, is_in_bound_list, json_list_bind_value, sql_greatest
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
@@ -70,7 +70,7 @@ _SELECT_BY_IDS = select(*_ENTRY_COLUMNS).where(
     _IS_OWN, or_(is_in_bound_list(_a.memory_id, "ids"), is_in_bound_list(_a.id, "ids"))
 )
 _GROUP = RowMap(
-    ArchiveGroupSummary,
+    ListedArchiveGroup,
     archive_groups_table,
     memories=select(func.count()).where(_a.group_id == _g.id).scalar_subquery(),
 )
@@ -100,10 +100,10 @@ _SELECT_BROUGHT_BACK = (
 _SELECT_GROUP = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING)
 
 
-def _age_from_row(row: Row) -> MemoryAge:
+def _age_from_row(row: Row) -> MemoryRetentionFacts:
     id_, category, last_used, importance, cycles, pinned, status, truth, level, session, project, *pointers = row
     absorbed_into, compressed_into, superseded_by = pointers
-    return MemoryAge(
+    return MemoryRetentionFacts(
         id=id_,
         category=category,
         last_used=moment_from_microseconds(last_used),
@@ -125,7 +125,7 @@ def _entry_from_row(row: Row) -> ArchivedMemory:
     return ArchivedMemory(
         id=id_,
         group_id=group_id,
-        memory=memory_from_record(memory_record_of(unpack_records(records))),
+        memory=memory_from_export_record(memory_record_among(unpack_archive_records(records))),
         reason=reason,
         archived_at=moment_from_microseconds(archived_at),
     )
@@ -138,7 +138,7 @@ class RetentionReader:
         self._reads = reads
         self._scope = scope
 
-    async def memory_ages(self) -> list[MemoryAge]:
+    async def memory_retention_facts(self) -> list[MemoryRetentionFacts]:
         being = self._scope.being_id
         ages = await self._reads.rows(_SELECT_AGES, _age_from_row, being=being)
         brought_back = {
@@ -158,7 +158,7 @@ class RetentionReader:
         return await memories_by_ids(self._reads, self._scope, ids)
 
     async def last_retention_run(self) -> datetime | None:
-        enforced = await read_setting(self._reads, LAST_RETENTION_RUN_SETTING) or {}
+        enforced = await read_store_setting(self._reads, LAST_RETENTION_RUN_SETTING) or {}
         at = enforced.get(self._scope.being_id)
         return None if at is None else moment_from_microseconds(at)
 
@@ -174,9 +174,9 @@ class RetentionWriter(RetentionReader):
         return await archive_memories(self._transaction, self._scope, groups, run=run, at=at)
 
     async def record_retention_run(self, at: datetime) -> None:
-        enforced = await read_setting(self._transaction, LAST_RETENTION_RUN_SETTING) or {}
+        enforced = await read_store_setting(self._transaction, LAST_RETENTION_RUN_SETTING) or {}
         now = {self._scope.being_id: microseconds_from_moment(at)}
-        await write_setting(self._transaction, LAST_RETENTION_RUN_SETTING, enforced | now)
+        await write_store_setting(self._transaction, LAST_RETENTION_RUN_SETTING, enforced | now)
 
 
 class ArchiveRepository(MemoryReadRepository):
@@ -186,11 +186,11 @@ class ArchiveRepository(MemoryReadRepository):
         return RetentionReader(self._database, scope)
 
     @asynccontextmanager
-    async def retention(self, scope: Scope) -> AsyncIterator[RetentionWriter]:
+    async def retention_transaction(self, scope: Scope) -> AsyncIterator[RetentionWriter]:
         async with self._database.transaction() as transaction:
             yield RetentionWriter(transaction, scope)
 
-    async def archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
+    async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         terms = {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
         held = [contains_text(_a.folded, bindparam(name)) for name in terms]
         statement = select(*_ENTRY_COLUMNS).where(_IS_OWN, _IN_PROJECT)
@@ -211,7 +211,7 @@ class ArchiveRepository(MemoryReadRepository):
             named |= {entry.id: entry, entry.memory.id: entry}
         return list({named[id_].id: named[id_] for id_ in ids if id_ in named}.values())
 
-    async def groups(self, scope: Scope, *, limit: int) -> list[ArchiveGroupSummary]:
+    async def groups(self, scope: Scope, *, limit: int) -> list[ListedArchiveGroup]:
         return await self._database.rows(_SELECT_GROUPS, _GROUP.from_row, being=scope.being_id, limit=limit)
 
     async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:
@@ -236,5 +236,5 @@ class ArchiveRepository(MemoryReadRepository):
             await transaction.run(_UPDATE_DIGEST, [binds | {"new_digest": digest}])
             return bool(known)
 
-    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         await cache_vectors_and_mark(self._database, model, vectors)

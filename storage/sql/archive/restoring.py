@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, or_, select, true
 
 from madeleine.memory.model import MemoryId, RunId, Scope
-from madeleine.memory.moving.records import AnyRecord, MemoryRecord, ReinforcementRecord
-from madeleine.memory.moving.values import memory_from_record, memory_record_of
-from madeleine.storage.sql.archive.packing import unpack_records
+from madeleine.memory.moving.records import AnyRecord, MemoryExportRecord, ReinforcementExportRecord
+from madeleine.memory.moving.values import memory_from_export_record, memory_record_among
+from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import decode_json_list, first_column
@@ -20,7 +20,7 @@ from madeleine.storage.sql.database.tables import clusters_table, forgotten_tabl
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
-from madeleine.storage.sql.moving.import_work import INSERT_ROW, TABLES_BY_TYPE, derived_columns
+from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE, INSERT_BY_TYPE, derived_columns_of_record
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
@@ -45,7 +45,7 @@ _SELECT_DEPENDENTS = (
     .distinct()
 )
 _DELETE_ENTRIES = delete(archived_memories_table).where(is_in_bound_list(_a.memory_id, "ids"))
-DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
+DELETE_EMPTY_ARCHIVE_GROUPS = delete(archive_groups_table).where(
     is_in_bound_list(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
 )
 _CLEAR_INDEX_MARKS = delete(forgotten_table).where(is_in_bound_list(forgotten_table.c.memory_id, "ids"))
@@ -55,7 +55,7 @@ _SELECT_CLUSTERS = select(clusters_table.c.id).where(
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredEntry:
+class RestoredArchiveEntry:
     """What an entry was, so that it can go back to its place."""
 
     memory_id: MemoryId
@@ -69,16 +69,18 @@ class RestoredEntry:
     archived_at: int
 
 
-def _entry_from_row(row: Any) -> RestoredEntry:
+def _entry_from_row(row: Any) -> RestoredArchiveEntry:
     memory_id, refers_to, superseded_by, records, *others = row
-    return RestoredEntry(memory_id, decode_json_list(refers_to), superseded_by, unpack_records(records), *others)
+    return RestoredArchiveEntry(
+        memory_id, decode_json_list(refers_to), superseded_by, unpack_archive_records(records), *others
+    )
 
 
 async def restore_memories(
     transaction: Transaction, scope: Scope, ids: Iterable[str], *, keep_groups: bool = False
-) -> list[RestoredEntry]:
+) -> list[RestoredArchiveEntry]:
     """As `ArchiveLedger.restore`. `keep_groups`: also those that are empty then."""
-    entries: dict[MemoryId, RestoredEntry] = {}
+    entries: dict[MemoryId, RestoredArchiveEntry] = {}
     wanted = set(ids)
     while wanted:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(wanted)}
@@ -95,7 +97,7 @@ async def restore_memories(
         await transaction.run(_CLEAR_INDEX_MARKS, [{"ids": gone}])
         if not keep_groups:
             groups = json_list_bind_value({entry.group_id for entry in restored})
-            await transaction.run(DELETE_EMPTY_GROUPS, [{"groups": groups}])
+            await transaction.run(DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": groups}])
     return restored
 
 
@@ -115,30 +117,30 @@ async def archived_memories_pointing_to(transaction: Transaction, scope: Scope, 
     return await transaction.rows(_SELECT_DEPENDENTS, first_column, **binds)
 
 
-async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[RestoredEntry]) -> None:
+async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[RestoredArchiveEntry]) -> None:
     records = [record for entry in entries for record in entry.records]
     keys = [key for record in records if (key := getattr(record, "key", None)) is not None]
     taken = await read_idempotency_key_outcomes(transaction, scope, keys)
-    memories = [memory_record_of(entry.records) for entry in entries]
+    memories = [memory_record_among(entry.records) for entry in entries]
     named = json_list_bind_value({record.cluster_id for record in memories if record.cluster_id})
     clusters = set(await transaction.rows(_SELECT_CLUSTERS, first_column, being=scope.being_id, clusters=named))
-    values = [memory_from_record(_that_fits(record, taken.keys(), clusters)) for record in memories]
+    values = [memory_from_export_record(_that_fits(record, taken.keys(), clusters)) for record in memories]
     # In the order in which they were numbered, which is that of their arrival.
     values.sort(key=lambda memory: memory.number)
     rows = [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in values]
     await transaction.run(INSERT_MEMORY, rows)
     for record in records:
-        if isinstance(record, MemoryRecord):
+        if isinstance(record, MemoryExportRecord):
             continue
-        if isinstance(record, ReinforcementRecord) and record.key in taken:
+        if isinstance(record, ReinforcementExportRecord) and record.key in taken:
             record = record.model_copy(update={"key": None})  # noqa: PLW2901
-        row = TABLES_BY_TYPE[record.type].to_row(record) | derived_columns(record)
-        await transaction.run(INSERT_ROW[record.type], [row])
+        row = EXPORT_TABLE_BY_TYPE[record.type].to_row(record) | derived_columns_of_record(record)
+        await transaction.run(INSERT_BY_TYPE[record.type], [row])
     await mark_memories_for_index(transaction, [memory.id for memory in values])
     await recompute_cluster_vectors(transaction, scope, clusters)
 
 
-def _that_fits(record: MemoryRecord, taken_keys: Iterable[str], clusters: set[str]) -> MemoryRecord:
+def _that_fits(record: MemoryExportRecord, taken_keys: Iterable[str], clusters: set[str]) -> MemoryExportRecord:
     """Without a key that another memory has by now, and without a cluster that is gone."""
     changes: dict[str, None] = {}
     if record.key is not None and record.key in taken_keys:

@@ -8,7 +8,14 @@ from datetime import datetime
 
 from sqlalchemy import Boolean, Text, and_, bindparam, case, func, insert, or_, select, update
 
-from madeleine.memory.chat import SPOKEN_ROLES, ChatSession, MemoryThreadBacklog, Message, MessageId, UnwatchedSession
+from madeleine.memory.chat import (
+    SPOKEN_ROLES,
+    ChatSession,
+    ConversationMessage,
+    MemoryThreadBacklog,
+    MessageId,
+    UnwatchedSession,
+)
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
@@ -31,7 +38,7 @@ from madeleine.storage.sql.tables.conversations import (
 )
 
 _m, _s, _l, _f = messages_table.c, sessions.c, message_memories_table.c, forgotten_keys_table.c
-ERASED_TITLE = "\x7f"
+ERASED_SESSION_TITLE = "\x7f"
 """Stored in place of a title that told of forgotten messages; reads as "". While it is there, the next transcript or
 export that is read does not bring the old title back."""
 NO_FIRST_AT, NO_LAST_AT = dialect.MAX_INT, dialect.MIN_INT
@@ -46,7 +53,7 @@ _IN_SAME_SESSION = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_
 
 # --- observing ----------------------------------------------------------------------------------------------------
 
-_MESSAGE = RowMap(Message, messages_table)
+_MESSAGE = RowMap(ConversationMessage, messages_table)
 _SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, dialect.is_in_bound_list(_m.key, "keys"))
 _SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(
     _f.being_id == _BEING, dialect.is_in_bound_list(_f.key_hash, "hashes")
@@ -102,7 +109,7 @@ _SELECT_LATEST_MESSAGES = (
 )
 _MESSAGE_COUNT = select(func.count()).where(_IN_SAME_SESSION).correlate(sessions).scalar_subquery()
 _CHAT_SESSION = RowMap(
-    ChatSession, sessions, title=case((_s.title == ERASED_TITLE, ""), else_=_s.title), messages=_MESSAGE_COUNT
+    ChatSession, sessions, title=case((_s.title == ERASED_SESSION_TITLE, ""), else_=_s.title), messages=_MESSAGE_COUNT
 )
 _SELECT_SESSIONS = (
     select(*_CHAT_SESSION.columns)
@@ -193,7 +200,7 @@ class ConversationRepository(DatabaseRepository):
         self,
         scope: Scope,
         session_id: str,
-        messages: Sequence[Message],
+        messages: Sequence[ConversationMessage],
         *,
         keys: Sequence[str | None],
         title: str = "",
@@ -205,7 +212,7 @@ class ConversationRepository(DatabaseRepository):
             raise InvalidInput("Messages can only be appended to the session that they are of.")
         async with self._database.transaction(needs_index_space=True) as transaction:
             known: set[str | None] = {*await _known_keys(transaction, scope, session_id, keys)}
-            new: list[tuple[Message, str | None]] = []
+            new: list[tuple[ConversationMessage, str | None]] = []
             for message, key in zip(messages, keys, strict=True):
                 if key is None or key not in known:
                     new.append((message, key))
@@ -254,11 +261,13 @@ class ConversationRepository(DatabaseRepository):
     async def known_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
         return await _known_keys(self._database, scope, session_id, keys)
 
-    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[Message]:
+    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return records_in_order_of_ids(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
 
-    async def keyed_messages(self, scope: Scope, session_id: str, keys: Sequence[str]) -> dict[str, Message]:
+    async def keyed_messages(
+        self, scope: Scope, session_id: str, keys: Sequence[str]
+    ) -> dict[str, ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(keys)}
         return dict(await self._database.rows(_SELECT_KEYED_MESSAGES, _to_key_and_message, **binds))
 
@@ -268,7 +277,7 @@ class ConversationRepository(DatabaseRepository):
 
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
-    ) -> list[Message]:
+    ) -> list[ConversationMessage]:
         statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_IN_SESSION
         binds = {"being": scope.being_id, "session": session_id, "other_than": other_than, "limit": limit}
         binds |= {"project": scope.project} if session_id is None else {}
@@ -282,13 +291,15 @@ class ConversationRepository(DatabaseRepository):
         binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
 
-    async def session_messages_between(self, scope: Scope, session_id: str, *, start: int, end: int) -> list[Message]:
+    async def session_messages_between(
+        self, scope: Scope, session_id: str, *, start: int, end: int
+    ) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
         return await self._database.rows(_SELECT_MESSAGES_BETWEEN, _MESSAGE.from_row, **binds)
 
     async def spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
-    ) -> tuple[list[Message], list[Message]]:
+    ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         binds = {"being": scope.being_id, "session": session_id, "start": start}
         earlier = await self._database.rows(_SELECT_SPOKEN_BEFORE, _MESSAGE.from_row, **binds, limit=before)
         return earlier[::-1], await self._database.rows(_SELECT_SPOKEN_FROM, _MESSAGE.from_row, **binds, limit=unread)
@@ -322,5 +333,5 @@ class ConversationRepository(DatabaseRepository):
         return MemoryThreadBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
-def _to_key_and_message(row: Row) -> tuple[str, Message]:
+def _to_key_and_message(row: Row) -> tuple[str, ConversationMessage]:
     return row[0], _MESSAGE.from_row(row[1:])

@@ -13,7 +13,7 @@ from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
-from madeleine.memory.lessons.values import LESSON_TOOL_NAME
+from madeleine.memory.lessons.values import REPORT_FAILURE_TOOL_NAME
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
@@ -33,7 +33,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being,
 )
-from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
 from madeleine.storage.sql.database.tables import (
     beings,
     diary_entries_table,
@@ -46,7 +46,7 @@ from madeleine.storage.sql.memories.knowledge import read_knowledge
 
 MAX_READ_POLICIES = 50
 """The most that the setting allows."""
-MAX_PREFERENCES_WITHOUT_ENTRY = 200
+MAX_PREFERENCES_WITHOUT_PROFILE_ENTRY = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
 MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
@@ -76,7 +76,7 @@ _SELECT_PROFILE_ENTRIES = (
         _p.being_id == _BEING,
         # An absorbed memory is told by its survivor, which is in the profile itself.
         or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False)) & (_m.truth == "current")),
-        IS_IN_PROJECT,
+        MEMORY_IS_IN_BOUND_PROJECT,
     )
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
@@ -93,8 +93,8 @@ _SELECT_UNNAMED_PREFERENCES = (
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.compressed.is_(False),
         _m.truth == "current",
-        IS_IN_PROJECT,
-        _m.tool != literal_column(f"'{LESSON_TOOL_NAME}'"),
+        MEMORY_IS_IN_BOUND_PROJECT,
+        _m.tool != literal_column(f"'{REPORT_FAILURE_TOOL_NAME}'"),
         ~exists().where(_p.memory_id == _m.id),
     )
     .order_by(_m.seq.desc())
@@ -143,7 +143,7 @@ _SELECT_RECENT_MEMORIES = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.being_id == _BEING,
-        IS_IN_PROJECT,
+        MEMORY_IS_IN_BOUND_PROJECT,
         _m.last_activated.is_not(None),
         _m.status != "dead",
         _m.compressed.is_(False),
@@ -167,7 +167,7 @@ _start_memories = (
         _m.truth == "current",
         _m.compressed.is_(False),
         _m.category != "procedural",
-        IS_IN_PROJECT,
+        MEMORY_IS_IN_BOUND_PROJECT,
         func.trim(_m.action) != "",
     )
     .limit(bindparam("limit"))
@@ -216,7 +216,7 @@ async def read_points_for_next_session(reads: QueryReader, scope: Scope) -> Poin
     return thoughts[0] if thoughts else PointsForNextSession()
 
 
-async def write_thoughts(transaction: Transaction, scope: Scope, new: PointsForNextSession) -> None:
+async def write_points_for_next_session(transaction: Transaction, scope: Scope, new: PointsForNextSession) -> None:
     thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
     await transaction.run(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
@@ -247,7 +247,10 @@ class ContextRepository(ConversationRepository):
         binds = {"being": scope.being_id, "project": scope.project}
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, **binds)
         unnamed = await self._database.rows(
-            _SELECT_UNNAMED_PREFERENCES, _UNNAMED_PREFERENCE.from_row, most=MAX_PREFERENCES_WITHOUT_ENTRY, **binds
+            _SELECT_UNNAMED_PREFERENCES,
+            _UNNAMED_PREFERENCE.from_row,
+            most=MAX_PREFERENCES_WITHOUT_PROFILE_ENTRY,
+            **binds,
         )
         return [*entries, *reversed(unnamed)]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
-from madeleine.storage.sql.database.schema import schema_revision, translating_driver_errors
+from madeleine.storage.sql.database.schema import schema_revision_of_file, translating_driver_errors
 
-COUNTED_TABLES = {
+TABLES_COUNTED_IN_BACKUP = {
     "memory": "memories", "message": "messages", "note": "notes", "diary": "diary", "profile": "profile"
 }  # fmt: skip
 """By the type of record, as an export counts them."""
@@ -40,11 +40,11 @@ def back_up_ledger(source: Path, target: Path) -> dict[str, int]:
             # Pages that were free in the ledger may hold what was forgotten a moment ago.
             writing.execute("VACUUM")
         counts = verify_ledger_file(draft)
-        sync_file(draft)
+        fsync_file(draft)
         for suffix in _SIDE_FILES:  # of what was there
             Path(f"{target}{suffix}").unlink(missing_ok=True)
         draft.replace(target)
-        sync_folder(target.parent)
+        fsync_folder(target.parent)
         return counts
     except OSError as error:
         raise StorageError(f"{target} cannot be written: {error}. Nothing was changed there.") from error
@@ -59,19 +59,19 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
             found = [str(row[0]) for row in file.execute("PRAGMA integrity_check(3)")]
             if found != ["ok"]:
                 raise InvalidInput(f"{path} is damaged ({found[0]}). Take another backup.")
-            if schema_revision(path) is None:
+            if schema_revision_of_file(path) is None:
                 raise InvalidInput(f"{path} is no memory of Madeleine. Give a file that `madeleine backup` wrote.")
             known = {str(row[0]) for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             return {
                 type_: int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-                for type_, table in COUNTED_TABLES.items()
+                for type_, table in TABLES_COUNTED_IN_BACKUP.items()
                 if table in known
             }
     except StorageError as error:
         raise InvalidInput(f"{path} cannot be read as a backup: {error}") from error
 
 
-def is_whole_ledger(path: Path) -> bool:
+def is_whole_ledger_file(path: Path) -> bool:
     """Whether all of it can be read. Blocking. Raises `StorageBusy`."""
     try:
         verify_ledger_file(path)
@@ -82,7 +82,7 @@ def is_whole_ledger(path: Path) -> bool:
     return True
 
 
-def replace_ledger(ledger: Path, draft: Path, kept: Path | None, *, is_whole: bool = True) -> None:
+def replace_ledger_file(ledger: Path, draft: Path, kept: Path | None, *, is_whole: bool = True) -> None:
     """Put `draft` in the place of the ledger, which is copied into the new folder `kept`, as it is. Whatever is killed,
     one of the two is there. No other process may have the ledger open. Blocking.
 
@@ -98,14 +98,14 @@ def replace_ledger(ledger: Path, draft: Path, kept: Path | None, *, is_whole: bo
                     copy = kept / file.name
                     copy.touch(mode=0o600)
                     shutil.copyfile(file, copy)
-                    sync_file(copy)
-            sync_folder(kept)
+                    fsync_file(copy)
+            fsync_folder(kept)
         for suffix in _SIDE_FILES:
             Path(f"{draft}{suffix}").unlink(missing_ok=True)
             Path(f"{ledger}{suffix}").unlink(missing_ok=True)
-        sync_file(draft)
+        fsync_file(draft)
         draft.replace(ledger)
-        sync_folder(ledger.parent)
+        fsync_folder(ledger.parent)
     except OSError as error:
         raise StorageError(f"{ledger} cannot be replaced: {error}. The memory is as it was.") from error
 
@@ -119,7 +119,7 @@ def _empty_log(ledger: Path) -> None:
         raise StorageBusy(f"Another process has {ledger} open. Nothing was changed: end it and try again.")
 
 
-def has_content(path: Path) -> bool:
+def file_has_content(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
@@ -129,16 +129,16 @@ def remove_ledger_file(path: Path) -> None:
             Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def sync_file(path: Path) -> None:
+def fsync_file(path: Path) -> None:
     """Return when it is on the disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
-def sync_folder(path: Path) -> None:
+def fsync_folder(path: Path) -> None:
     """So that a new name is there after a power cut; a system that cannot is not asked."""
     with suppress(OSError):
-        operating_system.sync_folder(path)
+        operating_system.fsync_folder(path)
 
 
 def _quoted(path: Path) -> str:

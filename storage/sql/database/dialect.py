@@ -49,7 +49,7 @@ class JsonText(Text):
     """A JSON object."""
 
 
-def index_filter(condition: str) -> dict[str, Any]:
+def partial_index_options(condition: str) -> dict[str, Any]:
     """Options of an index that holds only the rows that meet the condition."""
     other = condition.replace("compressed = 0", "NOT compressed")
     return {"sqlite_where": text(condition), "postgresql_where": text(other)}
@@ -196,7 +196,7 @@ def json_list_bind_value(values: Iterable[str]) -> str:
 
 sql_matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
 """A text matches one of the patterns below, which are of the dialect."""
-ANY_TEXT_PATTERN = {"sqlite": "*", "postgresql": ""}
+ANY_TEXT_WILDCARD = {"sqlite": "*", "postgresql": ""}
 
 
 def pattern_of_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:

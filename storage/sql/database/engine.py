@@ -22,19 +22,19 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 """Declared as SQLAlchemy declares its rows; the driver's are tuples."""
 
-CHUNK_ROWS = 1000
+ROWS_PER_CHUNK = 1000
 """Rows made or sent at a time: a few milliseconds, after which the event loop has its turn."""
 _INTERRUPT_EVERY_SECONDS = 0.02
 
 
-BRIEF_READ = "brief_read"
+BRIEF_READ_OPTION = "brief_read"
 SelectT = TypeVar("SelectT", bound=Executable)
 
 
 def mark_as_brief_read(select: SelectT) -> SelectT:
     """Mark a query for a few rows by their keys: 0.03 ms, where a visit to a reader's thread takes up to 0.5 ms. It is
     made on the event loop where the database is a file."""
-    return select.execution_options(**{BRIEF_READ: True})
+    return select.execution_options(**{BRIEF_READ_OPTION: True})
 
 
 class QueryReader(Protocol):
@@ -88,7 +88,7 @@ class Database(ABC):
         return None
 
     @abstractmethod
-    def exclusive(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
+    def lock_exclusively(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
         """Hold the lock of that name against other processes over this database; True while it is held. Without `wait`
         False if another process holds it. Freed when its holder dies."""
 
@@ -121,11 +121,11 @@ async def run_to_completion(
 
 async def values_from_rows(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
     made: list[T] = []
-    for start in range(0, len(rows), CHUNK_ROWS):
+    for start in range(0, len(rows), ROWS_PER_CHUNK):
         if made:
             await asyncio.sleep(0)
         try:
-            made += map(make, rows[start : start + CHUNK_ROWS])
+            made += map(make, rows[start : start + ROWS_PER_CHUNK])
         except (ValueError, TypeError, LookupError, OverflowError) as error:
             # A value that no writer leaves there, as half of a JSON list. Its text is no message.
             raise StorageError(DAMAGED_ROW_MESSAGE.format(type(error).__name__)) from error

@@ -58,14 +58,14 @@ _SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 
-IS_IN_PROJECT = is_in_bound_project(_m.project)
-AS_OF = bindparam("as_of", type_=_m.valid_until.type)
+MEMORY_IS_IN_BOUND_PROJECT = is_in_bound_project(_m.project)
+AS_OF_BIND = bindparam("as_of", type_=_m.valid_until.type)
 _told_at = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
 _begins = func.coalesce(_m.valid_from, _told_at)
-WAS_TRUE_AS_OF = and_(
+MEMORY_WAS_TRUE_AS_OF = and_(
     _m.truth != "retracted",
-    or_(_begins <= AS_OF, _begins > _m.valid_until),
-    or_(_m.valid_until.is_(None), _m.valid_until > AS_OF),
+    or_(_begins <= AS_OF_BIND, _begins > _m.valid_until),
+    or_(_m.valid_until.is_(None), _m.valid_until > AS_OF_BIND),
 )
 """`rules.dynamics.truth.was_true_at`, of the moment `as_of`."""
 
@@ -80,7 +80,7 @@ async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int)
 
 
 @lru_cache(maxsize=1024)
-def decode_when(stored: str) -> tuple[TimelineEntry, ...]:
+def decode_timeline(stored: str) -> tuple[TimelineEntry, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
@@ -109,7 +109,7 @@ _BEFORE = func.coalesce(
 )
 """Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
 _SCENE = RowMap(
-    Scene, memories, when=memories.c.when_, decoders={"actors": decode_json_list_cached, "when": decode_when}
+    Scene, memories, when=memories.c.when_, decoders={"actors": decode_json_list_cached, "when": decode_timeline}
 )
 _PROVENANCE = RowMap(Provenance, memories)
 _MEMORY = RowMap(
@@ -122,7 +122,7 @@ _MEMORY = RowMap(
         "themes": decode_json_list_cached,
         "emotions": decode_json_list_cached,
         "emotion": decode_emotion_vector,
-        "retold": decode_when,
+        "retold": decode_timeline,
     },
 )
 MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)

@@ -22,20 +22,20 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import InvalidInput, StorageError
-from madeleine.storage.sql.database.engine import CHUNK_ROWS, Database, Row, run_to_completion, values_from_rows
+from madeleine.storage.sql.database.engine import ROWS_PER_CHUNK, Database, Row, run_to_completion, values_from_rows
 from madeleine.storage.sql.database.location import PostgresLocation
-from madeleine.storage.sql.database.postgresql_schema import CHANGES_CHANNEL, migrate_connection, use_wide_integers
+from madeleine.storage.sql.database.postgresql_schema import NOTIFY_CHANNEL, migrate_postgres_tables, use_wide_integers
 from madeleine.storage.sql.database.tables import metadata
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-MAX_CONNECTIONS = 6
+MAX_POSTGRES_CONNECTIONS = 6
 """For reads and for the one transaction. Patrols and the follower of changes have connections of their own."""
-CONNECT_SECONDS = 10.0
-LOCK_SECONDS = 20
+POSTGRES_CONNECT_TIMEOUT_SECONDS = 10.0
+MAX_LEDGER_LOCK_WAIT_SECONDS = 20
 """How long a transaction waits for those of other servers."""
-LISTEN_RETRY_SECONDS = 1.0
+POSTGRES_LISTEN_RETRY_SECONDS = 1.0
 _IDLE_IN_TRANSACTION_SECONDS = 60
 """A server that is cut off from PostgreSQL in a transaction holds up the others no longer."""
 # Two numbers name an advisory lock: of what it locks, and of the schema, so that two ledgers of a database are apart.
@@ -59,7 +59,7 @@ def _require_driver() -> None:
 
 
 def create_postgres_engine(
-    url: str, *, name: str = "madeleine", pooled: bool = True, lock_seconds: int = LOCK_SECONDS
+    url: str, *, name: str = "madeleine", pooled: bool = True, lock_seconds: int = MAX_LEDGER_LOCK_WAIT_SECONDS
 ) -> AsyncEngine:
     """`name`: what its connections are called in PostgreSQL. Connects to nothing yet. Raises `InvalidInput` without the
     driver, and for a URL that is none."""
@@ -74,10 +74,10 @@ def create_postgres_engine(
         "application_name": name,
         "jit": "off",
     }
-    pool: dict[str, Any] = {"pool_size": MAX_CONNECTIONS, "max_overflow": 0, "pool_pre_ping": True}
+    pool: dict[str, Any] = {"pool_size": MAX_POSTGRES_CONNECTIONS, "max_overflow": 0, "pool_pre_ping": True}
     engine = create_async_engine(
         parsed,
-        connect_args={"timeout": CONNECT_SECONDS, "server_settings": limits},
+        connect_args={"timeout": POSTGRES_CONNECT_TIMEOUT_SECONDS, "server_settings": limits},
         hide_parameters=True,  # no memory's text in an error's message, nor in the log
         **(pool if pooled else {"poolclass": NullPool}),
     )
@@ -129,7 +129,7 @@ class PostgresTransaction:
     async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         remaining = iter(rows)
         execute: Any = self._connection.execute
-        while chunk := list(islice(remaining, CHUNK_ROWS)):
+        while chunk := list(islice(remaining, ROWS_PER_CHUNK)):
             await complete_on_postgres(execute(statement, [dict(row) for row in chunk]))
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
@@ -163,7 +163,7 @@ class PostgresDatabase(Database):
 
     async def _migrate(self) -> None:
         async with self._engine.begin() as connection:
-            await connection.run_sync(migrate_connection)
+            await connection.run_sync(migrate_postgres_tables)
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         self._refuse_if_closed()
@@ -209,7 +209,7 @@ class PostgresDatabase(Database):
         """There are none: a database that is gone says so at the next statement."""
 
     @asynccontextmanager
-    async def exclusive(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+    async def lock_exclusively(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
         """An advisory lock of a connection of its own, freed when the connection ends, however it ends."""
         self._refuse_if_closed()
         lock = zlib.crc32(name.encode()) - 2**31
@@ -227,7 +227,7 @@ class PostgresDatabase(Database):
                 await self._listen(on_change)
             except StorageError as error:
                 _log.warning("listening for the changes of other servers failed, retrying: %s", error)
-            await asyncio.sleep(LISTEN_RETRY_SECONDS)
+            await asyncio.sleep(POSTGRES_LISTEN_RETRY_SECONDS)
 
     async def _listen(self, on_change: Callable[[], None]) -> None:
         ended = asyncio.Event()
@@ -241,7 +241,7 @@ class PostgresDatabase(Database):
                     on_change()
 
             driver.add_termination_listener(lambda _: ended.set())
-            await complete_on_postgres(driver.add_listener(CHANGES_CHANNEL, notified))
+            await complete_on_postgres(driver.add_listener(NOTIFY_CHANNEL, notified))
             on_change()
             await ended.wait()
 

@@ -13,16 +13,16 @@ from sqlalchemy.dialects.postgresql.base import PGDDLCompiler, PGTypeCompiler
 from sqlalchemy.types import Integer, Text
 
 from madeleine.storage.sql.database.schema import (
-    SCHEMA_REVISION,
+    NEWEST_SCHEMA_REVISION,
+    migrate_connection_to_newest,
     require_known_revision,
-    stamp_connection,
-    upgrade_connection,
+    stamp_newest_revision,
 )
 
-CHANGES_CHANNEL = "madeleine_changes"
+NOTIFY_CHANNEL = "madeleine_changes"
 """Notified, with the names of the schema and of the writer, when a commit leaves marks for the index, or for the
 erasure of what was forgotten."""
-FOLLOWED_TABLES = ("index_pending", "forgotten")
+TABLES_NOTIFYING_CHANGES = ("index_pending", "forgotten")
 _LOCK_MIGRATION = text("SELECT pg_advisory_xact_lock(hashtext('madeleine schema'), hashtext(current_schema()))")
 _TRIGGERS = (
     "CREATE TABLE audit_numbers (last BIGINT NOT NULL)",
@@ -35,11 +35,11 @@ _TRIGGERS = (
     "CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit "
     "FOR EACH STATEMENT EXECUTE FUNCTION madeleine_refuse()",
     "CREATE FUNCTION madeleine_notify() RETURNS trigger LANGUAGE plpgsql AS "
-    f"$$ BEGIN PERFORM pg_notify('{CHANGES_CHANNEL}', TG_TABLE_SCHEMA || ' ' || current_setting('application_name')); "
+    f"$$ BEGIN PERFORM pg_notify('{NOTIFY_CHANNEL}', TG_TABLE_SCHEMA || ' ' || current_setting('application_name')); "
     "RETURN NULL; END $$",
     *(
         f"CREATE TRIGGER {name}_notify AFTER INSERT ON {name} FOR EACH STATEMENT EXECUTE FUNCTION madeleine_notify()"
-        for name in FOLLOWED_TABLES
+        for name in TABLES_NOTIFYING_CHANGES
     ),
 )
 
@@ -67,26 +67,26 @@ def use_wide_integers(engine: Engine) -> None:
     dialect.ddl_compiler = _TableDefinitions
 
 
-def migrate_connection(connection: Connection) -> None:
+def migrate_postgres_tables(connection: Connection) -> None:
     """Make the tables, or bring them to the newest schema, in the connection's transaction. Raises `StorageError` for
     a store of a newer version."""
     from madeleine.storage.sql.database.tables import metadata
 
     connection.execute(_LOCK_MIGRATION)
-    revision = schema_revision_of(connection)
-    if revision == SCHEMA_REVISION:
+    revision = schema_revision_of_connection(connection)
+    if revision == NEWEST_SCHEMA_REVISION:
         return
     if revision is not None:
         require_known_revision(revision, "in PostgreSQL")
-        upgrade_connection(connection)
+        migrate_connection_to_newest(connection)
         return
     metadata.create_all(connection)
     for statement in _TRIGGERS:
         connection.exec_driver_sql(statement)
-    stamp_connection(connection)
+    stamp_newest_revision(connection)
 
 
-def schema_revision_of(connection: Connection) -> str | None:
+def schema_revision_of_connection(connection: Connection) -> str | None:
     if not inspect(connection).has_table("alembic_version"):
         return None
     row = connection.execute(text("SELECT version_num FROM alembic_version")).first()

@@ -14,14 +14,14 @@ from sqlalchemy.exc import DBAPIError
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, StorageBusy, StorageError, StorageFull
 
-SCHEMA_REVISION = "0022"
+NEWEST_SCHEMA_REVISION = "0022"
 MIGRATIONS_FOLDER = Path(__file__).parents[1] / "migrations"
 _MIGRATION_LOCK = threading.Lock()
 """A server opens the same file for its memory and for its tokens: Alembic's context is global, and a change to the
 write-ahead log does not wait for other connections."""
 
 
-def migrate_to_head(path: Path) -> None:
+def migrate_ledger_file(path: Path) -> None:
     """Make the file if there is none (mode 0600; SQLite gives its log the same), migrate it if it is behind.
 
     Blocking. Alembic takes 0.4 s to import, so a file that is up to date never gets that far.
@@ -32,14 +32,14 @@ def migrate_to_head(path: Path) -> None:
         message = f"The memory database {path} cannot be opened ({error.strerror}). Check the directory and its owner."
         raise StorageError(message) from error
     with _MIGRATION_LOCK, translating_driver_errors():
-        revision = schema_revision(path)
-        if revision != SCHEMA_REVISION:
+        revision = schema_revision_of_file(path)
+        if revision != NEWEST_SCHEMA_REVISION:
             _run_migrations(path, revision)
             with closing(sqlite3.connect(path, timeout=5)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
 
 
-def schema_revision(path: Path) -> str | None:
+def schema_revision_of_file(path: Path) -> str | None:
     with closing(sqlite3.connect(path, timeout=5)) as connection:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone() is None:
             return None
@@ -58,7 +58,7 @@ def _run_migrations(path: Path, revision: str | None) -> None:
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as connection:
-            upgrade_connection(connection)
+            migrate_connection_to_newest(connection)
     finally:
         engine.dispose()
 
@@ -71,18 +71,18 @@ def require_known_revision(revision: str | None, name: str) -> None:
     if revision is not None and revision not in known:
         raise StorageError(
             f"The memory database {name} was written by a newer Madeleine (schema {revision}, this one knows "
-            f"{SCHEMA_REVISION}). Nothing was changed: upgrade Madeleine to open it."
+            f"{NEWEST_SCHEMA_REVISION}). Nothing was changed: upgrade Madeleine to open it."
         )
 
 
-def upgrade_connection(connection: Connection) -> None:
+def migrate_connection_to_newest(connection: Connection) -> None:
     """Migrate to the newest revision, within the connection's transaction."""
     from alembic import command
 
     command.upgrade(_alembic_config(connection), "head")
 
 
-def stamp_connection(connection: Connection) -> None:
+def stamp_newest_revision(connection: Connection) -> None:
     """Note that the tables are those of the newest revision."""
     from alembic import command
 

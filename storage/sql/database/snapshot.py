@@ -13,7 +13,11 @@ from sqlalchemy import ClauseElement
 from madeleine.memory.errors import StorageError
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.opening import LedgerLocation
-from madeleine.storage.sql.database.schema import SCHEMA_REVISION, schema_revision, translating_driver_errors
+from madeleine.storage.sql.database.schema import (
+    NEWEST_SCHEMA_REVISION,
+    schema_revision_of_file,
+    translating_driver_errors,
+)
 from madeleine.storage.sql.database.sqlite import compile_statement
 
 
@@ -49,10 +53,10 @@ def open_snapshot(ledger: LedgerLocation) -> Iterator[Snapshot]:
 
 @contextmanager
 def _open_sqlite_snapshot(path: Path) -> Iterator[Snapshot]:
-    revision = schema_revision(path)
-    if revision != SCHEMA_REVISION:
+    revision = schema_revision_of_file(path)
+    if revision != NEWEST_SCHEMA_REVISION:
         raise StorageError(
-            f"The memory database {path} is of schema {revision}, this Madeleine's is {SCHEMA_REVISION}. Run "
+            f"The memory database {path} is of schema {revision}, this Madeleine's is {NEWEST_SCHEMA_REVISION}. Run "
             "`madeleine status` once with this version to bring it up to date."
         )
     with translating_driver_errors(), closing(sqlite3.connect(path, timeout=5, isolation_level=None)) as connection:

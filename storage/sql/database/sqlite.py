@@ -26,20 +26,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from madeleine.memory.errors import LedgerLost, StorageBusy, StorageError
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
 from madeleine.storage.sql.database.engine import (
-    BRIEF_READ,
-    CHUNK_ROWS,
+    BRIEF_READ_OPTION,
+    ROWS_PER_CHUNK,
     Database,
     Row,
     run_to_completion,
     values_from_rows,
 )
-from madeleine.storage.sql.database.schema import migrate_to_head
+from madeleine.storage.sql.database.schema import migrate_ledger_file
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_READER_CONNECTIONS = 4
+MAX_SQLITE_READER_CONNECTIONS = 4
 _MAX_WAITING_ROWS = 20
 """Of one statement, or statements, that wait to be written with what follows."""
 _NAMED_BINDS = sqlite.dialect(paramstyle="named")
@@ -153,7 +153,7 @@ class SqliteTransaction:
     async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         """Once for each of `rows`. An error may come with a later statement, or the commit."""
         remaining = iter(rows)
-        while chunk := list(islice(remaining, CHUNK_ROWS)):
+        while chunk := list(islice(remaining, ROWS_PER_CHUNK)):
             compiled = compile_statement(statement, tuple(chunk[0]))
             self._pending.append(_Write(str(compiled), [compiled.construct_params(row) for row in chunk]))
             if len(chunk) > _MAX_WAITING_ROWS or len(self._pending) > _MAX_WAITING_ROWS:
@@ -187,7 +187,7 @@ class SqliteDatabase(Database):
         self._connections: list[_Connection] = []
         self._write_lock = asyncio.Lock()
         self._idle_readers: list[_Connection] = []
-        self._reader_slots = asyncio.Semaphore(MAX_READER_CONNECTIONS)
+        self._reader_slots = asyncio.Semaphore(MAX_SQLITE_READER_CONNECTIONS)
         self._closed = False
 
     async def open(self) -> None:
@@ -225,7 +225,7 @@ class SqliteDatabase(Database):
     def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
         """What a `mark_as_brief_read` finds, on the event loop; None for another read, or one that cannot be made
         now."""
-        is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(BRIEF_READ)
+        is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(BRIEF_READ_OPTION)
         if not is_brief or self._closed:
             return None
         if sum(len(bind) for bind in binds.values() if isinstance(bind, str)) > _MAX_BRIEF_READ_CHARS:
@@ -300,7 +300,7 @@ class SqliteDatabase(Database):
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     @asynccontextmanager
-    async def exclusive(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+    async def lock_exclusively(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
         """Nothing to be held: one process owns the data directory that the file lies in."""
         yield True
 
@@ -308,13 +308,13 @@ class SqliteDatabase(Database):
         """Close after running statements have ended; later ones are refused."""
         async with self._write_lock:
             self._closed = True
-            for _ in range(MAX_READER_CONNECTIONS):
+            for _ in range(MAX_SQLITE_READER_CONNECTIONS):
                 await self._reader_slots.acquire()
             self._brief_reader.close()
             while self._connections:
                 await self._connections.pop().sql.close()
             self._idle_readers.clear()
-            for _ in range(MAX_READER_CONNECTIONS):
+            for _ in range(MAX_SQLITE_READER_CONNECTIONS):
                 self._reader_slots.release()
 
     def _refuse_if_closed(self) -> None:
@@ -325,7 +325,7 @@ class SqliteDatabase(Database):
 @asynccontextmanager
 async def open_sqlite_database(path: Path) -> AsyncIterator[SqliteDatabase]:
     """The file is made, for its owner alone, and brought to the newest schema. Raises `StorageError`."""
-    await asyncio.to_thread(migrate_to_head, path)
+    await asyncio.to_thread(migrate_ledger_file, path)
     database = SqliteDatabase(path)
     try:
         await run_to_completion(database.open())

@@ -10,7 +10,7 @@ from madeleine.storage.sql.database.dialect import (
     JsonText,
     TextList,
     UtcMicros,
-    index_filter,
+    partial_index_options,
     with_literal_words,
 )
 from madeleine.storage.sql.tables import archive, conversations, core_blocks, declaring, graph, lessons, operations  # noqa: F401
@@ -18,17 +18,17 @@ from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     ClearReferenceToForgotten,
     DeletedWithUndoneMemory,
-    DeleteRows,
-    EraseListing,
+    DeleteRowsNamingForgotten,
+    EraseRowsListingForgotten,
     JournalColumnChanges,
+    KeepOnUndo,
     KeepWhenForgetting,
     RedactWith,
-    UnchangedByUndo,
 )
 
 metadata = declaring.metadata
 _keys, _optional, _required, _table = (
-    declaring.key_columns,
+    declaring.primary_key_columns,
     declaring.optional_columns,
     declaring.required_columns,
     declaring.declare_table,
@@ -80,30 +80,34 @@ memories = _table(
     # ❸ looks up, for each cycle of activation, those below the importance that has faded by now.
     Index("ix_memories_fading", "being_id", "status", "pinned", "since", "importance"),
     Index("ix_memories_created", "being_id", "created_at"),
-    Index("ix_memories_proposals", "may_supersede", **index_filter("may_supersede IS NOT NULL")),
-    Index("ix_memories_recalled_dead", "being_id", **index_filter("status = 'dead' AND reactivation_count > 0")),
+    Index("ix_memories_proposals", "may_supersede", **partial_index_options("may_supersede IS NOT NULL")),
+    Index(
+        "ix_memories_recalled_dead", "being_id", **partial_index_options("status = 'dead' AND reactivation_count > 0")
+    ),
     Index(
         "ix_memories_sessions",
         *("being_id", "session_id", "created_at", "status", "pinned", "category", "compressed", "truth", "valid_from"),
-        **index_filter("category = 'episodic' AND session_id != '' AND compressed = 0"),
+        **partial_index_options("category = 'episodic' AND session_id != '' AND compressed = 0"),
     ),
-    Index("ix_memories_turn", "being_id", "session_id", "turn", **index_filter("session_id != ''")),
-    Index("ix_memories_procedural", "being_id", "status", **index_filter("category = 'procedural'")),
+    Index("ix_memories_turn", "being_id", "session_id", "turn", **partial_index_options("session_id != ''")),
+    Index("ix_memories_procedural", "being_id", "status", **partial_index_options("category = 'procedural'")),
     Index("ix_memories_content_hash", "content_hash"),
-    Index("ix_memories_knowledge", "knowledge", "truth", "number", **index_filter("knowledge IS NOT NULL")),
-    Index("ix_memories_scoped", "being_id", "level", **index_filter("project IS NOT NULL OR level IS NOT NULL")),
+    Index("ix_memories_knowledge", "knowledge", "truth", "number", **partial_index_options("knowledge IS NOT NULL")),
+    Index(
+        "ix_memories_scoped", "being_id", "level", **partial_index_options("project IS NOT NULL OR level IS NOT NULL")
+    ),
     lifecycle=[
-        DeleteRows("id"),
+        DeleteRowsNamingForgotten("id"),
         *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
         RedactWith("erasing.memories._MemoryErasure._release_absorbed"),
-        RedactWith("memories.truth.relink_chains"),
+        RedactWith("memories.truth.relink_version_chains"),
         JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
         *(DeletedWithUndoneMemory("id"), ArchivedWithMemory("id")),
     ],
 )
 _m = memories.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
-_old, _activated = map(index_filter, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
+_old, _activated = map(partial_index_options, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
 IS_RECALLED_DEAD = with_literal_words(
@@ -118,7 +122,7 @@ IS_UNSUMMARISED_EPISODE = with_literal_words(
 last_memory_numbers_table = _table(
     "memory_numbers",
     *(*_keys(Text, "being_id"), *_required(Integer, "last")),
-    lifecycle=[KeepWhenForgetting("a counter"), UnchangedByUndo("a number is not given again")],
+    lifecycle=[KeepWhenForgetting("a counter"), KeepOnUndo("a number is not given again")],
 )
 
 reinforcements_table = _table(
@@ -130,8 +134,8 @@ reinforcements_table = _table(
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
     lifecycle=[
-        *(DeleteRows(), ArchivedWithMemory()),
-        UnchangedByUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
+        *(DeleteRowsNamingForgotten(), ArchivedWithMemory()),
+        KeepOnUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
     ],
 )
 
@@ -159,7 +163,7 @@ notes_table = _table(
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
     # Without the content, which changes only by a secret being taken out of it.
-    lifecycle=[DeleteRows(), JournalColumnChanges("note", "id", ("state", "reason", "memory_id"))],
+    lifecycle=[DeleteRowsNamingForgotten(), JournalColumnChanges("note", "id", ("state", "reason", "memory_id"))],
 )
 Index("ix_notes_timeline", notes_table.c.being_id, notes_table.c.created_at.desc(), notes_table.c.id)
 
@@ -168,7 +172,7 @@ embeddings = _table(
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
     *_required(UtcMicros, "created_at"),
-    lifecycle=[RedactWith("memories.index_source.delete_orphaned_vectors"), UnchangedByUndo("a cache")],
+    lifecycle=[RedactWith("memories.index_source.delete_orphaned_vectors"), KeepOnUndo("a cache")],
 )
 
 index_pending_table = _table(
@@ -176,13 +180,13 @@ index_pending_table = _table(
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    lifecycle=[DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
+    lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
 )
 
 settings = _table(
     "settings",
     *(*_keys(Text, "name"), *_required(Text, "value")),
-    lifecycle=[KeepWhenForgetting("facts about the store"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("facts about the store"), KeepOnUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -194,7 +198,7 @@ audit = _table(
     *_required(TextList, "ids"),
     Column("author", Text, nullable=False, server_default=""),
     Column("token", Text, nullable=False, server_default=""),
-    lifecycle=[KeepWhenForgetting("ids only, append-only"), UnchangedByUndo("append-only")],
+    lifecycle=[KeepWhenForgetting("ids only, append-only"), KeepOnUndo("append-only")],
 )
 
 bearer_tokens_table = _table(
@@ -205,7 +209,7 @@ bearer_tokens_table = _table(
     *_required(Boolean, "read_only"),
     *_required(UtcMicros, "created_at"),
     *_optional(UtcMicros, "expires_at", "revoked_at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names no memory"), KeepOnUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -220,7 +224,7 @@ revisions_table = _table(
     *_optional(TextList, "themes"),
     *_optional(Boolean, "pinned"),
     *_optional(TextList, "when"),
-    lifecycle=[DeleteRows(), ArchivedWithMemory(), UnchangedByUndo("no patrol revises a memory")],
+    lifecycle=[DeleteRowsNamingForgotten(), ArchivedWithMemory(), KeepOnUndo("no patrol revises a memory")],
 )
 
 # Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
@@ -234,9 +238,9 @@ truth_acts_table = _table(
     *_required(JsonText, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
-        RedactWith("memories.truth.relink_chains"),
+        RedactWith("memories.truth.relink_version_chains"),
         *(DeletedWithUndoneMemory(), ArchivedWithMemory()),
-        UnchangedByUndo("the acts of a patrol are deleted when it is undone"),
+        KeepOnUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
 
@@ -244,7 +248,7 @@ truth_acts_table = _table(
 forgotten_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
-    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), UnchangedByUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), KeepOnUndo("forgetting is final")],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -256,7 +260,7 @@ profile = _table(
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
     *_required(UtcMicros, "updated_at"),
-    lifecycle=[DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
+    lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
 )
 
 # Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.
@@ -265,7 +269,7 @@ ingested_texts_table = _table(
     *_keys(Text, "being_id", "key"),
     *_required(UtcMicros, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[RedactWith("memories.storing.remove_ingest_digests"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("memories.storing.remove_ingest_digests"), KeepOnUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(
@@ -279,7 +283,7 @@ patrol_runs = _table(
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
         RedactWith("erasing.memories._MemoryErasure._redact_reports"),
-        UnchangedByUndo("says that it was undone"),
+        KeepOnUndo("says that it was undone"),
     ],
 )
 
@@ -290,7 +294,7 @@ beings = _table(
     *_required(Integer, "cycle"),
     *_required(TextList, "think", "think_sources"),
     lifecycle=[
-        EraseListing("think_sources", {"think": "[]", "think_sources": "[]"}),
+        EraseRowsListingForgotten("think_sources", {"think": "[]", "think_sources": "[]"}),
         JournalColumnChanges("thoughts", "being_id", ("think", "think_sources")),
     ],
 )
@@ -305,8 +309,8 @@ patrol_changes_table = _table(
     *_optional(JsonText, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[
-        RedactWith("erasing.patrols.redact_journal"),
-        UnchangedByUndo("the journal of a run goes with its undo"),
+        RedactWith("erasing.patrols.redact_patrol_journal"),
+        KeepOnUndo("the journal of a run goes with its undo"),
     ],
 )
 
@@ -319,7 +323,7 @@ decision_requests_table = _table(
     *_required(JsonText, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    lifecycle=[RedactWith("erasing.patrols.delete_requests"), UnchangedByUndo("what was decided stays decided")],
+    lifecycle=[RedactWith("erasing.patrols.delete_decision_requests"), KeepOnUndo("what was decided stays decided")],
 )
 
 diary_entries_table = _table(
@@ -328,7 +332,10 @@ diary_entries_table = _table(
     *_required(Text, "text"),
     *_required(TextList, "sources"),
     *_required(UtcMicros, "written_at"),
-    lifecycle=[EraseListing("sources"), JournalColumnChanges("diary", "date", ("text", "sources", "written_at"))],
+    lifecycle=[
+        EraseRowsListingForgotten("sources"),
+        JournalColumnChanges("diary", "date", ("text", "sources", "written_at")),
+    ],
 )
 
 # Costs of language models (spec O10).
@@ -340,7 +347,7 @@ cost_records_table = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), UnchangedByUndo("the money is spent")],
+    lifecycle=[KeepWhenForgetting("names no memory"), KeepOnUndo("the money is spent")],
 )
 
 # Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
@@ -350,7 +357,7 @@ copies_table = _table(
     # "" for all beings.
     *_required(Text, "kind", "being_id"),
     *_required(UtcMicros, "made_at"),
-    lifecycle=[KeepWhenForgetting("names files"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names files"), KeepOnUndo("no patrol changes it")],
 )
 
 # Imports of exports, and the rows that each has added, by type and key: so that it is undone by one call. `digest`: of
@@ -361,12 +368,12 @@ imports_table = _table(
     *_required(Text, "source", "being_id", "state"),
     *_required(UtcMicros, "at"),
     *_required(JsonText, "counts", "last_numbers"),
-    lifecycle=[KeepWhenForgetting("counts"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("counts"), KeepOnUndo("no patrol changes it")],
 )
 imported_rows_table = _table(
     "imported_rows",
     *_keys(Text, "import_id", "type", "key"),
     *_required(Text, "digest"),
     Column("memory_id", Text, index=True),
-    lifecycle=[DeleteRows(), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), KeepOnUndo("no patrol changes it")],
 )

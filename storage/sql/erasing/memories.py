@@ -41,15 +41,15 @@ from madeleine.storage.sql.erasing.messages import erase_messages, source_messag
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids, revisions_of
+from madeleine.storage.sql.memories.reading import memories_by_ids, memory_revisions_by_ids
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
-from madeleine.storage.sql.memories.truth import relink_chains
+from madeleine.storage.sql.memories.truth import relink_version_chains
 from madeleine.storage.sql.moving.source_imports import record_forgotten_statements
-from madeleine.storage.sql.tables.lifecycle import DeleteRows, removal_statements
+from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, removal_statements
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_REMOVE_MEMORIES = removal_statements(metadata, DeleteRows)
+_REMOVE_MEMORIES = removal_statements(metadata, DeleteRowsNamingForgotten)
 _SELECT_REINFORCEMENT_TEXTS = select(reinforcements_table.c.text).where(
     is_in_bound_list(reinforcements_table.c.memory_id, "ids")
 )
@@ -98,7 +98,7 @@ class _MemoryErasure:
         words = await self._words(earlier)
         timeline_texts = await self._timeline_texts(earlier)
         absorbed = await self._release_absorbed()
-        relinked = await relink_chains(transaction, scope, self._successors)
+        relinked = await relink_version_chains(transaction, scope, self._successors)
         retold, heirs = await self._remove_texts_from_timelines(timeline_texts)
         # A session is summarised with all that its memories have absorbed.
         summaries = [memory.compressed_into for memory in retold if memory.compressed_into]
@@ -118,7 +118,7 @@ class _MemoryErasure:
         names = await self._repair_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
         entries = await patrols.erase_memories_from_diary(transaction, scope, self._ids)
-        await patrols.delete_requests(transaction, scope, [memory.id for memory in changed], words)
+        await patrols.delete_decision_requests(transaction, scope, [memory.id for memory in changed], words)
         journalled = patrols.ErasedMemories(
             heirs=self._heirs,
             successors=self._successors,
@@ -128,7 +128,7 @@ class _MemoryErasure:
             note_ids=note_ids,
             cluster_ids={memory.cluster_id for memory in changed if memory.cluster_id},
         )
-        await patrols.redact_journal(transaction, scope, journalled)
+        await patrols.redact_patrol_journal(transaction, scope, journalled)
         await self._redact_reports(words, frozenset(names.values()))
         last = {id_ for id_, successor in self._successors.items() if successor is None}
         return ErasedIds(
@@ -140,12 +140,14 @@ class _MemoryErasure:
 
     async def _earlier_texts(self) -> list[str]:
         """Texts and themes before each change."""
-        changes = [revision.before for revision in await revisions_of(self._transaction, self._scope, self._ids)]
+        changes = [
+            revision.before for revision in await memory_revisions_by_ids(self._transaction, self._scope, self._ids)
+        ]
         return [text for before in changes for text in (before.text or "", *(before.themes or ()))]
 
     async def _words(self, earlier: Iterable[str]) -> str:
         """Every text that was ever stored about the memories, folded for `mentions`."""
-        texts = [text for memory in self._erased for text in mentions.memory_texts(memory)]
+        texts = [text for memory in self._erased for text in mentions.all_texts_of_memory(memory)]
         reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, first_column, **self._binds)
         return mentions.fold_and_join_texts([*texts, *earlier, *reinforced])
 
@@ -234,7 +236,7 @@ async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: 
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
     recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well."""
     known = {memory.id for memory in erased}
-    revisions = await revisions_of(transaction, scope, [memory.id for memory in erased])
+    revisions = await memory_revisions_by_ids(transaction, scope, [memory.id for memory in erased])
     texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
     quoting: list[Memory] = []
     memories: Sequence[Memory] = erased
@@ -275,7 +277,7 @@ def _clusters_mentioning(known: Iterable[Cluster], words: str) -> list[Cluster]:
 def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: frozenset[str]) -> list[tuple[str, Any]]:
     """The reports that mentioned the words, by run. Every patrol has left one."""
     pairs = ((run, json.loads(report)) for run, report in reports)
-    redacted = ((run, report, mentions.redact_report(report, words, names)) for run, report in pairs)
+    redacted = ((run, report, mentions.redact_patrol_report(report, words, names)) for run, report in pairs)
     return [(run, new) for run, report, new in redacted if new != report]
 
 

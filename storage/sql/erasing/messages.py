@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, update
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import fold_and_join_texts, mentions_forgotten
-from madeleine.storage.sql.conversations.chat import ERASED_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
+from madeleine.storage.sql.conversations.chat import ERASED_SESSION_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
 from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
@@ -46,14 +46,14 @@ _SELECT_DRAWN_MEMORIES = (
 _DELETE_LINKS = delete(message_memories_table).where(is_in_bound_list(_l.message_id, "ids"))
 _DELETE_MESSAGES = delete(messages_table).where(*_IS_OWN)
 _INSERT_FORGOTTEN_KEY = insert_if_missing_statement(forgotten_keys_table)
-_SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_TITLE)
-_CLEAR_TITLE = update(sessions).where(*_IS_TOUCHED).values(title=ERASED_TITLE)
+_SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_SESSION_TITLE)
+_CLEAR_TITLE = update(sessions).where(*_IS_TOUCHED).values(title=ERASED_SESSION_TITLE)
 _HAS_NO_MESSAGES = ~exists().where(*_IN_SESSION).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
 _BLANK_EMPTY_SESSIONS = (
     update(sessions)
     .where(*_IS_TOUCHED, _HAS_NO_MESSAGES)
-    .values(title=ERASED_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
+    .values(title=ERASED_SESSION_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages, put_off=0)
 )
 _UPDATE_SESSIONS = (

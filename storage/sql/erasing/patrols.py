@@ -38,7 +38,7 @@ from madeleine.storage.sql.database.mapping import (
     first_column,
     first_two_columns,
 )
-from madeleine.storage.sql.database.memory_rows import decode_when
+from madeleine.storage.sql.database.memory_rows import decode_timeline
 from madeleine.storage.sql.database.tables import (
     decision_requests_table,
     diary_entries_table,
@@ -47,8 +47,8 @@ from madeleine.storage.sql.database.tables import (
     patrol_changes_table,
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JournalChange, JournalFields
-from madeleine.storage.sql.tables.lifecycle import EraseListing, tables_with_declaration
+from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAP, JournalFields, PatrolJournalRow
+from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_with_declaration
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -65,12 +65,12 @@ _ERASE_LISTINGS = [
     (update(table).values(listing.values) if listing.values else delete(table)).where(
         table.c.being_id == _BEING, _lists_any(table.c[listing.column])
     )
-    for table, listing in tables_with_declaration(metadata, EraseListing)
+    for table, listing in tables_with_declaration(metadata, EraseRowsListingForgotten)
 ]
 _SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, is_in_bound_list(_o.id, "ids"))
 
-_SELECT_CHANGES = select(*JOURNAL_CHANGE_ROW_MAP.columns)
+_SELECT_CHANGES = select(*PATROL_JOURNAL_ROW_MAP.columns)
 _OF_MEMORIES_AND_NOTES = (
     _j.being_id == _BEING,
     is_in_bound_list(_j.target, "ids"),
@@ -151,7 +151,9 @@ async def erase_memories_from_diary(transaction: Transaction, scope: Scope, ids:
     return int(entries)
 
 
-async def delete_requests(transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str) -> None:
+async def delete_decision_requests(
+    transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str
+) -> None:
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
     requests = await transaction.rows(_SELECT_OPEN_REQUESTS, first_two_columns, being=scope.being_id)
     telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
@@ -191,12 +193,12 @@ class ErasedMemories:
     """Clusters whose mean they were part of."""
 
 
-async def redact_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
+async def redact_patrol_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
     own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
-    own_changes = await transaction.rows(_SELECT_OWN_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **own)
+    own_changes = await transaction.rows(_SELECT_OWN_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
     related_to = {"being": scope.being_id, "ids": json_list_bind_value(erased.heirs)}
-    related = await transaction.rows(_SELECT_RELATED_CHANGES, JOURNAL_CHANGE_ROW_MAP.from_row, **related_to)
+    related = await transaction.rows(_SELECT_RELATED_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
     await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
     updated = (
@@ -218,20 +220,20 @@ async def redact_journal(transaction: Transaction, scope: Scope, erased: ErasedM
     await transaction.run(_RENAME_AFTER, after)
 
 
-def _field_values(changes: Iterable[JournalChange], field: str) -> set[str]:
+def _field_values(changes: Iterable[PatrolJournalRow], field: str) -> set[str]:
     sides = (side for change in changes for side in (change.before, change.after))
     return {value for side in sides if side and (value := side.get(field))}
 
 
 def _cleaned_changes(
-    changes: Iterable[JournalChange], erased: ErasedMemories
-) -> list[tuple[JournalChange, JournalChange]]:
+    changes: Iterable[PatrolJournalRow], erased: ErasedMemories
+) -> list[tuple[PatrolJournalRow, PatrolJournalRow]]:
     """The changes that told of the memories, as they are and as they are to be."""
     cleaned = ((change, _cleaned_change(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _cleaned_change(change: JournalChange, erased: ErasedMemories) -> JournalChange:
+def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemories) -> PatrolJournalRow:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
@@ -246,7 +248,7 @@ def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemories) -> 
 
 
 def _without_texts(when: str, erased: ErasedMemories) -> str:
-    scene = Scene(action="", when=decode_when(when))
+    scene = Scene(action="", when=decode_timeline(when))
     return timeline_as_search_text(scene_without_timeline_texts(scene, erased.timeline_texts).when)
 
 
@@ -268,7 +270,7 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told:
         cleaned |= {"compressed_into": None, "compressed": False}
     if cleaned.get("superseded_by") in erased.successors:
         cleaned["superseded_by"] = erased.successors[cleaned["superseded_by"]]
-        # Without a next version it counts as if it had never been superseded (`memories.truth.relink_chains`).
+        # Without a next version it counts as if it had never been superseded (`memories.truth.relink_version_chains`).
         cleaned |= {} if cleaned["superseded_by"] else {"truth": "current", "valid_until": None}
     return cleaned
 

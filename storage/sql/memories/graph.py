@@ -21,7 +21,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from madeleine.memory.graph.values import EntityKind, Mention, NamedEntity, Relation
+from madeleine.memory.graph.values import EntityKind, EntityMention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database.dialect import (
@@ -178,11 +178,11 @@ class GraphRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
         return await self._database.rows(_SELECT_NAMING, memory_from_row, **binds)
 
-    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Mention]:
+    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-        found: dict[tuple[str, str], Mention] = {}
+        found: dict[tuple[str, str], EntityMention] = {}
         for memory_id, name, kind, entity in await self._database.rows(_SELECT_MENTIONS, tuple, **binds):
-            found.setdefault((memory_id, entity), Mention(memory_id, name, kind))
+            found.setdefault((memory_id, entity), EntityMention(memory_id, name, kind))
         return list(found.values())
 
     async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
 
 from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
-from madeleine.memory.graph.values import NAME_KINDS, EntitiesOfMemory, Mention, Relation
+from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntitiesOfMemory, EntityMention, Relation
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     equals_any,
@@ -47,7 +47,7 @@ _SELECT_KNOWN_NAMES = (
     .where(
         _n.being_id == bindparam("being", type_=_n.being_id.type),
         is_in_bound_list(_n.entity, "keys"),
-        equals_any(_n.kind, *NAME_KINDS),
+        equals_any(_n.kind, *NAME_MENTION_KINDS),
     )
     .distinct()
 )
@@ -59,7 +59,7 @@ _DELETE_EXTRACTED = [
 _MARK_FOR_EXTRACTION = _DELETE_EXTRACTED[0]
 _INSERT_EXTRACTED = insert(drawn_memories_table)
 _INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, drawn_relations_table))
-_MENTION = RowMap(Mention, mentions_table)
+_MENTION = RowMap(EntityMention, mentions_table)
 
 
 def relation_row(table: Table, being: BeingId, relation: Relation, **others: object) -> dict[str, object]:

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, exists, func, insert, literal_column, 
 
 from madeleine.memory.embedding import is_model_name_of_piece_vectors
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
-from madeleine.storage.sql.administration import read_setting, write_setting_once, write_store_settings
+from madeleine.storage.sql.administration import read_store_setting, write_store_setting_once, write_store_settings
 from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
@@ -206,16 +206,16 @@ class IndexSourceRepository(VectorRepository):
         """Of memories' texts, by the model that made them."""
         return dict(await self._database.rows(_COUNT_VECTORS, first_two_columns))
 
-    async def identity(self) -> tuple[str, int]:
+    async def ledger_id_and_last_mark(self) -> tuple[str, int]:
         """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""
         id_ = await self.setting(_LEDGER_ID_SETTING)
         if id_ is None:
             async with self._database.transaction() as transaction:
-                id_ = await write_setting_once(transaction, _LEDGER_ID_SETTING, uuid.uuid4().hex)
+                id_ = await write_store_setting_once(transaction, _LEDGER_ID_SETTING, uuid.uuid4().hex)
         return str(id_), int((await self._database.rows(_SELECT_LAST_MARK_EVER, first_column))[0])
 
     async def setting(self, name: str) -> Any:
-        return await read_setting(self._database, name)
+        return await read_store_setting(self._database, name)
 
     async def set_setting(self, name: str, value: Any) -> None:
         await self.set_settings({name: value})

@@ -8,11 +8,16 @@ from typing import Any
 
 from sqlalchemy import bindparam, or_, select
 
-from madeleine.memory.model import ORGANISATION, KnowledgeKind, Memory
+from madeleine.memory.model import ORGANISATION_BEING, KnowledgeKind, Memory
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import QueryReader
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
-from madeleine.storage.sql.database.memory_rows import AS_OF, MEMORY_COLUMNS, WAS_TRUE_AS_OF, memory_from_row
+from madeleine.storage.sql.database.memory_rows import (
+    AS_OF_BIND,
+    MEMORY_COLUMNS,
+    MEMORY_WAS_TRUE_AS_OF,
+    memory_from_row,
+)
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.reading import RecallRepository
 
@@ -22,8 +27,8 @@ _SELECT_KNOWLEDGE = (
     .where(
         _m.knowledge.is_not(None),
         dialect.is_in_bound_list(_m.knowledge, "kinds"),
-        or_(AS_OF.is_not(None), _m.truth == "current"),
-        or_(AS_OF.is_(None), WAS_TRUE_AS_OF),
+        or_(AS_OF_BIND.is_not(None), _m.truth == "current"),
+        or_(AS_OF_BIND.is_(None), MEMORY_WAS_TRUE_AS_OF),
         dialect.without_index_use(_m.being_id) == bindparam("being", type_=_m.being_id.type),
     )
     .order_by(_m.number.desc())
@@ -35,7 +40,7 @@ async def read_knowledge(
     reads: QueryReader, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
 ) -> list[Memory]:
     """As `KnowledgeLedger.knowledge`."""
-    binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION}
+    binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION_BEING}
     binds["as_of"] = as_of and microseconds_from_moment(as_of)
     return await reads.rows(_SELECT_KNOWLEDGE, memory_from_row, limit=limit, **binds)
 

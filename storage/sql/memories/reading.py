@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, exists, func, literal_column, or_, select, type_coerce
 
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.lessons.values import LESSON_TOOL_NAME
+from madeleine.memory.lessons.values import REPORT_FAILURE_TOOL_NAME
 from madeleine.memory.model import (
     ClusterId,
     EmbeddingModelName,
@@ -33,8 +33,8 @@ from madeleine.storage.sql.database.mapping import (
     vector_from_bytes,
 )
 from madeleine.storage.sql.database.memory_rows import (
-    IS_IN_PROJECT,
     MEMORY_COLUMNS,
+    MEMORY_IS_IN_BOUND_PROJECT,
     decode_emotion_vector,
     memory_from_row,
 )
@@ -69,7 +69,7 @@ _IS_PREFERENCE = (
     _m.truth == "current",
     _m.compressed.is_(False),
     ~_IS_DISABLED_PREFERENCE,
-    IS_IN_PROJECT,
+    MEMORY_IS_IN_BOUND_PROJECT,
 )
 _SELECT_MATCHING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
@@ -80,7 +80,7 @@ _SELECT_MATCHING_PREFERENCES = (
 )
 _SELECT_STANDING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, *_IS_PREFERENCE, _m.tool != literal_column(f"'{LESSON_TOOL_NAME}'"))
+    .where(_m.being_id == _BEING, *_IS_PREFERENCE, _m.tool != literal_column(f"'{REPORT_FAILURE_TOOL_NAME}'"))
     .order_by(_m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("most"))
 )
@@ -133,7 +133,7 @@ _SELECT_CLUSTER_MEMORIES = (
     .where(
         _m.being_id == _BEING,
         _m.cluster_id == bindparam("cluster"),
-        IS_IN_PROJECT,
+        MEMORY_IS_IN_BOUND_PROJECT,
         # Nothing comes after a memory that is not the being's: no page is shown twice.
         or_(
             bindparam("after", type_=_m.id.type).is_(None),
@@ -170,7 +170,7 @@ async def memories_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[Memory
     )
 
 
-async def revisions_of(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+async def memory_revisions_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
     """Oldest first."""
     return await reads.rows(
         _SELECT_REVISIONS, _to_revision, ids=dialect.json_list_bind_value(ids), being=scope.being_id
@@ -238,7 +238,7 @@ class RecallRepository(MemoryReadRepository):
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
     async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
-        return await revisions_of(self._database, scope, ids)
+        return await memory_revisions_by_ids(self._database, scope, ids)
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

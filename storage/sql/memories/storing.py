@@ -33,7 +33,12 @@ from madeleine.memory.rules.storing.retelling import (
     memory_without_retelling,
 )
 from madeleine.memory.text.terms import bm25_text_of_memory
-from madeleine.storage.sql.administration import read_setting, record_audit, record_audit_by_tool, write_setting_once
+from madeleine.storage.sql.administration import (
+    read_store_setting,
+    record_audit,
+    record_audit_by_tool,
+    write_store_setting_once,
+)
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import QueryReader, Transaction, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import (
@@ -44,7 +49,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being,
 )
-from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, cycle_of_being, row_from_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, cycle_of_being, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extraction
@@ -66,7 +71,7 @@ _SELECT_IDS_BY_HASH = mark_as_brief_read(
     .where(
         _m.content_hash == bindparam("hash"),
         dialect.without_index_use(_m.being_id) == _BEING,
-        IS_IN_PROJECT,
+        MEMORY_IS_IN_BOUND_PROJECT,
         or_(_m.status != "dead", _m.truth != "current", _m.absorbed_into.is_not(None)),
     )
     .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
@@ -334,9 +339,9 @@ class MemoryRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             return await truth.retract(transaction, scope, memory_id, reason, at=at, tool="update_memory")
 
-    async def undo_last_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+    async def undo_last_truth_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
-            return await truth.undo_last_act(transaction, scope, memory_id, at=at, tool="update_memory")
+            return await truth.undo_last_truth_act(transaction, scope, memory_id, at=at, tool="update_memory")
 
     async def change_memory(
         self,
@@ -381,7 +386,7 @@ class MemoryRepository(MemoryReadRepository):
             return new, done
 
     async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
-        secret: str | None = await read_setting(self._database, INGEST_DIGEST_SECRET_SETTING)
+        secret: str | None = await read_store_setting(self._database, INGEST_DIGEST_SECRET_SETTING)
         if secret is None:
             return None
         binds = {"being": scope.being_id, "keyed_digest": _keyed_digest(secret, key)}
@@ -390,6 +395,6 @@ class MemoryRepository(MemoryReadRepository):
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
-            secret = await write_setting_once(transaction, INGEST_DIGEST_SECRET_SETTING, secrets.token_hex(32))
+            secret = await write_store_setting_once(transaction, INGEST_DIGEST_SECRET_SETTING, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": microseconds_from_moment(at)}
             await transaction.run(_INSERT_INGEST_OUTCOME, [row | {"outcome": json.dumps(outcome)}])

@@ -34,7 +34,7 @@ from madeleine.storage.sql.memories.versions import current_version_ids
 _a, _m = truth_acts_table.c, memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
-_UPDATE_TRUTH = update_row_of_being(memories, *truth.TRUTH_FIELDS)
+_UPDATE_TRUTH = update_row_of_being(memories, *truth.MEMORY_TRUTH_FIELDS)
 _INSERT_ACT = insert(truth_acts_table)
 _SELECT_PREDECESSORS = (
     select(*MEMORY_COLUMNS)
@@ -102,7 +102,7 @@ async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId
     if memory.truth != "current":
         latest = await current_version_ids(transaction, scope, [id_])
         current = await memories_by_ids(transaction, scope, list(latest.values()))
-        truth.require_current(memory, current[0] if current else None)
+        truth.require_current_memory(memory, current[0] if current else None)
 
 
 async def retract(
@@ -121,7 +121,7 @@ async def retract(
     return TruthActOutcome(kind="retract", changed=tuple(changed))
 
 
-async def undo_last_act(
+async def undo_last_truth_act(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, *, at: datetime, tool: str
 ) -> TruthActOutcome | None:
     """Take back the last act that concerned the memory. None if there is no such memory. Raises `CannotUndo`."""
@@ -150,7 +150,7 @@ async def undo_last_act(
 
 def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     current = _stored_fields(memory)
-    changed = [name for name in truth.TRUTH_FIELDS if before[name] != after[name]]
+    changed = [name for name in truth.MEMORY_TRUTH_FIELDS if before[name] != after[name]]
     if any(current[name] != after[name] for name in changed):
         raise CannotUndo(
             f"Memory {memory.short_id} was superseded or retracted again since then. Nothing was changed: undo that "
@@ -202,18 +202,18 @@ async def _write_fields(
 
 
 def _stored_fields(memory: Memory) -> dict[str, Any]:
-    return {name: encode_column_value(getattr(memory, name)) for name in truth.TRUTH_FIELDS}
+    return {name: encode_column_value(getattr(memory, name)) for name in truth.MEMORY_TRUTH_FIELDS}
 
 
 # --- with patrols and erasure -------------------------------------------------------------------------------------
 
 
-async def delete_acts_of_run(transaction: Transaction, scope: Scope, run_id: str) -> None:
+async def delete_truth_acts_of_run(transaction: Transaction, scope: Scope, run_id: str) -> None:
     """With the undo of a patrol, which restores the fields by its own journal."""
     await transaction.run(_DELETE_ACTS_OF_RUN, [{"old_run": run_id, "being": scope.being_id}])
 
 
-async def relink_chains(
+async def relink_version_chains(
     transaction: Transaction, scope: Scope, erased: Mapping[MemoryId, MemoryId | None]
 ) -> list[Memory]:
     """Before the memories are erased: what they had superseded is superseded by the next version that stays, from the
@@ -225,7 +225,7 @@ async def relink_chains(
     remaining = [memory for memory in predecessors if memory.id not in erased]
     for memory in remaining:
         successor = erased[memory.superseded_by] if memory.superseded_by else None
-        relinked = truth.with_other_successor(memory, successor, memory.valid_until)
+        relinked = truth.memory_with_other_successor(memory, successor, memory.valid_until)
         await transaction.run(_UPDATE_TRUTH, [row_of_being_binds(scope, memory.id, **_stored_fields(relinked))])
     await mark_memories_for_index(transaction, [memory.id for memory in remaining])
     await transaction.run(_DELETE_ACTS_OF_MEMORIES, [binds])

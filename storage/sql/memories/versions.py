@@ -17,7 +17,7 @@ from madeleine.memory.recall.ports import PossibleNewerVersion
 from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import first_two_columns
-from madeleine.storage.sql.database.memory_rows import IS_IN_PROJECT, MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 
 _m = memories.c
@@ -46,7 +46,13 @@ _SELECT_VERSIONS = (
     .where(_m.absorbed_into.is_(None))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
-_is_current = (_IS_OWN, IS_IN_PROJECT, _m.status != "dead", _m.truth == "current", _m.compressed.is_(False))
+_is_current = (
+    _IS_OWN,
+    MEMORY_IS_IN_BOUND_PROJECT,
+    _m.status != "dead",
+    _m.truth == "current",
+    _m.compressed.is_(False),
+)
 _proposed = (
     select(_m.id.label("newer"), _m.may_supersede.label("older"))
     .join(_asked, _m.may_supersede == _asked.c.value)

@@ -1,1 +1,1 @@
-"""Alembic migrations. The newest revision is `storage.sql.database.schema.SCHEMA_REVISION`."""
+"""Alembic migrations. The newest revision is `storage.sql.database.schema.NEWEST_SCHEMA_REVISION`."""

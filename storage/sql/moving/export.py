@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 
 from madeleine.memory.errors import StorageError
 from madeleine.memory.moving.export_file import export_lines
-from madeleine.memory.moving.record_base import ExportRecord, Header
-from madeleine.memory.moving.records import JOURNAL_TYPES, PatrolChangeRecord
+from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
+from madeleine.memory.moving.records import JOURNAL_RECORD_TYPES, PatrolChangeExportRecord
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.database.schema import DAMAGED_ROW_MESSAGE
 from madeleine.storage.sql.database.snapshot import Snapshot, open_snapshot
@@ -24,12 +24,12 @@ class LedgerExport:
     def __init__(self, snapshot: Snapshot, being: str | None, *, journal: bool) -> None:
         self._snapshot = snapshot
         self._being = being
-        self._tables = [table for table in EXPORTED_TABLES if journal or table.type not in JOURNAL_TYPES]
+        self._tables = [table for table in EXPORTED_TABLES if journal or table.type not in JOURNAL_RECORD_TYPES]
 
-    def header(self) -> Header:
+    def header(self) -> ExportHeader:
         beings = [row[0] for row in self._snapshot.rows(EXPORTED_TABLES[0].select(), being=self._being)]
         counts = {table.type: count for table in self._tables if (count := self._count(table))}
-        return Header(beings=tuple(beings), counts=counts)
+        return ExportHeader(beings=tuple(beings), counts=counts)
 
     def records(self) -> Iterator[ExportRecord]:
         for table in self._tables:
@@ -38,7 +38,7 @@ class LedgerExport:
                     record = table.to_record(row)
                 except (ValueError, TypeError, ValidationError) as error:
                     raise StorageError(DAMAGED_ROW_MESSAGE.format(f"a {table.type}")) from error
-                yield _without_vector(record) if isinstance(record, PatrolChangeRecord) else record
+                yield _without_vector(record) if isinstance(record, PatrolChangeExportRecord) else record
 
     def lines(self) -> Iterator[bytes]:
         return export_lines(self.header(), self.records())
@@ -48,7 +48,7 @@ class LedgerExport:
         return int(next(self._snapshot.rows(statement, being=self._being))[0])
 
 
-def _without_vector(change: PatrolChangeRecord) -> PatrolChangeRecord:
+def _without_vector(change: PatrolChangeExportRecord) -> PatrolChangeExportRecord:
     """The value before a change may hold the mean of a cluster, which is computed anew; after it stands its digest."""
     if not (change.before or {}).get("vector"):
         return change

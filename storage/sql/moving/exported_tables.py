@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from madeleine.memory.moving import records
-from madeleine.memory.moving.archive_records import ArchivedMemoryRecord, ArchiveGroupRecord
+from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord, ArchiveGroupExportRecord
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
@@ -42,7 +42,7 @@ from madeleine.storage.sql.tables.graph import stated_relations_table
 from madeleine.storage.sql.tables.lessons import lessons_table
 
 _m, _s = tables.memories.c, sessions.c
-PACKING_LEVEL = 6
+EXPORT_COMPRESSION_LEVEL = 6
 _last_numbers = tables.last_memory_numbers_table.c
 _JSON_COLUMNS = ("when_", "retold", "emotion")
 """Of the memories; JSON without saying so by their type."""
@@ -118,7 +118,7 @@ def _encode(column: ColumnElement[Any], value: Any) -> Any:
         return json.dumps(dict(value), ensure_ascii=False)
     if isinstance(column.type, PackedRecords):
         lines = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in value)
-        return zlib.compress("".join(lines).encode(), PACKING_LEVEL)
+        return zlib.compress("".join(lines).encode(), EXPORT_COMPRESSION_LEVEL)
     return encode_column_value(value)
 
 
@@ -148,7 +148,7 @@ def _of_being(value: ColumnElement[Any], being: ColumnElement[Any], default: Any
 
 EXPORTED_TABLES: tuple[ExportedTable, ...] = (
     ExportedTable(
-        records.BeingRecord,
+        records.BeingExportRecord,
         tables.beings,
         (),
         expressions={
@@ -161,10 +161,10 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         derived=frozenset({"being_id", "cycle", "think", "think_sources"}),
     ),
     ExportedTable(
-        records.ClusterRecord, tables.clusters_table, (_clusters.id,), derived=frozenset({"vector", "model"})
+        records.ClusterExportRecord, tables.clusters_table, (_clusters.id,), derived=frozenset({"vector", "model"})
     ),
     ExportedTable(
-        records.MemoryRecord,
+        records.MemoryExportRecord,
         tables.memories,
         (_m.number, _m.id),
         names={"when": "when_"},
@@ -174,68 +174,70 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         ),
     ),
     ExportedTable(
-        records.ReinforcementRecord,
+        records.ReinforcementExportRecord,
         tables.reinforcements_table,
         (_told.at, _told.memory_id, _told.seq),
         derived=frozenset({"seq"}),
     ),
     ExportedTable(
-        records.RevisionRecord,
+        records.RevisionExportRecord,
         tables.revisions_table,
         (_revisions.at, _revisions.memory_id, _revisions.seq),
         derived=frozenset({"seq"}),
     ),
     ExportedTable(
-        records.TruthActRecord,
+        records.TruthActExportRecord,
         tables.truth_acts_table,
         (_acts.at, _acts.act_id, _acts.seq),
         derived=frozenset({"seq"}),
     ),
-    ExportedTable(records.LessonRecord, lessons_table, (_lessons.memory_id,)),
-    ExportedTable(ArchiveGroupRecord, archive_groups_table, (_groups.archived_at, _groups.id)),
+    ExportedTable(records.LessonExportRecord, lessons_table, (_lessons.memory_id,)),
+    ExportedTable(ArchiveGroupExportRecord, archive_groups_table, (_groups.archived_at, _groups.id)),
     ExportedTable(
-        ArchivedMemoryRecord,
+        ArchivedMemoryExportRecord,
         archived_memories_table,
         (_archived.number, _archived.id),
         derived=frozenset({"folded"}),
     ),
     ExportedTable(
-        records.StatedRelationRecord,
+        records.StatedRelationExportRecord,
         stated_relations_table,
         (_stated.memory_id, _stated.subject_key, _stated.relation, _stated.object_key),
         derived=frozenset({"subject_key", "object_key"}),
     ),
     ExportedTable(
-        records.SessionRecord, sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
+        records.SessionExportRecord, sessions, (_s.session_id,), only=_s.first_at != literal_column(str(NO_FIRST_AT))
     ),
     ExportedTable(
-        records.MessageRecord,
+        records.MessageExportRecord,
         messages_table,
         (_messages.session_id, _messages.position),
         derived=frozenset({"seq", "folded"}),
     ),
     ExportedTable(
-        records.MessageMemoryRecord,
+        records.MessageMemoryExportRecord,
         message_memories_table,
         (_links.message_id, _links.memory_id),
         expressions={"being": _being_of_message},
         only=_being_of_message.is_not(None),
     ),
     ExportedTable(
-        records.NoteRecord,
+        records.NoteExportRecord,
         tables.notes_table,
         (_notes.created_at, _notes.id),
         names={"kind": "type"},
         derived=frozenset({"seq", "folded"}),
     ),
-    ExportedTable(records.ProfileRecord, tables.profile, (_profile.kind, _profile.name)),
-    ExportedTable(records.CoreBlockRecord, core_blocks_table, (_blocks.name, _blocks.version)),
-    ExportedTable(records.DiaryRecord, tables.diary_entries_table, (_diary.date,)),
-    ExportedTable(records.ForgottenKeyRecord, forgotten_keys_table, (_keys.key_hash,)),
-    ExportedTable(records.PatrolRunRecord, tables.patrol_runs, (_runs.started, _runs.id)),
-    ExportedTable(records.PatrolChangeRecord, tables.patrol_changes_table, (_changes.seq,), derived=frozenset({"seq"})),
+    ExportedTable(records.ProfileExportRecord, tables.profile, (_profile.kind, _profile.name)),
+    ExportedTable(records.CoreBlockExportRecord, core_blocks_table, (_blocks.name, _blocks.version)),
+    ExportedTable(records.DiaryExportRecord, tables.diary_entries_table, (_diary.date,)),
+    ExportedTable(records.ForgottenMessageKeyExportRecord, forgotten_keys_table, (_keys.key_hash,)),
+    ExportedTable(records.PatrolRunExportRecord, tables.patrol_runs, (_runs.started, _runs.id)),
+    ExportedTable(
+        records.PatrolChangeExportRecord, tables.patrol_changes_table, (_changes.seq,), derived=frozenset({"seq"})
+    ),
 )
-TABLES_LEFT_OUT: Mapping[str, str] = {
+TABLES_LEFT_OUT_OF_EXPORT: Mapping[str, str] = {
     "memory_numbers": "in the record of the being",
     "embeddings": "vectors are made anew",
     "drawn_memories": "drawn anew from the memories",

@@ -13,22 +13,22 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Select, bindparam, case, insert, select, true, update
 
-from madeleine.memory.core_blocks.values import core_block_id
+from madeleine.memory.core_blocks.values import audit_id_of_core_block
 from madeleine.memory.graph.values import entity_key
-from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
-from madeleine.memory.moving.ports import MAX_LISTED_RECORDS, LeftOutReason, LeftOutRecord
+from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
+from madeleine.memory.moving.ports import MAX_RECORDS_LISTED_IN_IMPORT_REPORT, LeftOutReason, RecordLeftOutOfImport
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     AnyRecord,
-    CoreBlockRecord,
-    DiaryRecord,
-    MessageRecord,
-    NoteRecord,
-    ProfileRecord,
-    StatedRelationRecord,
-    record_of,
+    CoreBlockExportRecord,
+    DiaryExportRecord,
+    MessageExportRecord,
+    NoteExportRecord,
+    ProfileExportRecord,
+    StatedRelationExportRecord,
+    export_record_from_content,
 )
-from madeleine.memory.moving.values import are_contradictory_records, memory_from_record, memory_record_of
+from madeleine.memory.moving.values import are_contradictory_records, memory_from_export_record, memory_record_among
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -46,7 +46,7 @@ from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, Export
 from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import sessions
 
-TABLES_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
+EXPORT_TABLE_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
 _s, _a = sessions.c, tables.audit.c
 _BEING = bindparam("being", type_=_s.being_id.type)
 _forgotten_id = json_items(_a.ids)
@@ -80,16 +80,18 @@ def _select_existing(exported: ExportedTable) -> Select[Any]:
     return statement
 
 
-SELECT_EXISTING = {type_: _select_existing(table) for type_, table in TABLES_BY_TYPE.items() if table.record.key_fields}
+SELECT_EXISTING_BY_TYPE = {
+    type_: _select_existing(table) for type_, table in EXPORT_TABLE_BY_TYPE.items() if table.record.key_fields
+}
 # A name that holds a NUL is not found by a list in JSON.
 _INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "core_block", "diary")
-INSERT_ROW = {
+INSERT_BY_TYPE = {
     type_: (insert_if_missing_statement if type_ in _INSERTED_IF_MISSING else insert)(table.table)
-    for type_, table in TABLES_BY_TYPE.items()
+    for type_, table in EXPORT_TABLE_BY_TYPE.items()
     if type_ not in ("being", "memory")
 }
 T = TypeVar("T", bound=ExportRecord)
-BATCH_RECORDS = 500
+RECORDS_PER_IMPORT_BATCH = 500
 
 
 _SELECT_BEINGS = {
@@ -100,10 +102,10 @@ _SELECT_BEINGS = {
 
 
 _w = archived_memories_table.c
-SELECT_ARCHIVED = select(_w.memory_id, _w.being_id).where(is_in_bound_list(_w.memory_id, "ids"))
+SELECT_OWNERS_OF_ARCHIVED_MEMORIES = select(_w.memory_id, _w.being_id).where(is_in_bound_list(_w.memory_id, "ids"))
 
 
-class ImportWork:
+class ImportInTransaction:
     """One import, in its transaction."""
 
     def __init__(self, transaction: Transaction, *, source: str, client: str, at: datetime) -> None:
@@ -115,16 +117,16 @@ class ImportWork:
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
         self._left_out_counts: Counter[str] = Counter()
-        self._left_out: list[LeftOutRecord] = []
+        self._left_out: list[RecordLeftOutOfImport] = []
 
     async def _new(self, batch: Sequence[T]) -> list[T]:
         """Those that are not here; the others are counted, and named where they are different."""
         type_ = batch[0].type
-        exported = TABLES_BY_TYPE[type_]
+        exported = EXPORT_TABLE_BY_TYPE[type_]
         binds = {"keys": json_list_bind_value({record.identity[-1] for record in batch})}
         if "being" in exported.record.key_fields:
             binds["beings"] = json_list_bind_value({record.being for record in batch})
-        rows = await self._rows(SELECT_EXISTING[type_], exported.to_record, **binds)
+        rows = await self._rows(SELECT_EXISTING_BY_TYPE[type_], exported.to_record, **binds)
         existing = {row.identity: row for row in rows}
         new: dict[tuple[str, ...], T] = {}
         for record in batch:
@@ -148,9 +150,9 @@ class ImportWork:
         if not records:
             return
         type_ = records[0].type
-        exported = TABLES_BY_TYPE[type_]
-        rows = [exported.to_row(record) | derived_columns(record) for record in records]
-        await self._transaction.run(INSERT_ROW[type_], rows)
+        exported = EXPORT_TABLE_BY_TYPE[type_]
+        rows = [exported.to_row(record) | derived_columns_of_record(record) for record in records]
+        await self._transaction.run(INSERT_BY_TYPE[type_], rows)
         await self._remember(records)
 
     async def _remember(self, records: Sequence[ExportRecord]) -> None:
@@ -163,7 +165,7 @@ class ImportWork:
                 "import_id": self.id,
                 "type": type_,
                 "key": json.dumps(record.identity, ensure_ascii=False),
-                "digest": "" if type_ == "memory" else record_digest(record),
+                "digest": "" if type_ == "memory" else export_record_digest(record),
                 "memory_id": record.identity[0] if type_ == "memory" else None,
             }
             for record in records
@@ -175,38 +177,38 @@ class ImportWork:
 
     def _leave_out(self, reason: LeftOutReason, record: ExportRecord) -> None:
         self._left_out_counts[reason] += 1
-        if len(self._left_out) < MAX_LISTED_RECORDS:
+        if len(self._left_out) < MAX_RECORDS_LISTED_IN_IMPORT_REPORT:
             name = record.identity[-1]
-            self._left_out.append(LeftOutRecord(reason=reason, type=record.type, being=record.being, id=name))
+            self._left_out.append(RecordLeftOutOfImport(reason=reason, type=record.type, being=record.being, id=name))
 
 
-def record_digest(record: ExportRecord) -> str:
+def export_record_digest(record: ExportRecord) -> str:
     return hashlib.sha256(record.json_line()).hexdigest()
 
 
-def derived_columns(record: ExportRecord) -> dict[str, Any]:
+def derived_columns_of_record(record: ExportRecord) -> dict[str, Any]:
     """Columns that are computed from the others."""
     match record:
-        case MessageRecord():
+        case MessageExportRecord():
             return {"folded": fold_text(f"{record.speaker} {record.text}")}
-        case NoteRecord():
+        case NoteExportRecord():
             return {"folded": fold_text(record.content)}
-        case StatedRelationRecord():
+        case StatedRelationExportRecord():
             return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
-        case ArchivedMemoryRecord():
-            memory = memory_from_record(memory_record_of(map(record_of, record.records)))
-            return {"folded": words_to_search(row_from_memory(memory))}
+        case ArchivedMemoryExportRecord():
+            memory = memory_from_export_record(memory_record_among(map(export_record_from_content, record.records)))
+            return {"folded": search_text_of_archived_memory(row_from_memory(memory))}
     return {}
 
 
-def words_to_search(row: Mapping[str, Any]) -> str:
+def search_text_of_archived_memory(row: Mapping[str, Any]) -> str:
     """Of an archived memory, from its row in the table of memories."""
     return f"{row['folded']}{row['folded_themes']}"
 
 
-def batches_of_one_type(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:
+def batch_records_by_type(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:
     for _, same in groupby(records, key=lambda record: record.type):
-        while batch := list(islice(same, BATCH_RECORDS)):
+        while batch := list(islice(same, RECORDS_PER_IMPORT_BATCH)):
             yield batch
 
 
@@ -217,12 +219,12 @@ def records_by_being(records: Sequence[T]) -> list[tuple[str, list[T]]]:
     return list(beings.items())
 
 
-def ids_to_forget(record: ExportRecord) -> tuple[str, ...]:
+def ids_that_record_tells_of(record: ExportRecord) -> tuple[str, ...]:
     match record:
-        case NoteRecord() | ProfileRecord():
+        case NoteExportRecord() | ProfileExportRecord():
             return (record.memory_id,) if record.memory_id else ()
-        case DiaryRecord():
+        case DiaryExportRecord():
             return record.sources
-        case CoreBlockRecord():
-            return (core_block_id(record.name),)
+        case CoreBlockExportRecord():
+            return (audit_id_of_core_block(record.name),)
     return ()

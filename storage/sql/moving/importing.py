@@ -15,26 +15,26 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, update
 
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.memory.moving.archive_records import ArchivedMemoryRecord
+from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
 from madeleine.memory.moving.ports import ImportReport
-from madeleine.memory.moving.record_base import ExportRecord, Header
+from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from madeleine.memory.moving.records import (
     AnyRecord,
-    BeingRecord,
-    ClusterRecord,
-    CoreBlockRecord,
-    MemoryPartRecord,
-    MemoryRecord,
-    MessageMemoryRecord,
-    MessageRecord,
-    NoteRecord,
-    PatrolChangeRecord,
-    ProfileRecord,
-    ReinforcementRecord,
+    BeingExportRecord,
+    ClusterExportRecord,
+    CoreBlockExportRecord,
+    MemoryExportRecord,
+    MemoryPartExportRecord,
+    MessageExportRecord,
+    MessageMemoryExportRecord,
+    NoteExportRecord,
+    PatrolChangeExportRecord,
+    ProfileExportRecord,
+    ReinforcementExportRecord,
 )
-from madeleine.memory.moving.values import memory_from_record
+from madeleine.memory.moving.values import memory_from_export_record
 from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.archive.erasing import rebuild_group_texts
+from madeleine.storage.sql.archive.erasing import rebuild_archive_group_texts
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -51,15 +51,15 @@ from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
 from madeleine.storage.sql.moving.import_work import (
+    EXPORT_TABLE_BY_TYPE,
     EXTEND_SESSION,
-    INSERT_ROW,
-    SELECT_ARCHIVED,
+    INSERT_BY_TYPE,
     SELECT_FORGOTTEN_IDS,
-    TABLES_BY_TYPE,
-    ImportWork,
-    batches_of_one_type,
-    derived_columns,
-    ids_to_forget,
+    SELECT_OWNERS_OF_ARCHIVED_MEMORIES,
+    ImportInTransaction,
+    batch_records_by_type,
+    derived_columns_of_record,
+    ids_that_record_tells_of,
     records_by_being,
 )
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
@@ -94,7 +94,7 @@ _POINT_TO_KNOWN = [
 _INSERT_IMPORT = insert(tables.imports_table)
 
 
-class RecordImport(ImportWork):
+class RecordImport(ImportInTransaction):
     """One import, in its transaction."""
 
     def __init__(self, transaction: Transaction, *, source: str, client: str, at: datetime) -> None:
@@ -116,7 +116,7 @@ class RecordImport(ImportWork):
         self._aliases: dict[str, str] = {}
         """Ids of memories that are here under another id."""
 
-    async def begin(self, header: Header) -> None:
+    async def begin(self, header: ExportHeader) -> None:
         self._forgotten = set(await self._rows(SELECT_FORGOTTEN_IDS))
         self._beings_with_runs = set(await self._rows(_SELECT_BEINGS_WITH_RUNS))
         for being in header.beings:
@@ -126,7 +126,7 @@ class RecordImport(ImportWork):
             self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
 
     async def import_all_records(self, records: Iterator[AnyRecord]) -> None:
-        batches = batches_of_one_type(records)
+        batches = batch_records_by_type(records)
         by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
             "being": self._take_being,
             "memory": self._take_memory,
@@ -146,7 +146,7 @@ class RecordImport(ImportWork):
         while batch := await asyncio.to_thread(next, batches, None):
             await by_type.get(batch[0].type, self._take)(batch)
 
-    async def finish(self, header: Header) -> ImportReport:
+    async def finish(self, header: ExportHeader) -> ImportReport:
         for old, new in self._aliases.items():
             for being in header.beings:
                 for statement in _POINT_TO_KNOWN:
@@ -156,10 +156,10 @@ class RecordImport(ImportWork):
             [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
         )
         await self._erase_forgotten()
-        await rebuild_group_texts(self._transaction, self._stale_groups)
+        await rebuild_archive_group_texts(self._transaction, self._stale_groups)
         kept = [id_ for id_ in self._memories if self._memories[id_]]
         await mark_memories_for_index(self._transaction, kept)
-        counts = {type_: self._added[type_] for type_ in TABLES_BY_TYPE if self._added[type_]}
+        counts = {type_: self._added[type_] for type_ in EXPORT_TABLE_BY_TYPE if self._added[type_]}
         last = await last_sequence_numbers(self._transaction)
         await self._transaction.run(
             _INSERT_IMPORT,
@@ -184,7 +184,7 @@ class RecordImport(ImportWork):
         return ImportReport(
             id=self.id,
             added=counts,
-            known={type_: self._known[type_] for type_ in TABLES_BY_TYPE if self._known[type_]},
+            known={type_: self._known[type_] for type_ in EXPORT_TABLE_BY_TYPE if self._known[type_]},
             left_out_counts=dict(self._left_out_counts),
             left_out=self._left_out,
             renumbered=self._renumbered,
@@ -207,16 +207,16 @@ class RecordImport(ImportWork):
         """Records that nothing but their key ties to what is here."""
         new: list[ExportRecord] = []
         for record in await self._new(batch):
-            if not self._forgotten.isdisjoint(ids_to_forget(record)):
+            if not self._forgotten.isdisjoint(ids_that_record_tells_of(record)):
                 self._leave_out("forgotten", record)
-            elif isinstance(record, ProfileRecord | NoteRecord) and record.memory_id in self._aliases:
+            elif isinstance(record, ProfileExportRecord | NoteExportRecord) and record.memory_id in self._aliases:
                 new.append(record.model_copy(update={"memory_id": self._aliases[record.memory_id]}))
             else:
                 new.append(record)
-        self._clusters += [record.id for record in new if isinstance(record, ClusterRecord)]
+        self._clusters += [record.id for record in new if isinstance(record, ClusterExportRecord)]
         await self._insert(new)
 
-    async def _take_being(self, batch: Sequence[BeingRecord]) -> None:
+    async def _take_being(self, batch: Sequence[BeingExportRecord]) -> None:
         for record in batch:
             if self._is_fresh[record.being]:
                 self._number_floor[record.being] = record.last_number
@@ -229,12 +229,12 @@ class RecordImport(ImportWork):
             else:
                 self._known["being"] += 1
 
-    async def _take_memory(self, batch: Sequence[MemoryRecord]) -> None:
+    async def _take_memory(self, batch: Sequence[MemoryExportRecord]) -> None:
         new = await self._new(batch)
         for being, records in records_by_being(new):
             await self._insert_memories(being, records)
 
-    async def _insert_memories(self, being: str, records: Sequence[MemoryRecord]) -> None:
+    async def _insert_memories(self, being: str, records: Sequence[MemoryExportRecord]) -> None:
         scope = Scope(BeingId(being), self._client)
         keys = [record.key for record in records if record.key is not None]
         outcomes = await read_idempotency_key_outcomes(self._transaction, scope, keys)
@@ -262,17 +262,19 @@ class RecordImport(ImportWork):
             taken.add(number)
             self._memories[id_] = being
             record = record.model_copy(update={"number": number})  # noqa: PLW2901
-            rows.append({f"new_{name}": value for name, value in row_from_memory(memory_from_record(record)).items()})
+            rows.append(
+                {f"new_{name}": value for name, value in row_from_memory(memory_from_export_record(record)).items()}
+            )
             if id_ not in self._forgotten:
                 added.append(record)
         await self._transaction.run(INSERT_MEMORY, rows)
         await self._remember(added)
 
-    async def _take_archived_memory(self, batch: Sequence[ArchivedMemoryRecord]) -> None:
+    async def _take_archived_memory(self, batch: Sequence[ArchivedMemoryExportRecord]) -> None:
         new = await self._new(batch)
         here = await self._beings_of("memory", [record.memory_id for record in new])
         archived = json_list_bind_value(record.memory_id for record in new)
-        known = {*here, *dict(await self._rows(SELECT_ARCHIVED, tuple, ids=archived))}
+        known = {*here, *dict(await self._rows(SELECT_OWNERS_OF_ARCHIVED_MEMORIES, tuple, ids=archived))}
         self._known["archived_memory"] += sum(record.memory_id in known for record in new)
         for record in new:
             if record.memory_id in self._forgotten:
@@ -281,7 +283,7 @@ class RecordImport(ImportWork):
         kept = [record for record in new if record.memory_id not in self._forgotten | known]
         await self._insert([self._renumbered_entry(record) for record in kept])
 
-    def _renumbered_entry(self, record: ArchivedMemoryRecord) -> ArchivedMemoryRecord:
+    def _renumbered_entry(self, record: ArchivedMemoryExportRecord) -> ArchivedMemoryExportRecord:
         floor = self._number_floor[record.being]
         if self._is_fresh[record.being] or record.number > floor:
             return record
@@ -290,17 +292,17 @@ class RecordImport(ImportWork):
         memory, *parts = record.records
         return record.model_copy(update={"number": number, "records": ({**memory, "number": number}, *parts)})
 
-    async def _take_part(self, batch: Sequence[MemoryPartRecord]) -> None:
+    async def _take_part(self, batch: Sequence[MemoryPartExportRecord]) -> None:
         """What belongs to a memory comes with it, and not to one that is here."""
         if not batch:
             return
         own = [record for record in batch if record.memory_id in self._memories]
         self._known[batch[0].type] += len(batch) - len(own)
-        rows = [TABLES_BY_TYPE[record.type].to_row(record) | derived_columns(record) for record in own]
-        await self._transaction.run(INSERT_ROW[batch[0].type], rows)
+        rows = [EXPORT_TABLE_BY_TYPE[record.type].to_row(record) | derived_columns_of_record(record) for record in own]
+        await self._transaction.run(INSERT_BY_TYPE[batch[0].type], rows)
         self._added[batch[0].type] += len(own)
 
-    async def _take_core_block(self, batch: Sequence[CoreBlockRecord]) -> None:
+    async def _take_core_block(self, batch: Sequence[CoreBlockExportRecord]) -> None:
         """A block with all its versions, where there is none of its name: versions of two stores make no history."""
         here = [record for record in batch if (record.being, record.name) in self._blocks_here]
         for record in await self._new(here) if here else ():
@@ -308,8 +310,8 @@ class RecordImport(ImportWork):
         if new := [record for record in batch if (record.being, record.name) not in self._blocks_here]:
             await self._take(new)
 
-    async def _take_reinforcement(self, batch: Sequence[ReinforcementRecord]) -> None:
-        kept: list[ReinforcementRecord] = []
+    async def _take_reinforcement(self, batch: Sequence[ReinforcementExportRecord]) -> None:
+        kept: list[ReinforcementExportRecord] = []
         for being, records in records_by_being(batch):
             keys = [record.key for record in records if record.key is not None]
             scope = Scope(BeingId(being), self._client)
@@ -317,11 +319,11 @@ class RecordImport(ImportWork):
             kept += [r.model_copy(update={"key": None}) if r.key in taken else r for r in records]
         await self._take_part(kept)
 
-    async def _take_message(self, batch: Sequence[MessageRecord]) -> None:
+    async def _take_message(self, batch: Sequence[MessageExportRecord]) -> None:
         for being, records in records_by_being(await self._new(batch)):
             await self._insert_messages(being, records)
 
-    async def _insert_messages(self, being: str, records: Sequence[MessageRecord]) -> None:
+    async def _insert_messages(self, being: str, records: Sequence[MessageExportRecord]) -> None:
         names = json_list_bind_value({record.session_id for record in records})
         ends = dict(await self._rows(_SELECT_SESSIONS, tuple, being=being, sessions=names))
         places: defaultdict[str, set[int]] = defaultdict(set)
@@ -332,7 +334,7 @@ class RecordImport(ImportWork):
         hashes = {r.id: message_key_hash(r.session_id, r.key) for r in records if r.key is not None}
         binds = {"being": being, "hashes": json_list_bind_value(hashes.values())}
         forgotten = set(await self._rows(_SELECT_FORGOTTEN_KEYS, **binds))
-        added: list[MessageRecord] = []
+        added: list[MessageExportRecord] = []
         for record in records:
             if record.id in self._forgotten or hashes.get(record.id) in forgotten:
                 self._leave_out("forgotten", record)
@@ -360,26 +362,26 @@ class RecordImport(ImportWork):
         # A session that came with this file says itself where it ends.
         await self._transaction.run(EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]])
 
-    async def _take_message_memory(self, batch: Sequence[MessageMemoryRecord]) -> None:
+    async def _take_message_memory(self, batch: Sequence[MessageMemoryExportRecord]) -> None:
         links = [
             record.model_copy(update={"memory_id": self._aliases.get(record.memory_id, record.memory_id)})
             for record in batch
         ]
         messages = await self._beings_of("message", [record.message_id for record in links])
         memories = await self._beings_of("memory", named := [record.memory_id for record in links])
-        memories |= dict(await self._rows(SELECT_ARCHIVED, tuple, ids=json_list_bind_value(named)))
+        memories |= dict(await self._rows(SELECT_OWNERS_OF_ARCHIVED_MEMORIES, tuple, ids=json_list_bind_value(named)))
         kept = [
             record
             for record in links
             if record.being == messages.get(record.message_id) == memories.get(record.memory_id)
         ]
         await self._transaction.run(
-            INSERT_ROW["message_memory"], [TABLES_BY_TYPE["message_memory"].to_row(record) for record in kept]
+            INSERT_BY_TYPE["message_memory"], [EXPORT_TABLE_BY_TYPE["message_memory"].to_row(record) for record in kept]
         )
 
     async def _take_forgotten_key(self, batch: Sequence[ExportRecord]) -> None:
         await self._transaction.run(
-            INSERT_ROW["forgotten_key"], [TABLES_BY_TYPE["forgotten_key"].to_row(record) for record in batch]
+            INSERT_BY_TYPE["forgotten_key"], [EXPORT_TABLE_BY_TYPE["forgotten_key"].to_row(record) for record in batch]
         )
 
     async def _take_patrol_run(self, batch: Sequence[ExportRecord]) -> None:
@@ -389,8 +391,8 @@ class RecordImport(ImportWork):
         self._runs.update(record.identity[0] for record in new)
         await self._insert(new)
 
-    async def _take_patrol_change(self, batch: Sequence[PatrolChangeRecord]) -> None:
+    async def _take_patrol_change(self, batch: Sequence[PatrolChangeExportRecord]) -> None:
         own = [record for record in batch if record.run_id in self._runs]
-        table = TABLES_BY_TYPE["patrol_change"]
-        await self._transaction.run(INSERT_ROW["patrol_change"], [table.to_row(record) for record in own])
+        table = EXPORT_TABLE_BY_TYPE["patrol_change"]
+        await self._transaction.run(INSERT_BY_TYPE["patrol_change"], [table.to_row(record) for record in own])
         self._added["patrol_change"] += len(own)

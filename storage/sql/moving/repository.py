@@ -8,9 +8,9 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from madeleine.memory.model import ORGANISATION, BeingId, ClusterId, EmbeddingModelName, Scope
+from madeleine.memory.model import ORGANISATION_BEING, BeingId, ClusterId, EmbeddingModelName, Scope
 from madeleine.memory.moving.ports import ImportReport, ImportUndoResult, LedgerCopy, PastImport
-from madeleine.memory.moving.record_base import Header
+from madeleine.memory.moving.record_base import ExportHeader
 from madeleine.memory.moving.records import AnyRecord
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, upsert_statement
@@ -59,7 +59,14 @@ class ImportRepository(DatabaseRepository):
     """`ImportLedger`."""
 
     async def import_records(
-        self, header: Header, records: Iterator[AnyRecord], *, source: str, client: str, at: datetime, dry_run: bool
+        self,
+        header: ExportHeader,
+        records: Iterator[AnyRecord],
+        *,
+        source: str,
+        client: str,
+        at: datetime,
+        dry_run: bool,
     ) -> ImportReport:
         report: ImportReport | None = None
         try:
@@ -90,7 +97,7 @@ class ImportRepository(DatabaseRepository):
         return await source_imports.forgotten_statement_keys(self._database, scope, keys)
 
     async def has_shared_knowledge(self, import_id: str) -> bool:
-        binds = {"import": import_id, "organisation": ORGANISATION}
+        binds = {"import": import_id, "organisation": ORGANISATION_BEING}
         return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column, **binds))
 
     async def past_imports(self) -> list[PastImport]:
@@ -106,8 +113,8 @@ class ImportRepository(DatabaseRepository):
                 await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
 
 
-class CopyRepository(DatabaseRepository):
-    """`CopyLedger`."""
+class LedgerCopyRepository(DatabaseRepository):
+    """`LedgerCopyRegister`."""
 
     async def add_copy(self, copy: LedgerCopy) -> None:
         async with self._database.transaction() as transaction:

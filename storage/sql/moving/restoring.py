@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import select, true
 
-from madeleine.memory.core_blocks.values import core_block_id
+from madeleine.memory.core_blocks.values import audit_id_of_core_block
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.database import tables
@@ -17,7 +17,7 @@ from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table, messages_table
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
-RESTORE_TOOL = "madeleine restore"
+RESTORE_TOOL_NAME = "madeleine restore"
 _a, _m, _g = tables.audit.c, tables.memories.c, messages_table.c
 _forgotten = json_items(_a.ids)
 _SELECT_FORGOTTEN = (
@@ -52,21 +52,21 @@ class RestoredLedgerUpdate:
                 if id_ in forgotten:
                     held.setdefault(BeingId(being), []).append(MemoryId(id_))
         for being, name in await self._blocks_forgotten_since():
-            held.setdefault(being, []).append(MemoryId(core_block_id(name)))
+            held.setdefault(being, []).append(MemoryId(audit_id_of_core_block(name)))
         return held
 
     async def _blocks_forgotten_since(self) -> list[tuple[BeingId, str]]:
         """Beings and names of core blocks that were erased there and are here."""
         forgotten = set(await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple))
         blocks = await self._restored.database.rows(_SELECT_BLOCKS, tuple)
-        return [(BeingId(being), name) for being, name in blocks if (being, core_block_id(name)) in forgotten]
+        return [(BeingId(being), name) for being, name in blocks if (being, audit_id_of_core_block(name)) in forgotten]
 
     async def forget(self, held: Mapping[BeingId, Sequence[MemoryId]], *, at: datetime) -> None:
         """Erase them, and their bytes."""
         for being, ids in held.items():
-            await self._restored.erasure.forget(Scope(being, RESTORE_TOOL), ids, at=at)
+            await self._restored.erasure.forget(Scope(being, RESTORE_TOOL_NAME), ids, at=at)
         for being, name in await self._blocks_forgotten_since():
-            await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_TOOL), name, at=at)
+            await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_TOOL_NAME), name, at=at)
         marks = await self._restored.erasure.pending_scrubs()
         await self._restored.erasure.scrub()
         await self._restored.erasure.clear_scrubs([mark for mark, _ in marks])
@@ -83,8 +83,8 @@ class RestoredLedgerUpdate:
         }
         async with self._restored.database.transaction() as transaction:
             for being, ids in missing.items():
-                scope = Scope(BeingId(being), RESTORE_TOOL)
-                await record_audit(transaction, scope, "forget", at, tool=RESTORE_TOOL, ids=ids)
+                scope = Scope(BeingId(being), RESTORE_TOOL_NAME)
+                await record_audit(transaction, scope, "forget", at, tool=RESTORE_TOOL_NAME, ids=ids)
             for table in _KEPT_TABLES:
                 values = [dict(zip(table.c.keys(), row, strict=True)) for row in rows[table]]
                 await transaction.run(insert_if_missing_statement(table), values)

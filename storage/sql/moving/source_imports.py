@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
 
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.sources.values import STATEMENT_KEY_PREFIX
+from madeleine.memory.moving.sources.values import IMPORTED_STATEMENT_KEY_PREFIX
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
@@ -52,7 +52,7 @@ _DELETE_IMPORT = delete(tables.imports_table).where(_i.id == bindparam("import")
 _SELECT_FORGOTTEN = select(_f.key_hash).where(
     _f.being_id == bindparam("own_being"), is_in_bound_list(_f.key_hash, "hashes")
 )
-_IS_IMPORTED = f"{STATEMENT_KEY_PREFIX}%"
+_IS_IMPORTED = f"{IMPORTED_STATEMENT_KEY_PREFIX}%"
 _SELECT_KEYS_OF_MEMORIES = (
     select(_m.key)
     .where(is_in_bound_list(_m.id, "ids"), _m.key.like(_IS_IMPORTED))

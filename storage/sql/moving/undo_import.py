@@ -27,7 +27,12 @@ from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import undo_retellings
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
-from madeleine.storage.sql.moving.import_work import SELECT_ARCHIVED, SELECT_EXISTING, TABLES_BY_TYPE, record_digest
+from madeleine.storage.sql.moving.import_work import (
+    EXPORT_TABLE_BY_TYPE,
+    SELECT_EXISTING_BY_TYPE,
+    SELECT_OWNERS_OF_ARCHIVED_MEMORIES,
+    export_record_digest,
+)
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table, sessions
 
@@ -117,7 +122,7 @@ class ImportUndo:
         await self._take_back_reinforcements()
         # What lists memories goes before them, while it can be told from what was written since.
         for type_ in _UNCHANGED_ONLY:
-            await self._remove_unchanged(TABLES_BY_TYPE[type_], keys[type_], digests)
+            await self._remove_unchanged(EXPORT_TABLE_BY_TYPE[type_], keys[type_], digests)
         erased = await self._remove_memories([key[0] for key in keys["memory"]], last_numbers)
         await self._remove_messages([key[0] for key in keys["message"]])
         sessions = [{"own_being": being, "own_session": session} for being, session in keys["session"]]
@@ -170,7 +175,7 @@ class ImportUndo:
         """What came as archived goes; what was archived since it came is looked at as a memory."""
         ids = json_list_bind_value(key[0] for key in keys["memory"])
         beings: defaultdict[str, list[str]] = defaultdict(list)
-        for id_, being in await self._rows(SELECT_ARCHIVED, tuple, ids=ids):
+        for id_, being in await self._rows(SELECT_OWNERS_OF_ARCHIVED_MEMORIES, tuple, ids=ids):
             beings[being].append(id_)
         for being, own in beings.items():
             await restore_memories(self._transaction, Scope(BeingId(being), self._client), own)
@@ -226,12 +231,12 @@ class ImportUndo:
         binds: dict[str, Any] = {"keys": json_list_bind_value({identity[-1] for identity in identities})}
         if "being" in exported.record.key_fields:
             binds["beings"] = json_list_bind_value({identity[0] for identity in identities})
-        records = await self._rows(SELECT_EXISTING[exported.type], exported.to_record, **binds)
+        records = await self._rows(SELECT_EXISTING_BY_TYPE[exported.type], exported.to_record, **binds)
         for record in records:
             if record.identity not in identities:
                 continue
             key = json.dumps(record.identity, ensure_ascii=False)
-            if record_digest(record) != digests[exported.type, key]:
+            if export_record_digest(record) != digests[exported.type, key]:
                 self._kept[exported.type] += 1
                 continue
             named = {exported.column_name(name): getattr(record, name) for name in exported.record.key_fields}

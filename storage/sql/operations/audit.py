@@ -58,7 +58,7 @@ _INSERT = insert(audited_actions_table)
 _SELECT_ID = select(_w.id).where(_w.id == bindparam("record_id"))
 
 
-class ActionAudit(DatabaseRepository):
+class SqlAuditRepository(DatabaseRepository):
     """`AuditRepository`."""
 
     async def save(self, record: AuditRecord) -> None:

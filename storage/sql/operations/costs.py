@@ -60,7 +60,7 @@ _SELECT = select(*_COST.columns).where(*_IS_ASKED_FOR).order_by(_c.at.desc(), _c
 _SUM_USD = select(func.coalesce(func.sum(_c.usd), 0.0)).where(*_IS_ASKED_FOR)
 
 
-class CostRepository(DatabaseRepository):
+class SqlCostRecordRepository(DatabaseRepository):
     """`CostRecordRepository`."""
 
     async def save(self, record: CostRecord) -> None:

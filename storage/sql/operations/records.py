@@ -18,7 +18,7 @@ from madeleine.storage.sql.tables.operations import agent_states_table, applicat
 RecordT = TypeVar("RecordT", bound=OperationalRecord)
 
 
-class RecordTable(Generic[RecordT]):
+class OperationalRecordTable(Generic[RecordT]):
     """Statements for a table of records. `filters`: the columns that a list can be restricted by."""
 
     def __init__(self, make: type[RecordT], table: Table, *filters: str) -> None:
@@ -36,10 +36,10 @@ class RecordTable(Generic[RecordT]):
         )
 
 
-class RecordRepository(DatabaseRepository, Generic[RecordT]):
+class OperationalRecordRepository(DatabaseRepository, Generic[RecordT]):
     """Saves, lists and deletes the records of a table."""
 
-    _table: RecordTable[RecordT]
+    _table: OperationalRecordTable[RecordT]
 
     async def save(self, record: RecordT, /) -> None:
         async with self._database.transaction() as transaction:
@@ -66,10 +66,10 @@ class RecordRepository(DatabaseRepository, Generic[RecordT]):
         return bool(found)
 
 
-class AgentStates(RecordRepository[AgentState]):
+class SqlAgentStateRepository(OperationalRecordRepository[AgentState]):
     """`AgentStateRepository`."""
 
-    _table = RecordTable(AgentState, agent_states_table, "status")
+    _table = OperationalRecordTable(AgentState, agent_states_table, "status")
 
     async def get(self, agent_id: str) -> AgentState | None:
         return await self._get(agent_id)
@@ -81,10 +81,10 @@ class AgentStates(RecordRepository[AgentState]):
         return await self._delete(agent_id)
 
 
-class Settings(RecordRepository[Setting]):
+class SqlSettingsRepository(OperationalRecordRepository[Setting]):
     """`SettingsRepository`."""
 
-    _table = RecordTable(Setting, application_settings_table, "namespace")
+    _table = OperationalRecordTable(Setting, application_settings_table, "namespace")
 
     def _row(self, record: Setting) -> dict[str, Any]:
         return self._table.rows.to_row(record, value=json.dumps(record.value, ensure_ascii=False))
@@ -99,10 +99,10 @@ class Settings(RecordRepository[Setting]):
         return await self._delete(namespace, key)
 
 
-class Projects(RecordRepository[Project]):
+class SqlProjectRepository(OperationalRecordRepository[Project]):
     """`ProjectRepository`."""
 
-    _table = RecordTable(Project, projects_table, "status", "lead")
+    _table = OperationalRecordTable(Project, projects_table, "status", "lead")
 
     async def get(self, project_id: str) -> Project | None:
         return await self._get(project_id)

@@ -7,21 +7,25 @@ from contextlib import asynccontextmanager
 
 from madeleine.storage.sql.database.engine import Database
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
-from madeleine.storage.sql.operations.audit import ActionAudit
-from madeleine.storage.sql.operations.costs import CostRepository
-from madeleine.storage.sql.operations.records import AgentStates, Projects, Settings
-from madeleine.storage.sql.operations.tasks import Messages, Tasks
+from madeleine.storage.sql.operations.audit import SqlAuditRepository
+from madeleine.storage.sql.operations.costs import SqlCostRecordRepository
+from madeleine.storage.sql.operations.records import (
+    SqlAgentStateRepository,
+    SqlProjectRepository,
+    SqlSettingsRepository,
+)
+from madeleine.storage.sql.operations.tasks import SqlMessageRepository, SqlTaskRepository
 
 
 class OperationalRepositories:
     def __init__(self, database: Database) -> None:
-        self.tasks = Tasks(database)
-        self.cost_records = CostRepository(database)
-        self.messages = Messages(database)
-        self.audit_entries = ActionAudit(database)
-        self.agent_states = AgentStates(database)
-        self.settings = Settings(database)
-        self.projects = Projects(database)
+        self.tasks = SqlTaskRepository(database)
+        self.cost_records = SqlCostRecordRepository(database)
+        self.messages = SqlMessageRepository(database)
+        self.audit_entries = SqlAuditRepository(database)
+        self.agent_states = SqlAgentStateRepository(database)
+        self.settings = SqlSettingsRepository(database)
+        self.projects = SqlProjectRepository(database)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import RowMap, first_column
 from madeleine.storage.sql.database.tables import patrol_runs
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
-from madeleine.storage.sql.operations.records import RecordRepository, RecordTable
+from madeleine.storage.sql.operations.records import OperationalRecordRepository, OperationalRecordTable
 from madeleine.storage.sql.tables.operations import channel_messages_table, tasks_table
 
 _t, _r, _m = tasks_table.c, patrol_runs.c, channel_messages_table.c
@@ -40,10 +40,10 @@ _SELECT_TASKS = (
 _SELECT_TASK = select(*_TASK.columns).where(_all.c.id == bindparam("task_id")).order_by(_all.c.kind.desc()).limit(1)
 
 
-class Tasks(RecordRepository[Task]):
+class SqlTaskRepository(OperationalRecordRepository[Task]):
     """`TaskRepository`."""
 
-    _table = RecordTable(Task, tasks_table)
+    _table = OperationalRecordTable(Task, tasks_table)
 
     async def save(self, task: Task, /) -> None:
         require_task_of_application(task)
@@ -76,7 +76,7 @@ _INSERT_MESSAGE = insert(channel_messages_table)
 _DELETE_CHANNEL = delete(channel_messages_table).where(_m.channel == bindparam("of_channel"))
 
 
-class Messages(DatabaseRepository):
+class SqlMessageRepository(DatabaseRepository):
     """`MessageRepository`."""
 
     async def save(self, message: Message) -> None:

@@ -60,7 +60,7 @@ JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
 
 
 @dataclass(frozen=True, slots=True)
-class JournalChange:
+class PatrolJournalRow:
     """A row of the journal."""
 
     seq: int
@@ -70,7 +70,7 @@ class JournalChange:
     after: JournalFields | None
 
 
-JOURNAL_CHANGE_ROW_MAP = RowMap(JournalChange, patrol_changes_table)
+PATROL_JOURNAL_ROW_MAP = RowMap(PatrolJournalRow, patrol_changes_table)
 
 
 class PatrolStepJournal:

@@ -34,7 +34,7 @@ from madeleine.memory.patrol_records import (
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import (
-    CYCLES_TO_DECIDE_DYING,
+    CYCLES_DYING_MEMORY_AWAITS_DECISION,
     IMPORTANCE_DECAY_CYCLES,
     MAX_DYING_IMPORTANCE,
     status_after_flagging,
@@ -159,7 +159,9 @@ _faded = (
     select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
     .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
     .where(_m.truth == "current", _m.valid_from.is_(None), _m.may_supersede.is_(None), _m.lesson == "")
-    .where(_m.stopped_at <= _cycle - CYCLES_TO_DECIDE_DYING, func.length(_m.action) <= bindparam("max_chars"))
+    .where(
+        _m.stopped_at <= _cycle - CYCLES_DYING_MEMORY_AWAITS_DECISION, func.length(_m.action) <= bindparam("max_chars")
+    )
     .subquery("faded")
 )
 _SELECT_FADED_EPISODES = (
@@ -246,10 +248,10 @@ class PatrolReader:
     async def erasure_count(self) -> int:
         return int((await self._rows(_SELECT_LAST_ERASURE, first_column))[0])
 
-    async def unclustered_states(self, *, limit: int) -> list[MemoryState]:
+    async def unclustered_memory_states(self, *, limit: int) -> list[MemoryState]:
         return await self._states(_SELECT_UNCLUSTERED, limit=limit)
 
-    async def outdated_states(self) -> list[MemoryState]:
+    async def memory_states_with_outdated_status(self) -> list[MemoryState]:
         cycle = await memory_rows.read_patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
@@ -260,7 +262,7 @@ class PatrolReader:
         ]
         return [state for state in states if state.status != status_after_flagging(state)]
 
-    async def recalled_dead_states(self) -> list[MemoryState]:
+    async def recalled_dead_memory_states(self) -> list[MemoryState]:
         return await self._states(_SELECT_RECALLED_DEAD)
 
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
@@ -271,7 +273,7 @@ class PatrolReader:
             ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
         )
 
-    async def cluster_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
+    async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
         return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.json_list_bind_value(ids))
@@ -314,7 +316,7 @@ class PatrolReader:
         moments = await self._rows(_SELECT_LAST_AGED_AT, first_column)
         return moment_from_microseconds(moments[0]) if moments else None
 
-    async def last_diary(self) -> DiaryEntry | None:
+    async def last_diary_entry(self) -> DiaryEntry | None:
         return await context.read_last_written_diary_entry(self._reads, self._scope)
 
     async def points_for_next_session(self) -> PointsForNextSession:
@@ -331,7 +333,7 @@ class PatrolReader:
     async def declined_cluster_sizes(self) -> dict[str, int]:
         return dict(await self._rows(_SELECT_DECLINED, lambda row: (row[0], int(json.loads(row[1])["declined"]))))
 
-    async def open_requests(self) -> list[StoredDecisionRequest]:
+    async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
 
 
@@ -360,7 +362,7 @@ class PatrolWriter(PatrolReader):
         if changes.diary:
             await context.write_diary_entry(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
-            await context.write_thoughts(self._transaction, self._scope, changes.thoughts)
+            await context.write_points_for_next_session(self._transaction, self._scope, changes.thoughts)
         decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
         await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
         declined = (

@@ -27,8 +27,14 @@ from sqlalchemy import (
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.language_model import ModelCallCost
-from madeleine.memory.model import ORGANISATION, ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
-from madeleine.memory.patrol_records import PatrolRun, RecentActivity, RunState, StoredDecisionRequest, UndoResult
+from madeleine.memory.model import ORGANISATION_BEING, ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
+from madeleine.memory.patrol_records import (
+    ActivitySinceLastPatrol,
+    PatrolRun,
+    PatrolUndoResult,
+    RunState,
+    StoredDecisionRequest,
+)
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.conversations.context import read_notes
 from madeleine.storage.sql.database.dialect import (
@@ -58,11 +64,11 @@ from madeleine.storage.sql.database.tables import (
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
 from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader, PatrolWriter
-from madeleine.storage.sql.patrols.undo import undo_run
+from madeleine.storage.sql.patrols.undo import undo_patrol_run
 
 TOOLS_OF_PATROL_MEMORIES = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
-MAX_OPEN_REQUEST_AGE = timedelta(days=14)
+MAX_OPEN_DECISION_REQUEST_AGE = timedelta(days=14)
 
 _c, _m, _n, _o = cost_records_table.c, memories.c, notes_table.c, decision_requests_table.c
 _j, _r = patrol_changes_table.c, patrol_runs.c
@@ -144,7 +150,7 @@ _since_last_run = (
         cycle_of_being(_beings.c.being).label("cycle"),
         _last_run_started(_beings.c.being).label("until"),
     )
-    .where(_beings.c.being != literal_column(f"'{ORGANISATION}'"))
+    .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING}'"))
     .cte("since_last_run")
 )
 _is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *TOOLS_OF_PATROL_MEMORIES)
@@ -174,7 +180,7 @@ _note_activity = (
 )
 _activity = union_all(_memory_activity, _note_activity).subquery("activity")
 _ACTIVITY = RowMap(
-    RecentActivity,
+    ActivitySinceLastPatrol,
     being_id=_activity.c.being,
     stored=func.sum(_activity.c.stored),
     first=type_coerce(func.min(_activity.c.first), UtcMicros()),
@@ -184,15 +190,15 @@ _SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being)
 
 
 class PatrolRepository(MemoryReadRepository):
-    """`PatrolLedger`, `RecentActivityReader` and `TokenSpendingLedger`."""
+    """`PatrolLedger`, `ActivitySinceLastPatrolReader` and `TokenSpendingLedger`."""
 
     def patrol_lock(self, scope: Scope, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
-        return self._database.exclusive(f"patrol {scope.being_id}", wait=wait)
+        return self._database.lock_exclusively(f"patrol {scope.being_id}", wait=wait)
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return await read_notes(self._database, scope, type, "unread")
 
-    async def add_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
+    async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
         await cache_vectors_and_mark(self._database, model, vectors)
 
     @asynccontextmanager
@@ -203,11 +209,11 @@ class PatrolRepository(MemoryReadRepository):
     def patrol_reads(self, scope: Scope) -> PatrolReader:
         return PatrolReader(self._database, scope)
 
-    async def store_requests(
+    async def store_decision_requests(
         self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         made = {"being_id": scope.being_id, "made_at": microseconds_from_moment(at), "settled_by": None}
-        expired = {"being": scope.being_id, "before": microseconds_from_moment(at - MAX_OPEN_REQUEST_AGE)}
+        expired = {"being": scope.being_id, "before": microseconds_from_moment(at - MAX_OPEN_DECISION_REQUEST_AGE)}
         async with self._database.transaction() as transaction:
             if await PatrolReader(transaction, scope).erasure_count() != at_erasure_count:
                 return False
@@ -244,9 +250,9 @@ class PatrolRepository(MemoryReadRepository):
     async def unfinished_runs(self) -> list[PatrolRun]:
         return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN.from_row)
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> UndoResult:
+    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
         async with self._database.transaction() as transaction:
-            return await undo_run(transaction, scope, run, at=at, state=state)
+            return await undo_patrol_run(transaction, scope, run, at=at, state=state)
 
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
         row = _COST.to_row(spent, being_id=scope.being_id, run_id=run, at=microseconds_from_moment(at))
@@ -259,5 +265,5 @@ class PatrolRepository(MemoryReadRepository):
         )
         return int(tokens)
 
-    async def recent_activity(self) -> list[RecentActivity]:
+    async def activity_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
         return await self._database.rows(_SELECT_RECENT_ACTIVITY, _ACTIVITY.from_row)

@@ -20,7 +20,7 @@ from sqlalchemy import ClauseElement, bindparam, delete, func, select, union, up
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
-from madeleine.memory.patrol_records import RunState, UndoResult
+from madeleine.memory.patrol_records import PatrolUndoResult, RunState
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.restoring import restore_memories_archived_by_run
 from madeleine.storage.sql.database import tables
@@ -44,15 +44,15 @@ from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.truth import delete_acts_of_run
-from madeleine.storage.sql.patrols.journal import JOURNAL_CHANGE_ROW_MAP, JOURNALLED_TABLES, JournalChange
+from madeleine.storage.sql.memories.truth import delete_truth_acts_of_run
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, PATROL_JOURNAL_ROW_MAP, PatrolJournalRow
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_table_undo, write_undo_plan
 from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, removal_statements
 
 _c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
-_SELECT_CHANGES_NEWEST_FIRST = select(*JOURNAL_CHANGE_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
+_SELECT_CHANGES_NEWEST_FIRST = select(*PATROL_JOURNAL_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
 _DELETE_CHANGES = delete(tables.patrol_changes_table).where(*_OF_RUN)
 _SET_RUN_STATE = update_row_of_being(tables.patrol_runs, "state")
 _SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
@@ -130,13 +130,15 @@ _REWIND_CLOCKS_OF_RECALLED = (
 )
 
 
-async def undo_run(transaction: Transaction, scope: Scope, run: RunId, *, at: datetime, state: RunState) -> UndoResult:
+async def undo_patrol_run(
+    transaction: Transaction, scope: Scope, run: RunId, *, at: datetime, state: RunState
+) -> PatrolUndoResult:
     undo = _Undo(transaction, scope, run)
     if not await undo.require_undoable(state):
-        return UndoResult(counts={})
+        return PatrolUndoResult(counts={})
     result = await undo.restore()
     await transaction.run(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
-    await delete_acts_of_run(transaction, scope, run)
+    await delete_truth_acts_of_run(transaction, scope, run)
     await transaction.run(_SET_RUN_STATE, [row_of_being_binds(scope, run, state=state)])
     await record_audit(transaction, scope, "patrol", at, tool=state, ids=[run])
     return result
@@ -176,10 +178,10 @@ class _Undo:
             )
         return state == "running" or to_be != "rolled_back"
 
-    async def restore(self) -> UndoResult:
+    async def restore(self) -> PatrolUndoResult:
         """Some refusals can be told only afterwards: all is rolled back then."""
         transaction, scope = self.transaction, self.scope
-        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, JOURNAL_CHANGE_ROW_MAP.from_row)
+        changes = await self._rows(_SELECT_CHANGES_NEWEST_FIRST, PATROL_JOURNAL_ROW_MAP.from_row)
         targets = [change.target for change in changes if change.kind == "memory"]
         unarchived = await restore_memories_archived_by_run(transaction, scope, self.run, targets)
         of_memories = [change for change in changes if change.kind == "memory"]
@@ -203,14 +205,14 @@ class _Undo:
         counts = Counter({kind: len(plan.to_write) for kind, plan in plans.items()})
         kept = len(ticks) - restored_ticks + sum(len(plan.kept_fields) for plan in plans.values())
         counts.update(memory=len(removed), clock=restored_ticks, kept=kept, unarchived=unarchived)
-        return UndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
+        return PatrolUndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
 
     async def _rows(
         self, statement: ClauseElement, make: Callable[[Row], Any] = first_column, **binds: Any
     ) -> list[Any]:
         return await self.transaction.rows(statement, make, being=self.scope.being_id, run=self.run, **binds)
 
-    async def _plan(self, kind: str, changes: Iterable[JournalChange]) -> TableUndoPlan:
+    async def _plan(self, kind: str, changes: Iterable[PatrolJournalRow]) -> TableUndoPlan:
         of_kind = [change for change in changes if change.kind == kind]
         targets = [change.target for change in of_kind]
         now = await JOURNALLED_TABLES[kind].rows(self.transaction, self.scope, targets)
@@ -227,7 +229,7 @@ class _Undo:
             await mark_for_scrub(self.transaction, ids)
         return removed
 
-    async def _restore_clock(self, ticks: Sequence[JournalChange]) -> int:
+    async def _restore_clock(self, ticks: Sequence[PatrolJournalRow]) -> int:
         """Take the ticks back, unless a later one stands; return their number."""
         if not ticks or await self._rows(_SELECT_LATER_TICK, last=max(tick.seq for tick in ticks)):
             return 0
@@ -244,7 +246,7 @@ class _Undo:
         binds = {"being": self.scope.being_id, "ids": json_list_bind_value(ids), "cycle": cycle, "run": self.run}
         await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
-    async def _update_derived(self, changes: Sequence[JournalChange]) -> None:
+    async def _update_derived(self, changes: Sequence[PatrolJournalRow]) -> None:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""
         retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
         rewritten = await memories_by_ids(self.transaction, self.scope, retold)
@@ -256,7 +258,7 @@ class _Undo:
 
     # --- refusals
 
-    async def _refuse_if_changed_later(self, changes: Sequence[JournalChange]) -> None:
+    async def _refuse_if_changed_later(self, changes: Sequence[PatrolJournalRow]) -> None:
         """A later run that stands has not found what was before this one."""
         if not changes:
             return

@@ -12,8 +12,8 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import row_of_being_binds, update_row_of_being
 from madeleine.storage.sql.patrols.journal import (
     JOURNALLED_TABLES,
-    JournalChange,
     JournalFields,
+    PatrolJournalRow,
     is_unchanged_since_run,
     journal_fields_as_column_values,
 )
@@ -46,7 +46,7 @@ def _clock_differs(now: JournalFields, restored: JournalFields) -> bool:
     return now["status"] == "dead" or any(now[name] != restored[name] for name in ("since", "stopped_at"))
 
 
-def plan_table_undo(kind: str, changes: Sequence[JournalChange], rows: Mapping[str, JournalFields]) -> TableUndoPlan:
+def plan_table_undo(kind: str, changes: Sequence[PatrolJournalRow], rows: Mapping[str, JournalFields]) -> TableUndoPlan:
     """`changes`: of that kind, the newest first. `rows`: the rows that they are about, as they are."""
     plan = TableUndoPlan(kind, rows)
     restored: dict[str, JournalFields | None] = dict(rows)
@@ -59,7 +59,7 @@ def plan_table_undo(kind: str, changes: Sequence[JournalChange], rows: Mapping[s
     return plan
 
 
-def _restore(plan: TableUndoPlan, change: JournalChange, current: JournalFields | None) -> JournalFields | None:
+def _restore(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
         plan.clusters_without_mean.add(change.target)  # it was the mean of one that is forgotten
     if change.before is None or change.after is None or current is None:
@@ -77,7 +77,7 @@ def _restore(plan: TableUndoPlan, change: JournalChange, current: JournalFields 
     return _with_valid_clock(restored, change.before) if plan.kind == "memory" else restored
 
 
-def _restore_row(plan: TableUndoPlan, change: JournalChange, current: JournalFields | None) -> JournalFields | None:
+def _restore_row(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before is None:
         plan.made_clusters.add(change.target)
     if plan.kind == "note" and current is None:

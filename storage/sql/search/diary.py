@@ -13,9 +13,9 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
-from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagMatches, TagQuery
+from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, MessageTagMatches, MessageTagQuery, SearchHit
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
-from madeleine.memory.rules.searching import text_has_tag
+from madeleine.memory.rules.searching import text_has_message_tag
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import QueryReader, Row
@@ -28,7 +28,7 @@ from madeleine.storage.sql.database.mapping import (
 from madeleine.storage.sql.database.tables import diary_entries_table, memories
 
 MAX_THEMES_PER_DIARY_HIT = 10
-MAX_DAYS_WITH_THEMES = 366
+MAX_DIARY_DAYS_COMPARED_BY_THEME = 366
 """The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
 older entries the text alone is compared."""
 _PAGE_SIZE = 400
@@ -76,26 +76,29 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def match_tags_in_diary(reads: QueryReader, scope: Scope, query: TagQuery) -> TagMatches:
+async def match_message_tags_in_diary(reads: QueryReader, scope: Scope, query: MessageTagQuery) -> MessageTagMatches:
     newest: list[tuple[HitTimeAndId, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
     searched = 0
     async for page in _entry_pages(reads, scope):
         entries = page[: max(0, query.max_texts - searched)]
-        themed = [date for date, _, _ in (entries if required else entries[: max(0, MAX_DAYS_WITH_THEMES - searched)])]
+        themed = [
+            date
+            for date, _, _ in (entries if required else entries[: max(0, MAX_DIARY_DAYS_COMPARED_BY_THEME - searched)])
+        ]
         themes_by_day = await _themes_by_day(reads, scope, themed)
         searched += len(entries)
         for entry in entries:
             themes = {*map(fold_text, themes_by_day.get(entry[0], ()))}
             folded = FOLDED_TEXT_SEPARATOR.join((fold_text(entry[1]), *themes))
-            mask = sum(1 << n for n, tag in enumerate(query.tags) if text_has_tag(folded, tag))
+            mask = sum(1 << n for n, tag in enumerate(query.tags) if text_has_message_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
             if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
                     newest.append((hit.position, mask))
-    return TagMatches("diary", tuple(newest), counts)
+    return MessageTagMatches("diary", tuple(newest), counts)
 
 
 async def recent_diary_texts(reads: QueryReader, scope: Scope, *, most: int) -> list[str]:

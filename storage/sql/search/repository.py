@@ -18,7 +18,14 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exists, func, literal, or_, select
 
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import (
+    KeywordQuery,
+    MessageTag,
+    MessageTagMatches,
+    MessageTagQuery,
+    SearchHit,
+    SearchSource,
+)
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
 from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR
@@ -43,7 +50,7 @@ _m = memories.c
 
 
 class SearchRepository(DatabaseRepository):
-    """`KeywordSearchLedger` and `TagSearchLedger`."""
+    """`KeywordSearchLedger` and `MessageTagSearchLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await _gather_results(self._search(scope, query, source) for source in _sources_with_hits(query))
@@ -79,28 +86,28 @@ class SearchRepository(DatabaseRepository):
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_ids(self._database, scope, ids)
 
-    async def tag_matches(self, scope: Scope, query: TagQuery) -> list[TagMatches]:
+    async def tag_matches(self, scope: Scope, query: MessageTagQuery) -> list[MessageTagMatches]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
-    async def _tagged(self, scope: Scope, query: TagQuery, source: SearchSource) -> TagMatches:
+    async def _tagged(self, scope: Scope, query: MessageTagQuery, source: SearchSource) -> MessageTagMatches:
         if source == "diary":
-            return await diary.match_tags_in_diary(self._database, scope, query)
+            return await diary.match_message_tags_in_diary(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
         binds = keyword_query_binds(scope, query.filters) | self._tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
-        statement = tag_masks_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
+        statement = message_tag_masks_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
         rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)
         newest = tuple(((at, id_), mask) for at, id_, mask, _ in rows)
-        return TagMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
+        return MessageTagMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
 
     async def cooccurring_themes(
-        self, scope: Scope, tags: Sequence[SearchTag], *, recent: int
+        self, scope: Scope, tags: Sequence[MessageTag], *, recent: int
     ) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | self._tag_binds(tags)
         statement = cooccurring_themes_statement(len(tags))
         return await self._database.rows(statement, lambda row: decode_json_list_cached(row[0]), **binds)
 
-    def _tag_binds(self, tags: Sequence[SearchTag]) -> dict[str, Any]:
+    def _tag_binds(self, tags: Sequence[MessageTag]) -> dict[str, Any]:
         binds: dict[str, Any] = {"edge": FOLDED_TEXT_SEPARATOR}
         for n, tag in enumerate(tags):
             patterns = _tag_patterns(tag, self._database.dialect)
@@ -124,10 +131,10 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
     ]
 
 
-def _tag_patterns(tag: SearchTag, name: dialect.DialectName) -> list[str]:
+def _tag_patterns(tag: MessageTag, name: dialect.DialectName) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [dialect.ANY_TEXT_PATTERN[name]]
+        return [dialect.ANY_TEXT_WILDCARD[name]]
     is_whole = tag.kind == "words"
     return [dialect.pattern_of_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
 
@@ -142,7 +149,7 @@ def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
 
 
 @lru_cache(maxsize=64)
-def tag_masks_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
+def message_tag_masks_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
     """The newest `limit` texts of each mask, with the number of all texts of that mask."""
     searched = SEARCHED_TABLES[source]
     columns, time = searched.table.c, searched.time_column

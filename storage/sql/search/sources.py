@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text, texts_omitted_from_scene_line
 from madeleine.memory.rules.dynamics.truth import version_valid_since
@@ -28,10 +28,10 @@ from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import period_binds
 from madeleine.storage.sql.database.mapping import RowMap, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import (
-    AS_OF,
-    IS_IN_PROJECT,
+    AS_OF_BIND,
     MEMORY_COLUMNS,
-    WAS_TRUE_AS_OF,
+    MEMORY_IS_IN_BOUND_PROJECT,
+    MEMORY_WAS_TRUE_AS_OF,
     fold_and_delimit_theme,
     memory_from_row,
 )
@@ -40,7 +40,7 @@ from madeleine.storage.sql.database.tables import memories, notes_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
 _m, _n = memories.c, notes_table.c
-_MESSAGE, _NOTE = RowMap(Message, messages_table), RowMap(Note, notes_table)
+_MESSAGE, _NOTE = RowMap(ConversationMessage, messages_table), RowMap(Note, notes_table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +150,8 @@ SEARCHED_TABLES = {
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False), _m.status == "dead"),
             or_(bindparam("include_retracted", type_=Boolean), _m.truth != "retracted"),
             or_(bindparam("include_superseded", type_=Boolean), _m.truth != "superseded"),
-            or_(AS_OF.is_(None), WAS_TRUE_AS_OF),
-            IS_IN_PROJECT,
+            or_(AS_OF_BIND.is_(None), MEMORY_WAS_TRUE_AS_OF),
+            MEMORY_IS_IN_BOUND_PROJECT,
         ),
     ),
     "chat": SearchedTable(
@@ -192,7 +192,7 @@ def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     old, step = memories.alias("old"), memories.alias("step")
     contained = SEARCHED_TABLES["memories"].contains_terms(mode, terms, old)
     later = select(old.c.superseded_by.label("id")).where(
-        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), AS_OF.is_(None), contained
+        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), AS_OF_BIND.is_(None), contained
     )
     versions = later.cte("later", recursive=True)
     following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)

@@ -6,12 +6,10 @@ from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import PackedRecords, TextList, UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import RedactWith, UnchangedByUndo
+from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, RedactWith
 
 _ERASE = RedactWith("archive.erasing.erase_from_archive")
-_UNDO = UnchangedByUndo(
-    "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
-)
+_UNDO = KeepOnUndo("an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)")
 
 archive_groups_table = declaring.declare_table(
     "archive_groups",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, Integer, Text, UniqueConstraint
 
-from madeleine.storage.sql.database.dialect import UtcMicros, index_filter
+from madeleine.storage.sql.database.dialect import UtcMicros, partial_index_options
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgetting, RedactWith, UnchangedByUndo
+from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, KeepOnUndo, KeepWhenForgetting, RedactWith
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
@@ -16,20 +16,20 @@ from madeleine.storage.sql.tables.lifecycle import DeleteRows, KeepWhenForgettin
 # twice.
 sessions = declaring.declare_table(
     "sessions",
-    *declaring.key_columns(Text, "being_id", "session_id"),
+    *declaring.primary_key_columns(Text, "being_id", "session_id"),
     # `interface`: the client, or the export that it was imported from.
     *declaring.required_columns(Text, "title", "interface"),
     *declaring.required_columns(UtcMicros, "first_at", "last_at", "next_try"),
     *declaring.required_columns(Integer, "messages", "watched", "failures"),
     *declaring.required_columns(Integer, "put_off", "abandoned"),
     *declaring.optional_columns(Text, "project"),
-    Index("ix_sessions_unwatched", "next_try", **index_filter("watched < messages")),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), UnchangedByUndo("no patrol changes it")],
+    Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
 )
 
 messages_table = declaring.declare_table(
     "messages",
-    *declaring.key_columns(Integer, "seq"),
+    *declaring.primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
     *declaring.required_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
@@ -38,21 +38,21 @@ messages_table = declaring.declare_table(
     *declaring.optional_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[RedactWith("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
 forgotten_keys_table = declaring.declare_table(
     "forgotten_keys",
-    *declaring.key_columns(Text, "being_id", "key_hash"),
-    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), UnchangedByUndo("forgetting is final")],
+    *declaring.primary_key_columns(Text, "being_id", "key_hash"),
+    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), KeepOnUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
 message_memories_table = declaring.declare_table(
     "message_memories",
-    *declaring.key_columns(Text, "message_id"),
+    *declaring.primary_key_columns(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
-    lifecycle=[DeleteRows(), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), KeepOnUndo("no patrol changes it")],
 )

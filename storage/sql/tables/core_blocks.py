@@ -6,17 +6,17 @@ from sqlalchemy import Column, Integer, Text
 
 from madeleine.storage.sql.database.dialect import UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, UnchangedByUndo
+from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, KeepWhenForgetting
 
 core_blocks_table = declaring.declare_table(
     "core_blocks",
-    *declaring.key_columns(Text, "being_id", "name"),
+    *declaring.primary_key_columns(Text, "being_id", "name"),
     Column("version", Integer, primary_key=True, autoincrement=False),
     *declaring.required_columns(Text, "text", "description", "client"),
     *declaring.required_columns(Integer, "max_chars"),
     *declaring.required_columns(UtcMicros, "written_at"),
     lifecycle=[
         KeepWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
-        UnchangedByUndo("no patrol changes it"),
+        KeepOnUndo("no patrol changes it"),
     ],
 )

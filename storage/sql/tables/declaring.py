@@ -26,7 +26,7 @@ def declare_table(name: str, *items: SchemaItem, lifecycle: list[Declaration]) -
     return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 
 
-def key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def primary_key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """The columns of the primary key."""
     return (Column(name, type_, primary_key=True) for name in names)
 

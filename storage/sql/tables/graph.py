@@ -13,10 +13,14 @@ from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
     Declaration,
     DeletedWithUndoneMemory,
-    DeleteRows,
+    DeleteRowsNamingForgotten,
 )
 
-_GOES_WITH_ITS_MEMORY: list[Declaration] = [DeleteRows(), DeletedWithUndoneMemory(), ArchivedWithMemory()]
+_GOES_WITH_ITS_MEMORY: list[Declaration] = [
+    DeleteRowsNamingForgotten(),
+    DeletedWithUndoneMemory(),
+    ArchivedWithMemory(),
+]
 
 
 def _memory_key() -> Column[str]:
@@ -47,7 +51,7 @@ def _relations(name: str, *others: Column[Any]) -> Table:
     return declaring.declare_table(
         name,
         _memory_key(),
-        *declaring.key_columns(Text, "subject_key", "relation", "object_key"),
+        *declaring.primary_key_columns(Text, "subject_key", "relation", "object_key"),
         *declaring.required_columns(Text, "being_id", "subject", "object"),
         *others,
         Index(f"ix_{name}_subject", "being_id", "subject_key"),

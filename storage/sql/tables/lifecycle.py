@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.dialect import is_in_bound_list
 T = TypeVar("T")
 
 
-class DeleteRows(NamedTuple):
+class DeleteRowsNamingForgotten(NamedTuple):
     """Rows whose `column` names a forgotten memory are deleted."""
 
     column: str = "memory_id"
@@ -27,7 +27,7 @@ class ClearReferenceToForgotten(NamedTuple):
     column: str
 
 
-class EraseListing(NamedTuple):
+class EraseRowsListingForgotten(NamedTuple):
     """Rows whose `column`, a JSON list, names a forgotten memory: set to `values`, deleted if there are none."""
 
     column: str
@@ -60,7 +60,7 @@ class DeletedWithUndoneMemory(NamedTuple):
     column: str = "memory_id"
 
 
-class UnchangedByUndo(NamedTuple):
+class KeepOnUndo(NamedTuple):
     """A patrol does not change it, or undo is not to take that back."""
 
     reason: str
@@ -72,8 +72,10 @@ class ArchivedWithMemory(NamedTuple):
     column: str = "memory_id"
 
 
-ErasureDeclaration = DeleteRows | ClearReferenceToForgotten | EraseListing | RedactWith | KeepWhenForgetting
-RestorationDeclaration = JournalColumnChanges | DeletedWithUndoneMemory | UnchangedByUndo
+ErasureDeclaration = (
+    DeleteRowsNamingForgotten | ClearReferenceToForgotten | EraseRowsListingForgotten | RedactWith | KeepWhenForgetting
+)
+RestorationDeclaration = JournalColumnChanges | DeletedWithUndoneMemory | KeepOnUndo
 Declaration = ErasureDeclaration | RestorationDeclaration | ArchivedWithMemory
 
 
@@ -87,7 +89,7 @@ def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Tab
     ]
 
 
-def archival_statements(metadata: MetaData) -> list[Delete]:
+def archival_delete_statements(metadata: MetaData) -> list[Delete]:
     """Delete the rows that are declared to go into the archive with the memories of `ids`."""
     return [
         delete(table).where(is_in_bound_list(table.c[rows.column], "ids"))
@@ -96,10 +98,12 @@ def archival_statements(metadata: MetaData) -> list[Delete]:
 
 
 def removal_statements(
-    metadata: MetaData, kind: type[DeleteRows] | type[DeletedWithUndoneMemory]
+    metadata: MetaData, kind: type[DeleteRowsNamingForgotten] | type[DeletedWithUndoneMemory]
 ) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
-    declared: list[tuple[Table, DeleteRows | DeletedWithUndoneMemory]] = [*tables_with_declaration(metadata, kind)]
+    declared: list[tuple[Table, DeleteRowsNamingForgotten | DeletedWithUndoneMemory]] = [
+        *tables_with_declaration(metadata, kind)
+    ]
     return [
         *(
             update(table).where(is_in_bound_list(table.c[reference.column], "ids")).values({reference.column: None})

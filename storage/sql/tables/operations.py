@@ -6,16 +6,16 @@ from sqlalchemy import Column, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import Declaration, KeepWhenForgetting, UnchangedByUndo
+from madeleine.storage.sql.tables.lifecycle import Declaration, KeepOnUndo, KeepWhenForgetting
 
 _OF_THE_APPLICATION: list[Declaration] = [
     KeepWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
-    UnchangedByUndo("no patrol changes it"),
+    KeepOnUndo("no patrol changes it"),
 ]
 
 tasks_table = declaring.declare_table(
     "tasks",
-    *declaring.key_columns(Text, "id"),
+    *declaring.primary_key_columns(Text, "id"),
     *declaring.required_columns(Text, "title", "status", "assigned_to", "project"),
     *declaring.required_columns(UtcMicros, "created_at", "updated_at"),
     *declaring.required_columns(JsonText, "details"),
@@ -23,7 +23,7 @@ tasks_table = declaring.declare_table(
 )
 channel_messages_table = declaring.declare_table(
     "channel_messages",
-    *declaring.key_columns(Integer, "seq"),
+    *declaring.primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
     *declaring.required_columns(Text, "channel", "sender", "text"),
     *declaring.required_columns(UtcMicros, "at"),
@@ -33,17 +33,17 @@ channel_messages_table = declaring.declare_table(
 )
 audited_actions_table = declaring.declare_table(
     "audited_actions",
-    *declaring.key_columns(Integer, "seq"),
+    *declaring.primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
     *declaring.required_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
     *declaring.required_columns(UtcMicros, "at"),
     *declaring.required_columns(TextList, "ids"),
     Index("ix_audited_actions_at", "at"),
-    lifecycle=[KeepWhenForgetting("ids only, appended to only"), UnchangedByUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("ids only, appended to only"), KeepOnUndo("no patrol changes it")],
 )
 agent_states_table = declaring.declare_table(
     "agent_states",
-    *declaring.key_columns(Text, "agent_id"),
+    *declaring.primary_key_columns(Text, "agent_id"),
     *declaring.required_columns(Text, "status", "task_id"),
     *declaring.required_columns(UtcMicros, "updated_at"),
     *declaring.required_columns(JsonText, "details"),
@@ -52,14 +52,14 @@ agent_states_table = declaring.declare_table(
 # Beside `settings`, which holds facts about the store.
 application_settings_table = declaring.declare_table(
     "application_settings",
-    *declaring.key_columns(Text, "namespace", "key"),
+    *declaring.primary_key_columns(Text, "namespace", "key"),
     *declaring.required_columns(JsonText, "value"),
     *declaring.required_columns(UtcMicros, "updated_at"),
     lifecycle=_OF_THE_APPLICATION,
 )
 projects_table = declaring.declare_table(
     "projects",
-    *declaring.key_columns(Text, "id"),
+    *declaring.primary_key_columns(Text, "id"),
     *declaring.required_columns(Text, "name", "status", "lead"),
     *declaring.required_columns(UtcMicros, "created_at"),
     *declaring.required_columns(JsonText, "details"),

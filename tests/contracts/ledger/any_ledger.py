@@ -19,15 +19,15 @@ from madeleine.memory.ingest.ports import (
 from madeleine.memory.recall.ports import (
     BrowseLedger,
     KeywordSearchLedger,
+    MessageTagSearchLedger,
     ReactivationRecorder,
     RecallLedger,
-    TagSearchLedger,
 )
 from madeleine.memory.short_ids import ShortIdLedger
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger, TokenSpendingLedger
 from madeleine.patrol.ports import PatrolLedger
-from madeleine.server.background.loops import RecentActivityReader
-from madeleine.storage.sql.administration import AuditRepository
+from madeleine.server.background.loops import ActivitySinceLastPatrolReader
+from madeleine.storage.sql.administration import AuditReader
 
 
 class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, TruthLedger, Protocol): ...
@@ -48,10 +48,10 @@ class AllRecallPorts(RecallPorts, CentroidLedger, Protocol): ...
 class ContextPorts(ContextLedger, ProfileLedger, Protocol): ...
 
 
-class SearchPorts(KeywordSearchLedger, TagSearchLedger, Protocol): ...
+class SearchPorts(KeywordSearchLedger, MessageTagSearchLedger, Protocol): ...
 
 
-class PatrolPorts(PatrolLedger, RecentActivityReader, TokenSpendingLedger, Protocol): ...
+class PatrolPorts(PatrolLedger, ActivitySinceLastPatrolReader, TokenSpendingLedger, Protocol): ...
 
 
 class ConversationPorts(ObservationLedger, MemoryThreadLedger, Protocol): ...
@@ -100,4 +100,4 @@ class AnyLedger(StoringLedger, Protocol):
     @property
     def patrols(self) -> PatrolPorts: ...
     @property
-    def audit(self) -> AuditRepository: ...
+    def audit(self) -> AuditReader: ...

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import ChatRole, MemoryThreadBacklog, Message, MessageId
+from madeleine.memory.chat import ChatRole, ConversationMessage, MemoryThreadBacklog, MessageId
 from madeleine.memory.context.ports import ChatReader
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger
@@ -21,7 +21,9 @@ LATER = NOW + timedelta(minutes=1)
 class AnyChat(ObservationLedger, ChatReader, MemoryThreadLedger, Protocol): ...
 
 
-def said(*texts: str, session_id: str = "s", at: datetime = NOW, stored_at: datetime = NOW) -> list[Message]:
+def said(
+    *texts: str, session_id: str = "s", at: datetime = NOW, stored_at: datetime = NOW
+) -> list[ConversationMessage]:
     """A second apart."""
     return [
         a_message(text, session_id=session_id, at=at + place * SECOND, stored_at=stored_at)

@@ -158,7 +158,7 @@ class ForgettingContract:
         one, other = memory("Zoé sold a xylophone", key="k", themes=("music",)), memory("Ate a madeleine", key="o")
         await stored(ledger, one, other, row=vector(1, 0))
         await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, "Zoé sold her xylophone", key="r")]))
-        await ledger.patrols.add_vectors(OTHER, {one.content_hash: vector(0, 1)})
+        await ledger.patrols.cache_vectors(OTHER, {one.content_hash: vector(0, 1)})
         await change(ledger, one, text="Zoé sold the xylophone")
         before = await stored_memory(ledger, other)
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasedIds((one.id,))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
-from madeleine.memory.graph.values import EntitiesOfMemory, Mention, Relation
+from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, Relation
 from madeleine.memory.model import Memory, MemoryChanges, Scene
 from tests.contracts.ledger.any_ledger import MemoryPorts
 from tests.contracts.ledger.ledger_values import ADA, BOB, MODEL, MOMENT, batch, memory
@@ -43,7 +43,7 @@ class GraphContract:
             await ledger.memories.change_memory(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
             assert len(await ledger.graph_extraction.memories_to_extract_from(limit=9)) == 1
             await ledger.graph_extraction.write_extracted_entities(
-                [EntitiesOfMemory(one, [Mention(one.id, "Late", "name")], [])]
+                [EntitiesOfMemory(one, [EntityMention(one.id, "Late", "name")], [])]
             )
             assert [found.id for found in await ledger.graph_extraction.memories_to_extract_from(limit=9)] == [one.id]
             await ExtractGraph(ledger.graph_extraction)()

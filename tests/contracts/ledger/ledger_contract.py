@@ -293,9 +293,9 @@ class LedgerContract:
     async def test_vectors_are_kept_by_model_and_content(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(0.6, 0.8)}))
-        await ledger.patrols.add_vectors(MODEL, {ContentHash("h"): vector(1, 0)})
-        await ledger.patrols.add_vectors(MODEL, {ContentHash("h"): vector(0, 1)})
-        await ledger.patrols.add_vectors(EmbeddingModelName("other"), {ContentHash("h"): vector(-1, 0)})
+        await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(1, 0)})
+        await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(0, 1)})
+        await ledger.patrols.cache_vectors(EmbeddingModelName("other"), {ContentHash("h"): vector(-1, 0)})
         found = await ledger.memories.vectors(MODEL, [one.content_hash, ContentHash("h"), ContentHash("unknown")])
         assert {hash_: row.tolist() for hash_, row in found.items()} == {
             one.content_hash: vector(0.6, 0.8).tolist(),
@@ -316,8 +316,8 @@ class LedgerContract:
         """ADR 0040"""
         old, new = EmbeddingModelName("m"), EmbeddingModelName("m@int8")
         texts = [ContentHash(letter) for letter in "abc"]
-        await ledger.patrols.add_vectors(old, {hash_: vector(1, 0) for hash_ in texts})
-        await ledger.patrols.add_vectors(new, {texts[0]: vector(0, 1)})
+        await ledger.patrols.cache_vectors(old, {hash_: vector(1, 0) for hash_ in texts})
+        await ledger.patrols.cache_vectors(new, {texts[0]: vector(0, 1)})
         retired = [
             await ledger.index_source.drop_vectors_of_replaced_model(old, successor=new, limit=2) for _ in range(3)
         ]
@@ -344,7 +344,7 @@ class LedgerContract:
         one, two = memory("One"), memory("Two")
         await ledger.memories.commit(ADA, batch(one, two))
         last = await ledger.index_source.last_index_mark()
-        await ledger.patrols.add_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
+        await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
         await ledger.index_source.clear_index_marks_of_memories([one.id], up_to=last)
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [two.id, one.id]
 
@@ -353,7 +353,7 @@ class LedgerContract:
         await ledger.memories.commit(ADA, batch(one))
         ((first, _),) = await ledger.index_source.pending_index_marks(limit=10)
         await ledger.index_source.clear_index_marks([first])
-        await ledger.patrols.add_vectors(MODEL, {one.content_hash: vector(1, 0)})
+        await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0)})
         assert await ledger.index_source.last_index_mark() > first
 
     async def test_the_store_s_own_reads_know_no_being(self, ledger: StoringLedger) -> None:

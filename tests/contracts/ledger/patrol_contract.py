@@ -23,7 +23,7 @@ from madeleine.memory.patrol_records import (
     StoredDecisionRequest,
 )
 from madeleine.memory.rules.dynamics.importance import status_after_flagging
-from madeleine.patrol.unit_of_work import state_of_memory
+from madeleine.patrol.unit_of_work import memory_state_from_memory
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger.ledger_values import (
@@ -62,7 +62,7 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     to_be = replace(survivor, scene=replace(survivor.scene, when=(*survivor.scene.when, *entries)), importance=0.55)
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
-    subjects = (state_of_memory(to_be), state_of_memory(dead))
+    subjects = (memory_state_from_memory(to_be), memory_state_from_memory(dead))
     await run(ledger, id_, PatrolChanges(states=subjects, rewritten_memories=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
@@ -102,7 +102,9 @@ class PatrolContract:
         ]
         await ledger.memories.commit(scope, batch(*all_))
         expected = {one.id for one in all_ if one.status != status_after_flagging(one)}
-        assert {one.id for one in await ledger.patrols.patrol_reads(scope).outdated_states()} == expected
+        assert {
+            one.id for one in await ledger.patrols.patrol_reads(scope).memory_states_with_outdated_status()
+        } == expected
 
     # --- diary and points
 
@@ -117,10 +119,10 @@ class PatrolContract:
         erased = await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         assert erased == ErasedIds((gone.id,), (), 1)
         view = ledger.patrols.patrol_reads(ADA)
-        assert await view.last_diary() == entry("A harp.", stays)
+        assert await view.last_diary_entry() == entry("A harp.", stays)
         assert await view.points_for_next_session() == PointsForNextSession()
         assert (await ledger.erasure.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
-        assert await view.last_diary() is None
+        assert await view.last_diary_entry() is None
 
     async def test_an_undo_brings_back_no_diary_that_told_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
@@ -132,7 +134,7 @@ class PatrolContract:
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         for run_id in (SECOND, FIRST):
             await ledger.patrols.undo(ADA, run_id, at=LATER)
-            assert await ledger.patrols.patrol_reads(ADA).last_diary() is None
+            assert await ledger.patrols.patrol_reads(ADA).last_diary_entry() is None
             assert await ledger.patrols.patrol_reads(ADA).points_for_next_session() == PointsForNextSession()
 
     async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(self, ledger: AnyLedger) -> None:
@@ -143,7 +145,7 @@ class PatrolContract:
         await run(ledger, SECOND, second)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         await ledger.patrols.undo(ADA, SECOND, at=LATER)
-        assert await ledger.patrols.patrol_reads(ADA).last_diary() == entry("A harp.", stays)
+        assert await ledger.patrols.patrol_reads(ADA).last_diary_entry() == entry("A harp.", stays)
         assert await ledger.patrols.patrol_reads(ADA).points_for_next_session() == _points("Harps.", stays)
 
     # --- offers
@@ -156,8 +158,8 @@ class PatrolContract:
             offer("shows", stays, gone), offer("other", stays, cluster="harps"),
             offer("named", stays, cluster="xylophone"), offer("before", stays, earlier="We sold something."),
         ]  # fmt: skip
-        await ledger.patrols.store_requests(ADA, offers, at=MOMENT, at_erasure_count=0)
-        await ledger.patrols.store_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
+        await ledger.patrols.store_decision_requests(ADA, offers, at=MOMENT, at_erasure_count=0)
+        await ledger.patrols.store_decision_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
         assert [one.id for one in await ledger.patrols.patrol_reads(ADA).decision_requests(asked_for)] == ["other"]
@@ -171,11 +173,11 @@ class PatrolContract:
         before = await reads.erasure_count()
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         late = [offer("shows", stays, gone)]
-        assert not await ledger.patrols.store_requests(ADA, late, at=LATER, at_erasure_count=before)
-        assert await reads.open_requests() == []
+        assert not await ledger.patrols.store_decision_requests(ADA, late, at=LATER, at_erasure_count=before)
+        assert await reads.open_decision_requests() == []
         now = await reads.erasure_count()
-        assert await ledger.patrols.store_requests(ADA, [offer("new", stays)], at=LATER, at_erasure_count=now)
-        assert [request.id for request in await reads.open_requests()] == ["new"]
+        assert await ledger.patrols.store_decision_requests(ADA, [offer("new", stays)], at=LATER, at_erasure_count=now)
+        assert [request.id for request in await reads.open_decision_requests()] == ["new"]
 
     # --- summaries
 
@@ -248,7 +250,7 @@ class PatrolContract:
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
-        await run(ledger, SECOND, PatrolChanges(states=(state_of_memory(absorbed),)))
+        await run(ledger, SECOND, PatrolChanges(states=(memory_state_from_memory(absorbed),)))
         assert (await stored_memory(ledger, absorbed)).absorbed_into is None
         assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related_ids == (survivor.id,)
         assert (await stored_memory(ledger, survivor)).scene.when == ()
@@ -319,7 +321,7 @@ class PatrolContract:
             async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 if day == 1:
                     await transaction.increment_session_counts(id_)
-                state = replace(state_of_memory(one), importance=0.9 - day / 10)
+                state = replace(memory_state_from_memory(one), importance=0.9 - day / 10)
                 changes = PatrolChanges(states=(state,), diary=entry(f"Told {day} times", one), thoughts=POINTS)
                 await transaction.apply_changes(changes, run=id_, step="assign")
             await ledger.patrols.finish_run(ADA, id_, started, {})
@@ -336,7 +338,7 @@ class PatrolContract:
         for id_ in days[:2:-1]:
             await ledger.patrols.undo(ADA, id_, at=LATER)
         assert (await stored_memory(ledger, one)).importance == pytest.approx(0.7)
-        last = await ledger.patrols.patrol_reads(ADA).last_diary()
+        last = await ledger.patrols.patrol_reads(ADA).last_diary_entry()
         assert last is not None
         assert last.text == "Told 2 times"
 
@@ -348,7 +350,7 @@ class PatrolContract:
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
-        in_c = tuple(replace(state_of_memory(one), cluster_id=named.id) for one in (gone, stays))
+        in_c = tuple(replace(memory_state_from_memory(one), cluster_id=named.id) for one in (gone, stays))
         await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
@@ -368,13 +370,13 @@ class PatrolContract:
         await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(old, new),)))
         assert (await stored_memory(ledger, old)).superseded_by == new.id
-        await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
+        await ledger.memories.undo_last_truth_act(ADA, old.id, at=LATER)
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == [old, new]
         await run(ledger, SECOND, PatrolChanges(superseded=(superseding(old, new),)))
         await ledger.patrols.undo(ADA, SECOND, at=LATER)
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == [old, new]
         with pytest.raises(CannotUndo, match="neither"):
-            await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
+            await ledger.memories.undo_last_truth_act(ADA, old.id, at=LATER)
 
     async def test_what_may_supersede_is_read_in_the_order_of_happening_while_both_are_current(
         self, ledger: AnyLedger
@@ -414,7 +416,7 @@ class PatrolContract:
         assert retracted is not None
         await ledger.erasure.forget(ADA, [new.id], at=LATER)
         with pytest.raises(CannotUndo, match="neither"):
-            await ledger.memories.undo_last_act(ADA, old.id, at=LATER)
+            await ledger.memories.undo_last_truth_act(ADA, old.id, at=LATER)
         await ledger.patrols.undo(ADA, FIRST, at=LATER)
         assert (await stored_memory(ledger, old)).superseded_by is None
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, Provenance, RunId
-from madeleine.memory.patrol_records import MemoryState, PatrolChanges, RecentActivity
+from madeleine.memory.patrol_records import ActivitySinceLastPatrol, MemoryState, PatrolChanges
 from madeleine.memory.recall.ports import MemoryReactivation
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -95,10 +95,10 @@ class PatrolStateContract:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
-            [count] = await transaction.cluster_counts()
+            [count] = await transaction.cluster_memory_counts()
             assert (count.cluster_id, count.active, count.dead, count.total) == (group.id, 0, 1, 1)
-            assert await transaction.cluster_counts([root.id, ClusterId("none")]) == []
-            assert await transaction.cluster_counts([group.id, root.id]) == [count]
+            assert await transaction.cluster_memory_counts([root.id, ClusterId("none")]) == []
+            assert await transaction.cluster_memory_counts([group.id, root.id]) == [count]
             there = await transaction.cluster_members(group.id)
             assert [one.id for one in there] == [moved.id]
             assert await transaction.cluster_members(root.id, group.id) == there
@@ -144,27 +144,29 @@ class PatrolStateContract:
         def later(minutes: int) -> datetime:
             return MOMENT + timedelta(minutes=minutes)
 
-        assert await ledger.patrols.recent_activity() == []
+        assert await ledger.patrols.activity_since_last_patrol() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
         await ledger.memories.commit(ADA, batch(*old))
         await ledger.memories.commit(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
-        bobs = RecentActivity(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
-        assert await ledger.patrols.recent_activity() == [
-            RecentActivity(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
+        bobs = ActivitySinceLastPatrol(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
+        assert await ledger.patrols.activity_since_last_patrol() == [
+            ActivitySinceLastPatrol(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
-        assert await ledger.patrols.recent_activity() == [bobs]
+        assert await ledger.patrols.activity_since_last_patrol() == [bobs]
         ledger.activations.add(ADA, [MemoryReactivation(old[1].id, 1, later(20))])
         await ledger.activations.flush()
-        recalled = RecentActivity(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
-        assert await ledger.patrols.recent_activity() == [recalled, bobs]
+        recalled = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
+        assert await ledger.patrols.activity_since_last_patrol() == [recalled, bobs]
         await ledger.memories.commit(ADA, batch(memory("New", created_at=later(30))))
         await ledger.context.add_note(ADA, note("{}", type_="scene", at=later(15)))
-        everything = RecentActivity(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
-        assert await ledger.patrols.recent_activity() == [everything, bobs]
+        everything = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
+        assert await ledger.patrols.activity_since_last_patrol() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
         await ledger.patrols.undo(ADA, RunId("two"), at=later(41))
-        assert await ledger.patrols.recent_activity() == [bobs], "what was undone is not done again by itself"
+        assert await ledger.patrols.activity_since_last_patrol() == [bobs], (
+            "what was undone is not done again by itself"
+        )
 
     async def test_what_a_patrol_writes_is_nothing_new_and_what_comes_while_it_runs_is(self, ledger: AnyLedger) -> None:
         """spec P12: else each patrol would bring the next."""
@@ -177,8 +179,8 @@ class PatrolStateContract:
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply_changes(PatrolChanges(new_memories=(written,)), run=RUN, step="assign")
         await ledger.patrols.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
-        assert await ledger.patrols.recent_activity() == [
-            RecentActivity(being_id=ADA.being_id, stored=1, first=since, latest=since)
+        assert await ledger.patrols.activity_since_last_patrol() == [
+            ActivitySinceLastPatrol(being_id=ADA.being_id, stored=1, first=since, latest=since)
         ]
 
     async def test_a_run_that_was_rolled_back_or_only_carried_out_decisions_was_no_patrol(
@@ -190,7 +192,7 @@ class PatrolStateContract:
         await ledger.patrols.undo(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.patrols.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.patrols.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
-        assert [one.stored for one in await ledger.patrols.recent_activity()] == [1]
+        assert [one.stored for one in await ledger.patrols.activity_since_last_patrol()] == [1]
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)

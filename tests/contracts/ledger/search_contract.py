@@ -14,10 +14,17 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.chat import MessageId
-from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTag, TagMatches, TagQuery
+from madeleine.memory.keyword_search import (
+    KeywordQuery,
+    MessageTag,
+    MessageTagMatches,
+    MessageTagQuery,
+    SearchHit,
+    SearchSource,
+)
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching import tag_from_text, text_has_tag
+from madeleine.memory.rules.searching import message_tag_from_text, text_has_message_tag
 from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -60,15 +67,15 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
     return one
 
 
-def tags(*texts: str) -> tuple[SearchTag, ...]:
-    return tuple(tag_from_text(fold_text(text), stem_english_word) for text in texts)
+def tags(*texts: str) -> tuple[MessageTag, ...]:
+    return tuple(message_tag_from_text(fold_text(text), stem_english_word) for text in texts)
 
 
-def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagQuery:
-    return TagQuery(tags(*texts), related, KeywordQuery(terms=(), **filters), newest)
+def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> MessageTagQuery:
+    return MessageTagQuery(tags(*texts), related, KeywordQuery(terms=(), **filters), newest)
 
 
-def masks(found: list[TagMatches]) -> dict[str, int]:
+def masks(found: list[MessageTagMatches]) -> dict[str, int]:
     return {id_: mask for of_source in found for (_, id_), mask in of_source.newest}
 
 
@@ -269,7 +276,7 @@ class SearchContract:
         kept = await keep(ledger, said, scope=scope)
         message = await say(ledger, said, scope=scope)
         entry = await write(ledger, said, scope=scope)
-        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if text_has_tag(fold_text(said), tag))
+        mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if text_has_message_tag(fold_text(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
         assert masks(await ledger.search.tag_matches(scope, tagged(*wanted))) == expected
 

@@ -76,7 +76,7 @@ class TruthContract:
             await told_again(ledger, other, memory("lives in Rome"))
         assert (await stored_memory(ledger, other, BOB)).truth == "current"
         assert await ledger.memories.retract(ADA, other.id, "no", at=CHANGED_AT) is None
-        assert await ledger.memories.undo_last_act(ADA, other.id, at=CHANGED_AT) is None
+        assert await ledger.memories.undo_last_truth_act(ADA, other.id, at=CHANGED_AT) is None
 
     async def test_any_version_leads_to_the_current_one_and_to_all(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
@@ -153,29 +153,29 @@ class TruthContract:
         first, second, third = await chain_of_three(ledger)
         before = [await stored_memory(ledger, one) for one in (first, second, third)]
         await ledger.memories.retract(ADA, third.id, "misheard", at=CHANGED_AT)
-        outcome = await ledger.memories.undo_last_act(ADA, third.id, at=CHANGED_AT)
+        outcome = await ledger.memories.undo_last_truth_act(ADA, third.id, at=CHANGED_AT)
         assert outcome is not None
         assert outcome.kind == "retract"
         assert [await stored_memory(ledger, one) for one in (first, second, third)] == before
-        await ledger.memories.undo_last_act(ADA, second.id, at=CHANGED_AT)
-        await ledger.memories.undo_last_act(ADA, second.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_act(ADA, second.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_act(ADA, second.id, at=CHANGED_AT)
         assert [await stored_memory(ledger, one) for one in (first, second, third)] == [first, second, third]
         with pytest.raises(CannotUndo, match="neither"):
-            await ledger.memories.undo_last_act(ADA, first.id, at=CHANGED_AT)
+            await ledger.memories.undo_last_truth_act(ADA, first.id, at=CHANGED_AT)
 
     async def test_an_act_on_which_a_later_one_stands_is_not_undone_before_that(self, ledger: StoringLedger) -> None:
         await ledger.memories.commit(ADA, batch(first := memory("lives in Lyon")))
         await told_again(ledger, first, second := memory("lives in Rome"), makes_new=True)
         await told_again(ledger, second, third := memory("lives in Oslo"))
         with pytest.raises(CannotUndo, match="undo that first"):
-            await ledger.memories.undo_last_act(ADA, first.id, at=CHANGED_AT)
-        await ledger.memories.undo_last_act(ADA, third.id, at=CHANGED_AT)
-        await ledger.memories.undo_last_act(ADA, first.id, at=CHANGED_AT)
+            await ledger.memories.undo_last_truth_act(ADA, first.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_act(ADA, third.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_act(ADA, first.id, at=CHANGED_AT)
         assert await stored_memory(ledger, first) == first
 
     async def test_a_version_that_an_undone_act_has_made_is_retracted(self, ledger: StoringLedger) -> None:
         await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon")))
         await told_again(ledger, old, new := memory("lives in Rome"), makes_new=True)
-        await ledger.memories.undo_last_act(ADA, new.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_act(ADA, new.id, at=CHANGED_AT)
         assert await stored_memory(ledger, old) == old
         assert (await stored_memory(ledger, new)).truth == "retracted"

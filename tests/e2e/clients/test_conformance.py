@@ -17,7 +17,7 @@ from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, 
 from madeleine.server.http.authentication import BearerTokenVerifier
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
-from madeleine.storage.sql.administration import open_token_repository
+from madeleine.storage.sql.administration import open_bearer_token_repository
 from tests.conformance.events import MemoryEvents
 from tests.conformance.server import conformance_server
 from tests.e2e.clients.npm import npx, output_of
@@ -37,7 +37,7 @@ async def listening(directory: Path) -> AsyncIterator[str]:
     end, shutdown = anyio.Event(), GracefulHttpShutdown()
     with bind_http_listener("127.0.0.1", 0) as listener:
         settings = HttpSettings(http_port=listener.getsockname()[1])
-        async with open_token_repository(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
+        async with open_bearer_token_repository(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
             verifier = BearerTokenVerifier(tokens)
             anonymous = Caller(BeingId("ada"))
             # Madeleine's calls are short and need no event store; the suite resumes broken streams.

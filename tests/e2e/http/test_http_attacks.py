@@ -16,7 +16,7 @@ import pytest
 from madeleine.server.http import app
 from madeleine.server.http.serve import serve_http
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
 from tests.e2e.http.http_serving import JSON, MODERN, Served, asked, bearer, call, headers_of, posted, serving
 from tests.e2e.serving import call_tool
@@ -198,7 +198,7 @@ class Listening:
     def __init__(self, settings: Settings, use_cases: Held) -> None:
         self.end = anyio.Event()
         self.url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        models = OpenLanguageModels(settings)
+        models = LanguageModelPool(settings)
         self.task = asyncio.create_task(
             serve_http(settings, use_cases, models, stop_event=self.end, sse=True, on_listening=self.url.set_result)
         )

@@ -204,7 +204,7 @@ async def test_keys_that_change_are_fetched_again(
 ) -> None:
     good = vouching.claims(server.settings.resource)
     assert await status(server, signed(good)) == 200
-    monkeypatch.setattr("madeleine.server.http.oauth_issuer.MIN_KEY_FETCH_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("madeleine.server.http.oauth_issuer.MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS", 0.0)
     vouching.keys = [published(OTHER_EC, ECAlgorithm, "new")]
     assert await status(server, signed(good, OTHER_EC, kid="new")) == 200
     assert await status(server, signed(good)) == 401
@@ -230,8 +230,8 @@ async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
     vouching.go_on.clear()
     for name, value in (
         ("MAX_ISSUER_KEYS_AGE_SECONDS", 0.0),
-        ("MIN_KEY_FETCH_INTERVAL_SECONDS", 0.0),
-        ("MAX_WAITING_FOR_KEYS", 2),
+        ("MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS", 0.0),
+        ("MAX_REQUESTS_WAITING_FOR_ISSUER_KEYS", 2),
         ("ISSUER_TIMEOUT_SECONDS", 1.0),
     ):
         monkeypatch.setattr(oauth_issuer, name, value)

@@ -94,7 +94,7 @@ async def test_silent_connections_make_room_for_those_that_ask(tmp_path: Path, m
 async def test_a_head_that_does_not_come_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: bytes
 ) -> None:
-    monkeypatch.setattr(connection, "MAX_HEAD_ARRIVAL_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "MAX_REQUEST_HEAD_ARRIVAL_SECONDS", 0.2)
     async with serving(tmp_path) as server, raw_connections(server) as connect:
         slow, later = await connect(), await connect()
         await slow.send(begin)
@@ -174,7 +174,7 @@ async def test_bodies_that_do_not_come_take_no_place_of_others(tmp_path: Path, m
 async def test_a_caller_that_begins_many_sessions_loses_its_own_oldest_idle_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "MAX_SESSIONS_PER_CALLER", 2)
+    monkeypatch.setattr(app, "MAX_HTTP_SESSIONS_PER_CALLER", 2)
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     async with serving(tmp_path) as server, server.browser(JSON) as client:
         greedy, patient = bearer(await server.token(read_only=True)), bearer(await server.token("bo"))
@@ -227,7 +227,7 @@ async def open_stream(client: httpx.AsyncClient, token: dict[str, str]) -> Async
 
 
 async def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "TOKEN_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "REVOKED_TOKEN_CHECK_SECONDS", 0.05)
     async with serving(tmp_path) as server, server.browser(JSON) as client, asyncio.timeout(DEADLOCK_S):
         async with open_stream(client, {}) as anonymous:
             revoked = await server.token()
@@ -236,7 +236,7 @@ async def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.
             await server.revoke(revoked)
             await stream.aread()
         expiring = await server.token(expires_at=utc_now() + timedelta(seconds=2))
-        monkeypatch.setattr(streams, "TOKEN_CHECK_SECONDS", DEADLOCK_S)
+        monkeypatch.setattr(streams, "REVOKED_TOKEN_CHECK_SECONDS", DEADLOCK_S)
         async with open_stream(client, bearer(expiring)) as stream:
             await stream.aread()
 
@@ -244,7 +244,7 @@ async def test_a_stream_ends_with_its_token(tmp_path: Path, monkeypatch: pytest.
 async def test_a_caller_that_opens_many_streams_loses_its_own_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "MAX_STREAMS_PER_CALLER", 1)
+    monkeypatch.setattr(app, "MAX_EVENT_STREAMS_PER_CALLER", 1)
     async with serving(tmp_path) as server, server.browser(JSON) as client, asyncio.timeout(DEADLOCK_S):
         token = bearer(await server.token())
         async with open_stream(client, token) as first, open_stream(client, token):

@@ -17,11 +17,11 @@ from madeleine.server.attach.connector import HostHandshakeRequest
 from madeleine.server.attach.endpoint import open_host_listener
 from madeleine.server.host.host import Host
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.tools import toolset
 from madeleine.tools.run_patrol import run_patrol
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.doubles import WordEmbedder
 from tests.e2e.hosting import hosted, madeleine, no_host_left
@@ -34,7 +34,7 @@ OWN, ADAS, BOBS = (f"sk-{name}-" + "9Zt" * 8 for name in ("own", "ada", "bob"))
 HEADER = "X-Madeleine-LLM-Key"
 
 
-async def probe(call: ToolCall, arguments: Any) -> dict[str, Any]:
+async def probe(call: ToolCallContext, arguments: Any) -> dict[str, Any]:
     """A tool that asks the language model of its call."""
     spent: list[ModelCallCost] = []
     if call.language_model is None:
@@ -101,7 +101,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
     settings = Settings.model_validate({"data_dir": tmp_path} | own_settings(stub))
     async with (
         asyncio.timeout(DEADLOCK_S),
-        OpenLanguageModels(settings) as models,
+        LanguageModelPool(settings) as models,
         open_memory(settings, embedder=WordEmbedder(), background=False) as memory,
     ):
 

@@ -21,18 +21,18 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui import memory_map, projection
-from madeleine.server.ui.app import READ_ENDPOINTS
+from madeleine.server.ui.app import PAGE_READ_ENDPOINTS
 from madeleine.server.ui.serve import serve_page
-from madeleine.server.ui.sessions import LOGIN_LINK_SECONDS, PageSessions
+from madeleine.server.ui.sessions import LOGIN_LINK_VALIDITY_SECONDS, PageSessions
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.language_models import OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import WordEmbedder
 from tests.e2e.http.http_serving import bearer, serving
 
 JSON = {"content-type": "application/json"}
 ADA, BOB = Scope(BeingId("ada"), "an agent"), Scope(BeingId("bob"), "an agent")
-PATHS = [path.replace("{id}", "m1") for path in (*READ_ENDPOINTS, "map")]
+PATHS = [path.replace("{id}", "m1") for path in (*PAGE_READ_ENDPOINTS, "map")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class OpenPage:
 @asynccontextmanager
 async def open_page(folder: Path, **settings: Any) -> AsyncIterator[OpenPage]:
     wanted = Settings.model_validate({"data_dir": folder / "data", "being": "ada"} | settings)
-    async with OpenLanguageModels(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
+    async with LanguageModelPool(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
 
         async def opened() -> OpenedMemory:
             return memory
@@ -109,7 +109,7 @@ async def test_a_link_opens_the_page_once_and_not_for_long(page: OpenPage) -> No
     now = 0.0
     sessions = PageSessions(lambda: now)
     token = sessions.new_link_token(Caller(BeingId("ada")))
-    now = LOGIN_LINK_SECONDS + 1
+    now = LOGIN_LINK_VALIDITY_SECONDS + 1
     assert sessions.redeem_link_token(token) is None
 
 
@@ -166,7 +166,7 @@ async def test_no_being_sees_anothers_memory(page: OpenPage) -> None:
     async with page.browser() as ada:
         answers = [
             await ada.get(f"api/{path.replace('{id}', each)}")
-            for path in (*READ_ENDPOINTS, "map")
+            for path in (*PAGE_READ_ENDPOINTS, "map")
             for each in (secret.id, "m2")
         ]
         answers += [await ada.get(f"api/run/{report.run_id}"), await ada.get("api/audit?event=store")]
@@ -190,8 +190,8 @@ async def blocks_of_map(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def test_the_map_comes_in_parts_and_stays_where_it_lay(page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "MAX_LANDMARKS", 12)
-    monkeypatch.setattr(memory_map, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(projection, "MAX_MAP_LANDMARKS", 12)
+    monkeypatch.setattr(memory_map, "MEMORIES_PER_MAP_BLOCK", 10)
     async with page.browser() as ada:
         assert await blocks_of_map(ada) == [{"total": 0}]
         for number in range(30):

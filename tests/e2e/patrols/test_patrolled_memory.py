@@ -13,7 +13,7 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA
 from tests.household import ScriptedModel, shown_memories
@@ -31,7 +31,7 @@ async def memory(new_db: Path) -> AsyncIterator[OpenedMemory]:
 
 
 async def ask(memory: OpenedMemory, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await TOOLS.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
+    answer = await TOOLS.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))
     assert not answer.is_error, answer.content
     assert isinstance(answer.structured_content, dict)
     return answer.structured_content
@@ -85,7 +85,7 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
-    [original] = (await memory.use_cases.ids.full_memory_ids(ADA, told["related"])).values()
+    [original] = (await memory.use_cases.short_ids.full_memory_ids(ADA, told["related"])).values()
     await memory.index_keeper.index_marked_memories()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
     [now] = await memory.ledger.memories.memories(ADA, [original])

@@ -50,7 +50,7 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 @contextmanager
 def news_of(data_dir: Path, being: str = "ada") -> Iterator[Iterator[dict[str, Any]]]:
     """As its watchers get it, line by line. The host must be there."""
-    link, _ = connect_to_host(data_dir, HostHandshakeRequest(want="watch", settings={"being": being}))
+    link, _ = connect_to_host(data_dir, HostHandshakeRequest(requested_service="watch", settings={"being": being}))
     link.settimeout(60)
     with link, link.makefile("rb") as source:
         yield (json.loads(line) for line in source)
@@ -227,8 +227,10 @@ def test_a_watcher_that_reads_nothing_or_goes_away_holds_up_no_patrol(data_dir: 
     with asking(data_dir) as asker:
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
-        silent = connect_to_host(data_dir, HostHandshakeRequest(want="watch", settings={"being": "ada"}))[0]
-        gone = connect_to_host(data_dir, HostHandshakeRequest(want="watch", settings={"being": "ada"}))[0]
+        silent = connect_to_host(data_dir, HostHandshakeRequest(requested_service="watch", settings={"being": "ada"}))[
+            0
+        ]
+        gone = connect_to_host(data_dir, HostHandshakeRequest(requested_service="watch", settings={"being": "ada"}))[0]
         gone.close()
         with silent, news_of(data_dir, "bert") as others:
             for number in range(3):
@@ -246,7 +248,7 @@ def test_a_host_that_does_not_know_what_is_wanted_says_so(data_dir: Path) -> Non
         asker.store(0, "The lamp is broken")
         asker.wait_for(1)
         with pytest.raises(HostRefused, match=r"does not know what is asked of it \('sing'\)"):
-            connect_to_host(data_dir, HostHandshakeRequest(want="sing"))
+            connect_to_host(data_dir, HostHandshakeRequest(requested_service="sing"))
         assert len(status(data_dir)["clients"]) == 1
 
 

@@ -14,9 +14,9 @@ from madeleine.inference.evaluation import (
     LabelledQuery,
     SearchedDocuments,
     data_set_names,
+    evaluate_queries,
     read_data_set,
-    read_own_queries,
-    results_of_queries,
+    read_labelled_queries,
     scores_by_category,
 )
 from madeleine.memory.errors import InvalidInput
@@ -38,7 +38,7 @@ def test_scores_are_as_worked_by_hand_for_each_category_and_for_all() -> None:
     queries = searched(
         LabelledQuery("green pears", frozenset({"b"}), "fruit"), LabelledQuery("red apples", frozenset({"a"}), "colour")
     )
-    scores = scores_by_category(results_of_queries(queries, embed))
+    scores = scores_by_category(evaluate_queries(queries, embed))
     assert list(scores) == ["colour", "fruit", "all"]
     assert scores["fruit"].ndcg_at_10 == scores["fruit"].recall_at_5 == 1.0
     assert scores["colour"].ndcg_at_10 == pytest.approx(0.6309, abs=1e-4)
@@ -46,13 +46,13 @@ def test_scores_are_as_worked_by_hand_for_each_category_and_for_all() -> None:
 
 
 def test_evidence_that_is_not_there_counts_as_not_found() -> None:
-    scores = scores_by_category(results_of_queries(searched(LabelledQuery("plums", frozenset({"c", "gone"}))), embed))
+    scores = scores_by_category(evaluate_queries(searched(LabelledQuery("plums", frozenset({"c", "gone"}))), embed))
     assert scores["all"].recall_at_10 == 0.5
 
 
 def test_a_model_that_tells_nothing_apart_finds_nothing_first() -> None:
     many = SearchedDocuments({str(n): "x" for n in range(30)}, (LabelledQuery("x", frozenset({"3"})),))
-    assert scores_by_category(results_of_queries(many, embed))["all"].ndcg_at_10 == 0.0
+    assert scores_by_category(evaluate_queries(many, embed))["all"].ndcg_at_10 == 0.0
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -77,7 +77,7 @@ def test_sets_are_read_plain_or_compressed_unit_by_unit(tmp_path: Path, compress
 def test_a_line_that_is_no_labelled_query_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text('{"query": "a", "relevant": ["m1"], "category": "c"}\n')
-    assert read_own_queries(file) == [LabelledQuery("a", frozenset({"m1"}), "c")]
+    assert read_labelled_queries(file) == [LabelledQuery("a", frozenset({"m1"}), "c")]
     file.write_text(f'{{"query": "a", "relevant": ["m1"]}}\n{line}\n')
     with pytest.raises(InvalidInput, match=r"line 2|cannot be read"):
-        read_own_queries(file)
+        read_labelled_queries(file)

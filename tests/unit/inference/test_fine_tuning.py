@@ -19,11 +19,11 @@ from madeleine.inference.fine_tuning import (
     EmbeddingFineTuneConfig,
     FineTuningPipeline,
     LinearAdapterPipeline,
-    questions_of_passage,
+    make_training_questions,
     read_passages,
     run_fine_tuning,
 )
-from madeleine.inference.linear_adapter import AdapterTraining, TrainingVectors, mine_negatives, train_adapter
+from madeleine.inference.linear_adapter import AdapterTrainingParameters, TrainingVectors, mine_negatives, train_adapter
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.vector_space import normalize_vector_rows
 
@@ -69,7 +69,7 @@ async def tuned(pipeline: FineTuningPipeline, source: Path) -> Path:
 def pipeline(tmp_path: Path, embed: object) -> LinearAdapterPipeline:
     config = EmbeddingFineTuneConfig(checkpoint_path=str(tmp_path / "mine"), base_model="base", enabled=True)
     (tmp_path / "work").mkdir()
-    training = AdapterTraining(epochs=20, learning_rate=3e-3)  # of few documents
+    training = AdapterTrainingParameters(epochs=20, learning_rate=3e-3)  # of few documents
     return LinearAdapterPipeline(config, embed, tmp_path / "work", training=training)  # type: ignore[arg-type]
 
 
@@ -122,7 +122,7 @@ async def test_a_language_model_may_write_questions_as_well(tmp_path: Path) -> N
 
 
 def test_questions_are_a_sentence_a_heading_and_words_and_never_their_own_answer() -> None:
-    asked = list(questions_of_passage("How the boiler works", "The boiler heats the hall. Nobody knows since when."))
+    asked = list(make_training_questions("How the boiler works", "The boiler heats the hall. Nobody knows since when."))
     assert asked[0][0] == "How the boiler works"
     assert len(asked) >= 2
     assert len({answer for _, answer in asked}) == 1
@@ -145,10 +145,10 @@ def test_training_lowers_the_loss_and_begins_with_the_identity() -> None:
         return float((np.log(np.exp(logits).sum(axis=1)) - own).mean())
 
     data = TrainingVectors(passages, queries, positives, negatives)
-    training = AdapterTraining(temperature=0.5, epochs=200, batch=3, learning_rate=1e-2, weight_decay=0)
+    training = AdapterTrainingParameters(temperature=0.5, epochs=200, batch=3, learning_rate=1e-2, weight_decay=0)
     trained = train_adapter(data, training)
     assert loss(trained) < 0.5 * loss(np.eye(4, dtype=np.float32))
-    none = train_adapter(data, AdapterTraining(epochs=0))
+    none = train_adapter(data, AdapterTrainingParameters(epochs=0))
     assert np.array_equal(none, np.eye(4, dtype=np.float32))
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import ModelCallCost, Prompt, RejectedAnswer, max_tokens_of_call
+from madeleine.memory.language_model import ModelCallCost, Prompt, RejectedModelAnswer, max_tokens_of_call
 from tests.doubles import metered
 
 PROMPT = Prompt(purpose="classify", system="Count.", text="one two", size="small", max_tokens=100)
@@ -22,13 +22,13 @@ class Number(BaseModel):
 class ScriptedModel:
     """Gives these answers in order, at ten tokens each."""
 
-    def __init__(self, *answers: Number | RejectedAnswer | Exception) -> None:
+    def __init__(self, *answers: Number | RejectedModelAnswer | Exception) -> None:
         self.prompts: list[Prompt] = []
         self._answers = list(answers)
 
     async def answer_prompt(
         self, prompt: Prompt, schema: object, on_cost: Callable[[ModelCallCost], None]
-    ) -> Number | RejectedAnswer:
+    ) -> Number | RejectedModelAnswer:
         self.prompts.append(prompt)
         answer = self._answers.pop(0)
         await asyncio.sleep(0)
@@ -38,16 +38,16 @@ class ScriptedModel:
         return answer
 
 
-def even(number: Number) -> int | RejectedAnswer:
-    return number.value if number.value % 2 == 0 else RejectedAnswer("It is odd.")
+def even(number: Number) -> int | RejectedModelAnswer:
+    return number.value if number.value % 2 == 0 else RejectedModelAnswer("It is odd.")
 
 
 async def ask(model: ScriptedModel, spent: list[ModelCallCost], budget: int = 0) -> int:
     return await metered(model, spent, budget=budget).answer_prompt(PROMPT, Number, even)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("first", [Number(value=1), RejectedAnswer("it is not JSON.", text="one")])
-async def test_a_rejected_answer_is_sent_back_once_with_the_reason(first: Number | RejectedAnswer) -> None:
+@pytest.mark.parametrize("first", [Number(value=1), RejectedModelAnswer("it is not JSON.", text="one")])
+async def test_a_rejected_answer_is_sent_back_once_with_the_reason(first: Number | RejectedModelAnswer) -> None:
     model, spent = ScriptedModel(first, Number(value=2)), list[ModelCallCost]()
     assert await ask(model, spent) == 2
     assert len(spent) == 2
@@ -57,7 +57,10 @@ async def test_a_rejected_answer_is_sent_back_once_with_the_reason(first: Number
 
 
 async def test_two_rejected_answers_are_unusable() -> None:
-    model, spent = ScriptedModel(RejectedAnswer("it is not JSON.", text="one"), Number(value=1)), list[ModelCallCost]()
+    model, spent = (
+        ScriptedModel(RejectedModelAnswer("it is not JSON.", text="one"), Number(value=1)),
+        list[ModelCallCost](),
+    )
     with pytest.raises(UnusableAnswer, match=r"scripted-1 cannot be used: It is odd\."):
         await ask(model, spent)
     assert len(spent) == 2

@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.errors import StorageFull
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.dynamics.importance import CYCLES_TO_DECIDE_DYING
+from madeleine.memory.rules.dynamics.importance import CYCLES_DYING_MEMORY_AWAITS_DECISION
 from madeleine.patrol.deciding.answers import Decision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
@@ -162,7 +162,7 @@ async def test_what_has_faded_without_a_decision_is_joined_word_for_word(home: H
         if summaries := {step.name: step.counts for step in report.steps}["compress"].get("summaries"):
             joined[night] = summaries
     assert list(joined.values()) == [1]
-    assert min(joined) >= CYCLES_TO_DECIDE_DYING
+    assert min(joined) >= CYCLES_DYING_MEMORY_AWAITS_DECISION
     [passage] = [memory for memory in await home.all() if memory.compression_source]
     assert passage.scene.action == "Ann paid 9 euros\nBen rowed 3 miles"
     assert [(await home.now(one)).compressed for one in (ann, ben, lesson)] == [True, True, False]
@@ -268,7 +268,7 @@ async def test_a_run_is_kept_if_its_pending_decisions_cannot_be_offered(
     async def full(*_: object, **__: object) -> None:
         raise StorageFull("No room.")
 
-    monkeypatch.setattr(home.mortal, "store_requests", full, raising=False)
+    monkeypatch.setattr(home.mortal, "store_decision_requests", full, raising=False)
     with caplog.at_level(logging.ERROR):
         report = await home.run_patrol(steps=["age"])
     assert (report.pending, (await home.now(memory)).session_count) == ((), 1)
@@ -281,13 +281,13 @@ async def test_what_is_forgotten_while_decisions_are_collected_is_not_stored_wit
 ) -> None:
     """ruling 11"""
     gone, stays = await home.store("Zoé buried a xylophoniser", "Ann sang")
-    store_requests = home.ledger.patrols.store_requests
+    store_decision_requests = home.ledger.patrols.store_decision_requests
 
     async def forget_first(*requests: Any, **fields: Any) -> bool:
         await home.ledger.erasure.forget(ADA, [gone.id], at=home.clock())
-        return await store_requests(*requests, **fields)
+        return await store_decision_requests(*requests, **fields)
 
-    monkeypatch.setattr(home.ledger.patrols, "store_requests", forget_first)
+    monkeypatch.setattr(home.ledger.patrols, "store_decision_requests", forget_first)
     report = await home.run_patrol()
     assert {memory.id for request in report.pending for memory in request.memories} == {stays.id}
     stored = rows(home.path, "SELECT body FROM patrol_offers")

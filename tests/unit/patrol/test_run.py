@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageError
 from madeleine.memory.model import EmbeddingModelName
-from madeleine.memory.patrol_records import UndoResult
+from madeleine.memory.patrol_records import PatrolUndoResult
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import (
     PATROL_STEP_SYMBOLS,
@@ -201,7 +201,7 @@ async def test_memories_that_waited_get_their_cluster_when_the_model_is_back(hom
     await home.patrol(ADA)
     [memory] = home.ledger.state.memories.values()
     home.embedder.available = True
-    await home.ledger.add_vectors(
+    await home.ledger.cache_vectors(
         home.embedder.model, {memory.content_hash: home.embedder.vector(memory.embedded_text)}
     )  # as the background work does
     await home.patrol(ADA)
@@ -285,10 +285,10 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
     told: list[PatrolEvent] = []
     rolling, rolled = asyncio.Event(), asyncio.Event()
 
-    async def undo(*_: object, **__: object) -> UndoResult:
+    async def undo(*_: object, **__: object) -> PatrolUndoResult:
         rolling.set()
         await rolled.wait()
-        return UndoResult(counts={})
+        return PatrolUndoResult(counts={})
 
     monkeypatch.setattr(home.ledger, "undo", undo)
     monkeypatch.setattr(home.patrol, "on_event", told.append)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from madeleine.memory.model import BeingId
-from madeleine.memory.patrol_records import RecentActivity
+from madeleine.memory.patrol_records import ActivitySinceLastPatrol
 from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger, latest_moment_at_hour
 
 ZONE = timezone(timedelta(hours=2))
@@ -19,8 +19,8 @@ def at(day: int, hour: int, minute: int = 0) -> datetime:
     return datetime(2026, 5, day, hour, minute, tzinfo=ZONE)
 
 
-def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) -> RecentActivity:
-    return RecentActivity(being_id=BeingId("ada"), stored=stored, first=first, latest=latest or first)
+def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) -> ActivitySinceLastPatrol:
+    return ActivitySinceLastPatrol(being_id=BeingId("ada"), stored=stored, first=first, latest=latest or first)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
     ],
 )
 def test_a_patrol_is_due_after_many_memories_at_its_hour_or_when_idle(
-    now: datetime, lately: RecentActivity, last_call: datetime | None, reason: PatrolTrigger | None
+    now: datetime, lately: ActivitySinceLastPatrol, last_call: datetime | None, reason: PatrolTrigger | None
 ) -> None:
     assert due_patrol_trigger(now, lately, ALL, last_call_at=last_call) == reason
 

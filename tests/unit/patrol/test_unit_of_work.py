@@ -52,7 +52,7 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(sto
     moved = store.put(a_memory("moved"), axis(0), one)
     store.put(a_memory("stays"), axis(0), one)
     work, _ = begun(store)
-    [subject] = await work.memory_states([moved.id])
+    [subject] = await work.load_memory_states([moved.id])
     work.put_state(replace(subject, cluster_id=two.id))
     await work.load_clusters([one.id])
     await work.load_clusters()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.server.http.request_checks import MAX_RATE_BUCKETS, RateLimit
+from madeleine.server.http.request_checks import MAX_RATE_LIMIT_BUCKETS, RateLimit
 
 
 @given(st.integers(1, 100), st.lists(st.floats(0, 30), min_size=1, max_size=300))
@@ -33,7 +33,7 @@ def test_each_key_has_a_bucket_of_its_own() -> None:
 
 def test_the_number_of_buckets_is_limited() -> None:
     limit = RateLimit(1)
-    for n in range(MAX_RATE_BUCKETS + 1):
+    for n in range(MAX_RATE_LIMIT_BUCKETS + 1):
         limit.wait_seconds(str(n), now=0)
     assert limit.wait_seconds("0", now=0) == 0
-    assert limit.wait_seconds(str(MAX_RATE_BUCKETS), now=0) > 0
+    assert limit.wait_seconds(str(MAX_RATE_LIMIT_BUCKETS), now=0) > 0

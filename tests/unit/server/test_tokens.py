@@ -18,7 +18,7 @@ from madeleine.server.http.serve import anonymous_caller_from_settings, require_
 from madeleine.server.http.tokens import find_valid_bearer_token, generate_bearer_token, parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.sql.administration import open_token_repository
+from madeleine.storage.sql.administration import open_bearer_token_repository
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ def new_token(*, expires_at: datetime | None = None) -> tuple[BearerTokenRecord,
 async def test_a_token_is_found_as_it_was_made_and_its_secret_is_nowhere(tmp_path: Path) -> None:
     token, bearer = new_token(expires_at=NOW + timedelta(days=1))
     path = tmp_path / "memory.db"
-    async with open_token_repository(path) as tokens:
+    async with open_bearer_token_repository(path) as tokens:
         assert not await tokens.has_tokens()
         await tokens.add(token)
         assert await tokens.has_tokens()
@@ -59,7 +59,7 @@ def on_disk(directory: Path) -> bytes:
 
 async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_path: Path) -> None:
     token, bearer = new_token(expires_at=NOW + timedelta(days=1))
-    async with open_token_repository(tmp_path / "memory.db") as tokens:
+    async with open_bearer_token_repository(tmp_path / "memory.db") as tokens:
         await tokens.add(token)
         assert await find_valid_bearer_token(bearer, tokens, now=NOW + timedelta(days=1)) is None
         assert await tokens.revoke(token.id, at=NOW)
@@ -73,7 +73,7 @@ async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_
 
 async def test_a_token_revoked_by_another_process_is_refused_at_once(tmp_path: Path) -> None:
     path, (token, bearer) = tmp_path / "memory.db", new_token()
-    async with open_token_repository(path) as here, open_token_repository(path) as there:
+    async with open_bearer_token_repository(path) as here, open_bearer_token_repository(path) as there:
         await there.add(token)
         assert await find_valid_bearer_token(bearer, here, now=NOW) is not None
         await there.revoke(token.id, at=NOW)
@@ -85,7 +85,7 @@ async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path)
     path = tmp_path / "memory.db"
 
     async def opened() -> None:
-        async with open_token_repository(path) as tokens:
+        async with open_bearer_token_repository(path) as tokens:
             await tokens.has_tokens()
 
     await asyncio.gather(*(opened() for _ in range(8)))

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 
@@ -28,7 +28,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 @pytest.fixture
 async def use(memory: OpenedMemory) -> Use:
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-        result = await TOOLS.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
+        result = await TOOLS.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))
         if result.is_error:
             raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
         return dict(result.structured_content or {})

@@ -15,12 +15,12 @@ import pytest
 
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import Scope
-from madeleine.memory.retention.levels import LevelRules
+from madeleine.memory.retention.levels import MemoryLevelRules
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import open_memory as wiring
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 
@@ -44,7 +44,9 @@ async def opened(tmp_path: Path, **settings: Any) -> AsyncIterator[OpenedMemory]
 
 def caller(memory: OpenedMemory, scope: Scope = ADA, language: Any = None) -> Callable[..., Any]:
     async def call(tool: str, **arguments: Any) -> Any:
-        result = await TOOLS.call_tool(tool, arguments, ToolCall(scope, memory.use_cases, language_model=language))
+        result = await TOOLS.call_tool(
+            tool, arguments, ToolCallContext(scope, memory.use_cases, language_model=language)
+        )
         if result.is_error:
             return "".join(part.text for part in result.content if isinstance(part, types.TextContent))
         return result.structured_content
@@ -179,7 +181,7 @@ async def test_forgetting_by_its_short_id_reaches_the_archive(tmp_path: Path) ->
         await call("run_patrol", steps=["retention"])
         # Without the background nothing scrubs the files; the tables are asked.
         forgotten = memory.ledger.erasure.forget(
-            ADA, list((await memory.use_cases.ids.full_memory_ids(ADA, ["m1"])).values()), at=utc_now()
+            ADA, list((await memory.use_cases.short_ids.full_memory_ids(ADA, ["m1"])).values()), at=utc_now()
         )
         assert len((await forgotten).erased_ids) == 1
         assert (await call("archive"))["memories"] == []
@@ -225,7 +227,7 @@ async def test_a_version_stays_in_the_project_of_what_it_supersedes(tmp_path: Pa
 async def test_a_level_says_what_it_forbids_and_what_it_keeps_ends(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
         await caller(memory)("store", text="The kettle is red")
-        none = caller(memory, LevelRules("none").applied_to(ADA))
+        none = caller(memory, MemoryLevelRules("none").apply_to_scope(ADA))
         for tool, arguments in (
             ("store", {"text": "x"}), ("update_memory", {"id": "m1", "importance": 1}),
             ("observe", {"session_id": "s", "messages": [{"role": "user", "text": "hello"}]}),
@@ -233,10 +235,12 @@ async def test_a_level_says_what_it_forbids_and_what_it_keeps_ends(tmp_path: Pat
         ):  # fmt: skip
             assert "MADELEINE_LEVEL is none" in await none(tool, **arguments)
         assert texts(await none("recall", query="kettle red", format="memories")) == {"The kettle is red"}
-        assert "no project is known" in await caller(memory, LevelRules("project").applied_to(ADA))("store", text="x")
-        session = caller(memory, LevelRules(beings={"ada": "session"}).applied_to(ADA))
+        assert "no project is known" in await caller(memory, MemoryLevelRules("project").apply_to_scope(ADA))(
+            "store", text="x"
+        )
+        session = caller(memory, MemoryLevelRules(beings={"ada": "session"}).apply_to_scope(ADA))
         await session("store", text="Cup 1 is on the shelf", session_id="s")
-        boat = caller(memory, LevelRules("project", project="boat").applied_to(ADA))
+        boat = caller(memory, MemoryLevelRules("project", project="boat").apply_to_scope(ADA))
         await boat("store", text="The boat needs paint")
         assert (await session("store", text="The kettle is red", session_id="s"))["status"] == "reinforced"
         lasting = await caller(memory)("store", text="Cup 1 is on the shelf")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.tools.tool import Tool, ToolCall, ToolUseCases
+from madeleine.tools.tool import Tool, ToolCallContext, ToolUseCases
 from madeleine.tools.toolset import TOOL_NAMES_BY_TOOLSET, Toolset, choose_tools, make_all_tools
 from tests.doubles import ADA
 from tests.rows import for_each_row
@@ -98,13 +98,13 @@ def test_a_selection_that_leaves_nothing_is_refused(wish: dict[str, Any]) -> Non
 async def test_a_read_only_tool_counts_nothing_and_says_so_in_its_hints() -> None:
     seen: list[bool] = []
 
-    async def run(call: ToolCall, arguments: Any) -> dict[str, Any]:
+    async def run(call: ToolCallContext, arguments: Any) -> dict[str, Any]:
         seen.append(call.scope.count_activations)
         return {}
 
     recall = replace(ALL[0], run=run)
     [quiet] = choose_tools([recall], read_only=True)
-    call = ToolCall(ADA, cast(ToolUseCases, None))
+    call = ToolCallContext(ADA, cast(ToolUseCases, None))
     await recall.run(call, None)
     await quiet.run(call, None)
     assert seen == [True, False]

@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, BOB, WordEmbedder
 from tests.unit.tools.conftest import recalled
@@ -25,7 +25,7 @@ async def use(tmp_path: Path) -> AsyncIterator[Use]:
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def call(tool: str, *, scope: Any = ADA, **arguments: Any) -> dict[str, Any]:
-            result = await TOOLS.call_tool(tool, arguments, ToolCall(scope, memory.use_cases))
+            result = await TOOLS.call_tool(tool, arguments, ToolCallContext(scope, memory.use_cases))
             if result.is_error:
                 raise RuntimeError(result.content[0].text)  # type: ignore[union-attr]
             return dict(result.structured_content or {})

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, NewMessage
+from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, NewConversationMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
@@ -17,7 +17,7 @@ from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult
 from madeleine.tools.arguments import validate_tool_arguments
 from madeleine.tools.conversation import observe as observe_tool
-from madeleine.tools.tool import ToolCall, ToolUseCases
+from madeleine.tools.tool import ToolCallContext, ToolUseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
 
@@ -48,7 +48,7 @@ async def asked(
         seen.append((observation, request))
         return told or ObservationResult(new_messages=(), known_count=0, last_key=None)
 
-    call = ToolCall(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
+    call = ToolCallContext(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
     answer = await observe_tool.run(call, validate_tool_arguments(observe_tool.arguments, given, max_text_chars=100))
     [(observation, request)] = seen
     return observation, request, answer
@@ -59,8 +59,10 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
     assert seen == Observation(
         session_id="s",
         messages=[
-            NewMessage(role="user", text="Hi", speaker="Zoé", at=datetime(2026, 3, 1, 12, tzinfo=UTC), key="k"),
-            NewMessage(role="tool", text="ok"),
+            NewConversationMessage(
+                role="user", text="Hi", speaker="Zoé", at=datetime(2026, 3, 1, 12, tzinfo=UTC), key="k"
+            ),
+            NewConversationMessage(role="tool", text="ok"),
         ],
         memories=[
             AgentExtractedMemory(ExtractedMemory("They met.", ("joy",), 1, "Say hi."), ("k", 1)),

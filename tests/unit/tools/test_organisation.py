@@ -13,12 +13,12 @@ import pytest
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.model import ORGANISATION, BeingId, Role, Scope, may_connect_as_being
+from madeleine.memory.model import ORGANISATION_BEING, BeingId, Role, Scope, may_connect_as_being
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
 from tests.moving_values import exported
@@ -35,7 +35,7 @@ class Company:
         """`who`: being and role. Raises `AssertionError` with the message of a refusal."""
         being, role = who.split("/")
         caller: Role = role  # type: ignore[assignment]
-        call = ToolCall(Scope(BeingId(being), "test", caller), self.memory.use_cases)
+        call = ToolCallContext(Scope(BeingId(being), "test", caller), self.memory.use_cases)
         result = await TOOLSET.for_caller(caller).call_tool(tool, arguments, call)
         text = "".join(part.text for part in result.content)  # type: ignore[union-attr]
         assert not result.is_error, text
@@ -106,7 +106,7 @@ async def test_every_write_is_in_the_audit_with_its_author(company: Company) -> 
     await company.call("ada/agent", "share", text="The lamp is fixed", supersedes="s1")
     await company.call("ada/agent", "retract", id="s2", reason="It never was")
     await company.call("bo/senior", "retract", id="s1", erase=True)
-    entries = await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=ORGANISATION))
+    entries = await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=ORGANISATION_BEING))
     assert [(one.event, one.author, one.role) for one in entries] == [
         ("store", "ada", "agent"),
         ("store", "ada", "agent"),
@@ -199,15 +199,15 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
 
 
 async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(company: Company) -> None:
-    assert not may_connect_as_being(ORGANISATION)
-    assert parse_being_id(ORGANISATION) is None
+    assert not may_connect_as_being(ORGANISATION_BEING)
+    assert parse_being_id(ORGANISATION_BEING) is None
     with pytest.raises(PermissionError):
-        Caller(ORGANISATION)
+        Caller(ORGANISATION_BEING)
     with pytest.raises(InvalidInput, match="kept for what all beings share"):
-        read_settings({"MADELEINE_BEING": ORGANISATION})
+        read_settings({"MADELEINE_BEING": ORGANISATION_BEING})
     await company.call("ada/agent", "share", text="The lamp is broken")
     await company.call("ada/agent", "store", text="The lamp is green")
-    assert [one.being_id for one in await company.memory.ledger.patrols.recent_activity()] == ["ada"]
+    assert [one.being_id for one in await company.memory.ledger.patrols.activity_since_last_patrol()] == ["ada"]
 
 
 async def test_an_import_of_shared_knowledge_needs_a_role_that_may_write_policies(
@@ -220,7 +220,7 @@ async def test_an_import_of_shared_knowledge_needs_a_role_that_may_write_policie
         with pytest.raises(NotPermitted):
             await load("e", iter(lines), client="test", role="senior")
         with pytest.raises(InvalidInput, match="what all beings share"):
-            await load("e", iter(lines), client="test", role="human", being=ORGANISATION)
+            await load("e", iter(lines), client="test", role="human", being=ORGANISATION_BEING)
         assert await company.texts() == []
         report = await load("e", iter(lines), client="test", role="human")
         [fact] = (await company.call("bo/agent", "search_shared"))["memories"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 
@@ -23,12 +23,12 @@ async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) ->
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def patrol(**arguments: Any) -> dict[str, Any]:
-            result = await TOOLS.call_tool("run_patrol", arguments, ToolCall(ADA, memory.use_cases))
+            result = await TOOLS.call_tool("run_patrol", arguments, ToolCallContext(ADA, memory.use_cases))
             return dict(result.structured_content or {})
 
         for part in range(0, 60, 20):
             scenes = [{"text": SCENE.format("!" * day), "distinct": True} for day in range(part, part + 20)]
-            await TOOLS.call_tool("store", {"scenes": scenes}, ToolCall(ADA, memory.use_cases))
+            await TOOLS.call_tool("store", {"scenes": scenes}, ToolCallContext(ADA, memory.use_cases))
         brief = await patrol()
         assert len(json.dumps(brief, ensure_ascii=False).encode()) < 9_500  # 3,000 tokens
         assert {"name": "age", "step": "\u2777", "aged": 60} in brief["steps"]
@@ -47,7 +47,7 @@ async def test_a_decision_of_a_wrong_type_rejects_only_itself(tmp_path: Path) ->
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def call(tool: str, **arguments: Any) -> dict[str, Any]:
-            result = await TOOLS.call_tool(tool, arguments, ToolCall(ADA, memory.use_cases))
+            result = await TOOLS.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))
             return dict(result.structured_content or {})
 
         await call("store", scenes=[{"text": SCENE.format("!" * day), "distinct": True} for day in range(3)])

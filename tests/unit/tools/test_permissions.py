@@ -12,10 +12,10 @@ import pytest
 
 from madeleine.memory import permissions
 from madeleine.memory.model import CALLER_ROLES, Role
-from madeleine.memory.permissions import PERMISSIONS
+from madeleine.memory.permissions import PERMISSIONS_BY_ROLE
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
 
@@ -59,9 +59,9 @@ async def test_a_role_can_do_what_the_table_says_by_any_tool_and_argument(
     assert CALLS.keys() == {tool.name for tool in make_all_tools(random.Random(1))}
     nothing = frozenset[permissions.Permission]()
     async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
-        for role, allowed in [*PERMISSIONS.items(), *((role, nothing) for role in CALLER_ROLES)]:
-            monkeypatch.setattr(permissions, "PERMISSIONS", PERMISSIONS | {role: allowed})
-            tools, call = toolset(role), ToolCall(replace(ADA, role=role), memory.use_cases)
+        for role, allowed in [*PERMISSIONS_BY_ROLE.items(), *((role, nothing) for role in CALLER_ROLES)]:
+            monkeypatch.setattr(permissions, "PERMISSIONS_BY_ROLE", PERMISSIONS_BY_ROLE | {role: allowed})
+            tools, call = toolset(role), ToolCallContext(replace(ADA, role=role), memory.use_cases)
             for name, (arguments, permission) in CALLS.items():
                 told = refusal(await tools.call_tool(name, arguments, call))
                 assert bool(told) == (permission not in allowed), (role, name, told)

@@ -34,17 +34,17 @@ from madeleine.tools.reading import (
     recall_tool,
 )
 from madeleine.tools.replies import (
-    hit_as_json,
     iso_time,
-    meaning_off_notice,
     memory_as_json,
     memory_item_as_json,
+    search_hit_as_json,
     tool_result_of_content,
     tool_result_of_crash,
     tool_result_of_error,
     without_empty_fields,
+    words_only_notice,
 )
-from madeleine.tools.tool import Tool, ToolCall, ToolUseCases
+from madeleine.tools.tool import Tool, ToolCallContext, ToolUseCases
 from madeleine.tools.toolset import Toolset
 from tests.doubles import ADA, NOW, Clock, a_memory
 
@@ -77,7 +77,7 @@ class FakeAuditLog:
 AUDIT = FakeAuditLog()
 ONLY_AUDIT = cast(
     "ToolUseCases",
-    SimpleNamespace(audit=RecordAuditEvent(AUDIT, now=Clock()), ids=ShortIdTranslator(cast(ShortIdLedger, None))),
+    SimpleNamespace(audit=RecordAuditEvent(AUDIT, now=Clock()), short_ids=ShortIdTranslator(cast(ShortIdLedger, None))),
 )
 
 
@@ -218,8 +218,8 @@ def test_a_crash_tells_an_incident_and_no_traceback_and_the_log_tells_all(caplog
 
 
 def test_the_reason_why_meaning_is_off_is_told_and_nothing_when_it_is_on() -> None:
-    assert meaning_off_notice("") == ""
-    assert "no wheel" in meaning_off_notice("no wheel")
+    assert words_only_notice("") == ""
+    assert "no wheel" in words_only_notice("no wheel")
 
 
 class NoArguments(ToolArguments):
@@ -239,13 +239,13 @@ def toolset(run: Any) -> Toolset:
 
 
 async def called(outcome: Any, **arguments: Any) -> types.CallToolResult:
-    async def run(call: ToolCall, arguments: NoArguments) -> dict[str, Any]:
+    async def run(call: ToolCallContext, arguments: NoArguments) -> dict[str, Any]:
         if isinstance(outcome, BaseException):
             raise outcome
         result: dict[str, Any] = outcome
         return result
 
-    return await toolset(run).call_tool("probe", arguments, ToolCall(ADA, ONLY_AUDIT))
+    return await toolset(run).call_tool("probe", arguments, ToolCallContext(ADA, ONLY_AUDIT))
 
 
 async def test_a_call_is_answered_with_what_the_tool_found() -> None:
@@ -339,8 +339,8 @@ def test_a_hit_has_the_fields_of_the_spec_and_a_short_snippet() -> None:
         actors=("Ada",),
         position=(1, "n"),
     )
-    assert hit_as_json(hit) == {"id": "n", "source": "memories", "when": "2026-03-01", "text": "x" * 399 + "…"}
-    assert hit_as_json(hit, details=True) == hit_as_json(hit) | {
+    assert search_hit_as_json(hit) == {"id": "n", "source": "memories", "when": "2026-03-01", "text": "x" * 399 + "…"}
+    assert search_hit_as_json(hit, details=True) == search_hit_as_json(hit) | {
         "actors": ["Ada"],
         "provenance": {
             "stored_at": "2026-03-01T12:00:00+00:00", "tool": "store", "client": "inspector", "session_id": "s1",

@@ -12,7 +12,7 @@ import pytest
 
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, BOB, WordEmbedder
 
@@ -27,7 +27,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 
 async def ask(memory: OpenedMemory, tool: str, *, scope: Any = ADA, **arguments: Any) -> Any:
     """The answer, or the text of a refusal."""
-    result = await TOOLS.call_tool(tool, arguments, ToolCall(scope, memory.use_cases))
+    result = await TOOLS.call_tool(tool, arguments, ToolCallContext(scope, memory.use_cases))
     [content] = result.content
     assert isinstance(content, types.TextContent)
     return content.text if result.is_error else result.structured_content

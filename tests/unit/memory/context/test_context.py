@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.chat import Message, MessageId
+from madeleine.memory.chat import ConversationMessage, MessageId
 from madeleine.memory.context.context import BuildContext
 from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
@@ -20,7 +20,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, PointsForNextSession
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_numbered_line
+from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_line_with_short_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
@@ -52,7 +52,7 @@ class House:
 
     async def say(self, session: str, *texts: str, scope: Scope = HERE, at: datetime = AT) -> None:
         said = [
-            Message(
+            ConversationMessage(
                 id=MessageId(str(uuid.uuid4())), session_id=session, position=0, role="user", text=text, speaker="",
                 at=at + timedelta(seconds=n), stored_at=at, client=scope.client,
             )
@@ -454,9 +454,9 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
     start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
-    assert render_numbered_line(new).endswith("(may replace an older one: see run_patrol)")
+    assert render_line_with_short_id(new).endswith("(may replace an older one: see run_patrol)")
     decided = replace(new, valid_from=new.happened_at)
-    assert "may replace" not in render_numbered_line(decided)
+    assert "may replace" not in render_line_with_short_id(decided)
     assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from madeleine.memory.context.prompt import FittedPrompt, PromptEntry, fit_prompt
 from madeleine.memory.rules.prompting import (
     PROMPT_PART_NAMES,
-    SNAPSHOT_REPLY,
+    SNAPSHOT_ASSISTANT_REPLY,
     STORED_TEXT_IS_DATA_NOTICE,
     PromptPartName,
 )
@@ -56,7 +56,12 @@ def handed_out(fit: FittedPrompt) -> list[str]:
     texts = fit.texts
     return [
         text
-        for text in (texts.system_prompt, texts.snapshot, SNAPSHOT_REPLY if texts.snapshot else "", texts.turn)
+        for text in (
+            texts.system_prompt,
+            texts.snapshot,
+            SNAPSHOT_ASSISTANT_REPLY if texts.snapshot else "",
+            texts.turn,
+        )
         if text
     ]
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from madeleine.memory.audit import AuditQuery
-from madeleine.memory.context.profile import MAX_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
+from madeleine.memory.context.profile import MAX_PROFILE_ENTRIES_PER_KIND, EditProfile, profile_entries_in_display_order
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.model import MemoryId, Scope
@@ -237,8 +237,8 @@ async def test_no_secret_is_written_and_the_answer_counts_them(home: Household, 
 
 
 async def test_more_of_a_kind_than_a_prompt_can_take_are_refused(profile: EditProfile, monkeypatch: Any) -> None:
-    monkeypatch.setattr("madeleine.memory.context.profile.MAX_ENTRIES_PER_KIND", 2)
-    assert MAX_ENTRIES_PER_KIND == 200
+    monkeypatch.setattr("madeleine.memory.context.profile.MAX_PROFILE_ENTRIES_PER_KIND", 2)
+    assert MAX_PROFILE_ENTRIES_PER_KIND == 200
     for name in ("a", "b"):
         await profile.write(ADA, "map", name, "x")
     with pytest.raises(InvalidInput, match="already"):

@@ -77,7 +77,7 @@ async def test_three_that_ask_at_once_read_everything_once(home: Household) -> N
 
 
 async def test_it_is_read_in_pages(home: Household, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(being_statistics, "VECTORS_PER_PAGE", 2)
+    monkeypatch.setattr(being_statistics, "CENTROID_VECTORS_PER_PAGE", 2)
     mine, source = centroids(home)
     texts = ("boat", "house", "snow", "wolf", "lamp")
     await home.store(*texts)
@@ -130,7 +130,7 @@ async def test_one_that_is_embedded_later_is_counted_then(home: Household) -> No
     home.embedder.available = True
     await home.store("snow")
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "boat", "snow"))
-    await home.ledger.patrols.add_vectors(home.embedder.model, {late.content_hash: home.embedder.vector("house")})
+    await home.ledger.patrols.cache_vectors(home.embedder.model, {late.content_hash: home.embedder.vector("house")})
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "boat", "house", "snow"))
 
 

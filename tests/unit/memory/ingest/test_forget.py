@@ -16,7 +16,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.ingest.update_and_forget import ForgetMemories
 from madeleine.memory.model import MemoryId
 from madeleine.server.background import index_upkeep as background
-from madeleine.server.background.index_upkeep import IndexUpkeep
+from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -77,7 +77,8 @@ async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
 async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "FILE_ERASURE_RETRY_SECONDS", 0)
     task = asyncio.create_task(
-        IndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(), name="background"
+        BackgroundIndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(),
+        name="background",
     )
     try:
         async with asyncio.timeout(DEADLOCK_S):
@@ -198,7 +199,7 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
         await real(points)
 
     house.index.upsert = slow  # type: ignore[method-assign]
-    await house.ledger.patrols.add_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
+    await house.ledger.patrols.cache_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
     catching_up = asyncio.create_task(house.keeper.index_marked_memories())
     await reached.wait()
     await house.ledger.erasure.forget(ADA, [one], at=NOW)

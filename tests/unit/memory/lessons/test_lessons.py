@@ -17,7 +17,7 @@ from benchmarks.lessons.__main__ import failures, found_ids, learn_all, unrelate
 from madeleine.memory.errors import InvalidInput, LanguageModelUnavailable
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.lessons.lessons import LearnLessons, LessonProposal
-from madeleine.memory.lessons.skill import MAX_SKILL_NAME_CHARS, render_skill, skill_name
+from madeleine.memory.lessons.skill import MAX_SKILL_NAME_CHARS, render_lesson_as_skill, skill_name_of_lesson
 from madeleine.memory.lessons.values import Failure, LearntLesson, Lesson
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
@@ -184,10 +184,10 @@ async def test_a_forgotten_lesson_is_gone_with_its_steps_and_its_skill_is_named(
     assert learnt is not None
     [skill] = (tmp_path / "skills").iterdir()
     outcome = await memory.use_cases.forget(ADA, [learnt.memory.id])
-    assert outcome.copies == (str(tmp_path / "skills" / skill_name(learnt) / "SKILL.md"),)
+    assert outcome.copies == (str(tmp_path / "skills" / skill_name_of_lesson(learnt) / "SKILL.md"),)
     assert await lessons.find_lessons(ADA, TASK) == []
     assert await memory.ledger.lessons.lessons_by_ids(ADA, [learnt.memory.id]) == []
-    assert skill.name == skill_name(learnt)
+    assert skill.name == skill_name_of_lesson(learnt)
 
 
 # --- skills
@@ -199,7 +199,7 @@ def test_a_skill_has_the_form_that_the_format_asks_for(discovery: str, condition
     1,024 signs; frontmatter that a YAML reader takes, whatever the texts hold."""
     lesson = Lesson(discovery=discovery, condition=condition, action="Do it", steps=tuple(steps))
     learnt = LearntLesson(memory=replace(a_memory("x"), number=12, id=MemoryId("id")), lesson=lesson)
-    name, text = skill_name(learnt), render_skill(learnt)
+    name, text = skill_name_of_lesson(learnt), render_lesson_as_skill(learnt)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
     assert len(name) <= MAX_SKILL_NAME_CHARS
     assert name.endswith("-m12")

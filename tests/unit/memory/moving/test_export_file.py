@@ -10,11 +10,11 @@ import pytest
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, export_lines, is_export_header
-from madeleine.memory.moving.record_base import ExportRecord, Header
+from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 
-BEING = r.BeingRecord(being="ada", cycle=1, think=("on",), think_sources=(), last_number=0)
-CLUSTER = r.ClusterRecord(being="ada", id="c", name="Tea", parent_id="c", is_root=True)
-HEADER = Header(beings=("ada",), counts={"being": 1, "cluster": 1})
+BEING = r.BeingExportRecord(being="ada", cycle=1, think=("on",), think_sources=(), last_number=0)
+CLUSTER = r.ClusterExportRecord(being="ada", id="c", name="Tea", parent_id="c", is_root=True)
+HEADER = ExportHeader(beings=("ada",), counts={"being": 1, "cluster": 1})
 LINES = list(export_lines(HEADER, [BEING, CLUSTER]))
 
 
@@ -30,7 +30,7 @@ def test_the_shipped_schema_is_that_of_the_records() -> None:
 
 def test_every_record_of_the_format_is_documented() -> None:
     document = (Path(__file__).parents[4] / "docs/export.md").read_text(encoding="utf-8")
-    assert [name for name in r.RECORD_CLASSES if f"| `{name}` |" not in document] == []
+    assert [name for name in r.EXPORT_RECORD_CLASSES if f"| `{name}` |" not in document] == []
 
 
 def test_records_are_read_as_they_were_written() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.markdown import MarkdownView, escaped, safe_file_name
+from madeleine.memory.moving.markdown import MarkdownView, escape_markdown_line, safe_file_name
 from madeleine.memory.moving.record_base import ExportRecord
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def memory(number: int, action: str, **other: Any) -> r.MemoryRecord:
+def memory(number: int, action: str, **other: Any) -> r.MemoryExportRecord:
     values: dict[str, Any] = {
         "being": "ada", "id": f"00000000-0000-0000-0000-{number:012}", "number": number, "action": action, "actors": (),
         "when": (), "setting": "", "dialogue": (), "sensory": (), "feeling": "", "lesson": "", "category": "semantic",
@@ -24,7 +24,7 @@ def memory(number: int, action: str, **other: Any) -> r.MemoryRecord:
         "compressed": False, "compression_source": False, "retold": (), "truth": "current", "retraction_reason": "",
         "session_count": 0, "access_count": 0, "reactivation_count": 0,
     }  # fmt: skip
-    return r.MemoryRecord(**(values | other))
+    return r.MemoryExportRecord(**(values | other))
 
 
 def files(*records: ExportRecord) -> dict[str, str]:
@@ -34,8 +34,8 @@ def files(*records: ExportRecord) -> dict[str, str]:
     return dict(view.files())
 
 
-def cluster(id_: str, name: str, parent: str = "") -> r.ClusterRecord:
-    return r.ClusterRecord(being="ada", id=id_, name=name, parent_id=parent or id_, is_root=not parent)
+def cluster(id_: str, name: str, parent: str = "") -> r.ClusterExportRecord:
+    return r.ClusterExportRecord(being="ada", id=id_, name=name, parent_id=parent or id_, is_root=not parent)
 
 
 @pytest.mark.parametrize(
@@ -80,21 +80,25 @@ def test_a_text_is_never_a_link_a_heading_a_block_or_front_matter() -> None:
     assert re.findall(r"(?<!\\)<", body) == []
     assert re.findall(r"(?<!\\)\^\w+", body) == ["^m1"]
     assert [line for line in body.splitlines() if line.startswith("---")] == []
-    assert "\n" not in escaped(hostile)
+    assert "\n" not in escape_markdown_line(hostile)
 
 
 def test_diary_conversations_profile_and_notes_have_files() -> None:
-    session = r.SessionRecord(
+    session = r.SessionExportRecord(
         being="ada", session_id="s", title="A talk", interface="", first_at=NOW, last_at=NOW, messages=1, watched=1,
         put_off=0, abandoned=0, failures=0, next_try=NOW,
     )  # fmt: skip
-    message = r.MessageRecord(
+    message = r.MessageExportRecord(
         being="ada", id="m", session_id="s", position=0, role="user", speaker="Bob", text="Ahoy", at=NOW, stored_at=NOW,
         client="",
     )  # fmt: skip
-    diary = r.DiaryRecord(being="ada", date="2026-03-01", text="Sailed", sources=(memory(1, "x").id,), written_at=NOW)
-    profile = r.ProfileRecord(being="ada", kind="soul", name="voice", value="calm", enabled=True, updated_at=NOW)
-    note = r.NoteRecord(being="ada", id="n", kind="todo", content="Buy tea", state="unread", reason="", created_at=NOW)
+    diary = r.DiaryExportRecord(
+        being="ada", date="2026-03-01", text="Sailed", sources=(memory(1, "x").id,), written_at=NOW
+    )
+    profile = r.ProfileExportRecord(being="ada", kind="soul", name="voice", value="calm", enabled=True, updated_at=NOW)
+    note = r.NoteExportRecord(
+        being="ada", id="n", kind="todo", content="Buy tea", state="unread", reason="", created_at=NOW
+    )
     found = files(memory(1, "x"), session, message, diary, profile, note)
     assert "[[Memories/Unsorted#^m1|m1]]" in found["Diary/2026-03.md"]
     assert "**Bob** Ahoy" in found["Conversations/A talk.md"]

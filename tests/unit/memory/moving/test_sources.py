@@ -19,9 +19,9 @@ from madeleine.memory.moving.sources.markdown import statements_of_markdown
 from madeleine.memory.moving.sources.registry import SOURCE_FORMATS, recognise_source_format
 from madeleine.memory.moving.sources.shapes import top_level_keys
 from madeleine.memory.moving.sources.values import (
-    DamagedEntry,
+    DamagedSourceEntry,
+    ImportedStatement,
     SkippedContent,
-    Statement,
     UnreadableSource,
     first_iso_time_from_json,
     statement_key,
@@ -57,7 +57,7 @@ def read(path: Path, max_text_chars: int = 1_000) -> Read:
         found.formats.append(format_.name)
         for item in format_.read(file, max_text_chars):
             match item:
-                case Statement():
+                case ImportedStatement():
                     found.statements[item.text] = (item.when[:10], item.themes)
                 case Observation():
                     for one in item.messages:
@@ -66,7 +66,7 @@ def read(path: Path, max_text_chars: int = 1_000) -> Read:
                         assert one.key
                 case SkippedContent():
                     found.not_taken[item.reason] += item.count
-                case DamagedEntry():
+                case DamagedSourceEntry():
                     found.damaged.append(f"{item.place}: {item.reason}")
     return found
 
@@ -261,7 +261,7 @@ def test_an_observation_of_a_graph_names_its_entity_as_an_actor(tmp_path: Path) 
     [file] = find_source_files(path)
     format_ = recognise_source_format(file)
     assert format_ is not None
-    statements = [item for item in format_.read(file, 1_000) if isinstance(item, Statement)]
+    statements = [item for item in format_.read(file, 1_000) if isinstance(item, ImportedStatement)]
     assert [one.actors for one in statements] == [
         ("Ada Lovelace",), ("Ada Lovelace",), ("Ada Lovelace", "Analytical Engine"),
     ]  # fmt: skip
@@ -282,7 +282,7 @@ def test_an_observation_of_a_graph_names_its_entity_as_an_actor(tmp_path: Path) 
 )
 def test_markdown_is_cut_where_its_parts_end(text: str, statements: list[str]) -> None:
     items = statements_of_markdown(text, title="")
-    assert [item.text for item in items if isinstance(item, Statement)] == statements
+    assert [item.text for item in items if isinstance(item, ImportedStatement)] == statements
 
 
 @for_each_row(
@@ -308,9 +308,9 @@ def test_times_are_read_in_every_form(value: object, when: str) -> None:
 
 
 def test_a_statement_has_one_key_wherever_it_stands() -> None:
-    one = Statement(text="a", when="2026-03-01")
-    assert statement_key("mem0", one) == statement_key("mem0", Statement(text="a", themes=("x",)))
-    assert statement_key("mem0", one) != statement_key("mem0", Statement(text="a", id="1"))
+    one = ImportedStatement(text="a", when="2026-03-01")
+    assert statement_key("mem0", one) == statement_key("mem0", ImportedStatement(text="a", themes=("x",)))
+    assert statement_key("mem0", one) != statement_key("mem0", ImportedStatement(text="a", id="1"))
 
 
 def test_a_damaged_file_is_named_and_never_ends_in_another_error(tmp_path: Path) -> None:

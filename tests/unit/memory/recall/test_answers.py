@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from madeleine.inference.packaged import read_int8_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
-from madeleine.memory.recall.outside_memories import KnownOutsideMemories
+from madeleine.memory.recall.outside_memories import NonMemoryMatches
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.recall.recall import Recall, RecallConfig
 from madeleine.memory.recall.selection import RecallQuery
@@ -25,7 +25,7 @@ from madeleine.memory.rules.ranking.profiles import LinearRankingWeights, Rankin
 from madeleine.memory.rules.storing.retelling import Reinforcement
 from madeleine.memory.short_ids import ShortIdLedger, ShortIdTranslator
 from madeleine.tools.reading import RecallArguments, recall_tool
-from madeleine.tools.tool import ToolCall, ToolUseCases
+from madeleine.tools.tool import ToolCallContext, ToolUseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids, opened
 
@@ -148,7 +148,7 @@ async def test_every_format_shows_preferences_and_the_tag_of_fragments_holds_non
     await home.put(replace(FACTS[0], category="semantic"), FACTS[1], FOND)
     use = use_cases(home)
     run: Callable[..., Any] = recall_tool(random.Random(3)).run
-    content = await run(ToolCall(ADA, use), RecallArguments(query="harbor", format=format_))
+    content = await run(ToolCallContext(ADA, use), RecallArguments(query="harbor", format=format_))
     if format_ == "prompt":
         lines = content["prompt"].splitlines()
         assert [line.split("]")[0] for line in lines[1:-1]] == ["[SEMANTIC", "[PROCEDURAL", "[EPISODIC"]
@@ -338,11 +338,11 @@ async def crowd(tmp_path: Path) -> AsyncIterator[tuple[Home, RealTokens]]:
 def use_cases(home: Home) -> ToolUseCases:
     without_references = ShortIdTranslator(cast(ShortIdLedger, None))
 
-    async def nothing_elsewhere(*_: object) -> KnownOutsideMemories:
-        return KnownOutsideMemories()
+    async def nothing_elsewhere(*_: object) -> NonMemoryMatches:
+        return NonMemoryMatches()
 
-    parts = SimpleNamespace(recall=home.recall(), audit=lambda *_, **__: None, ids=without_references)
-    parts.search_elsewhere = nothing_elsewhere
+    parts = SimpleNamespace(recall=home.recall(), audit=lambda *_, **__: None, short_ids=without_references)
+    parts.find_non_memory_matches = nothing_elsewhere
     return cast(ToolUseCases, parts)
 
 
@@ -366,7 +366,7 @@ async def test_what_an_answer_says_never_has_more_tokens_than_the_budget(
     for budget in (*range(1, 60, 3), 90, 150, 400, 1500, 4000):
         for limit in (1, 3, 12):
             arguments = RecallArguments(query="harbor", limit=limit, token_budget=budget, format=format_, details=True)
-            content = await run(ToolCall(ADA, use), arguments)
+            content = await run(ToolCallContext(ADA, use), arguments)
             tokens = embedder.count(said_in(content))
             assert tokens == content["total_tokens"] <= budget
             assert content["count"] <= limit
@@ -396,7 +396,7 @@ async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -
     counts = {}
     for format_ in ("fragments", "memories", "prompt"):
         arguments = RecallArguments(query="harbor", limit=4, token_budget=24, format=cast(Any, format_), details=True)
-        counts[format_] = (await run(ToolCall(ADA, use), arguments))["count"]
+        counts[format_] = (await run(ToolCallContext(ADA, use), arguments))["count"]
     # Fragments: 2 for the tag, 6 + 5 + 4 + 3 words. A list: 16 for the first. A prompt: 2, and one more for each.
     assert counts == {"fragments": 4, "memories": 1, "prompt": 4}
 

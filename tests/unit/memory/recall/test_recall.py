@@ -187,14 +187,14 @@ async def test_what_died_since_it_was_indexed_is_not_recalled_and_others_take_it
 async def test_without_the_model_words_alone_find_it_and_the_answer_says_why(home: Home) -> None:
     """ruling 8"""
     await home.put(SHORT[0], UNRELATED)
-    assert (await home.recall()(ADA, RecallQuery(text="harbor"))).meaning_off == ""
+    assert (await home.recall()(ADA, RecallQuery(text="harbor"))).words_only_reason == ""
     home.embedder.available = False
     found = await home.recall()(ADA, RecallQuery(text="harbor"))
     assert ids(found) == [SHORT[0].id]
-    assert "it was told to be away" in found.meaning_off
+    assert "it was told to be away" in found.words_only_reason
     nothing = await home.recall()(ADA, RecallQuery(text="quantum chromodynamics"))
     assert nothing.memories == ()
-    assert "it was told to be away" in nothing.meaning_off
+    assert "it was told to be away" in nothing.words_only_reason
 
 
 # --- activation

@@ -13,7 +13,7 @@ from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, 
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import RunId, Scope
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
-from madeleine.memory.recall.reformulation import RecallVerdict, ReformulationConfig, build_reformulation_prompt
+from madeleine.memory.recall.reformulation import RecallVerdict, ReformulationConfig, build_recall_verdict_prompt
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from tests.doubles import ADA, NOW, a_memory
@@ -186,7 +186,7 @@ async def test_the_models_prompt_is_bounded_without_secrets_and_its_tags_stay_in
     assert prompt.text.count("</memory>") == 1
     assert prompt.text.endswith("</memory>")
     assert (prompt.purpose, prompt.size, prompt.max_tokens) == ("reformulate", "small", 300)
-    assert len(build_reformulation_prompt(redact_secrets("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
+    assert len(build_recall_verdict_prompt(redact_secrets("x" * 30_000).text, [odd] * 50).text) < 2_000 + 11 * 310
 
 
 def test_the_shape_of_the_answer_has_no_more_than_it_needs() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.chat import ChatRole, NewMessage
+from madeleine.memory.chat import ChatRole, NewConversationMessage
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoreScenes
@@ -97,7 +97,7 @@ class Talks:
         self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
         self.similar = SimilarMemorySearch(ledger.recall, index, self.embedder)
         self.remember = RememberExtractedMemories(self.store.store_redacted, ledger.memories, self.similar)
-        self.observe = ObserveConversation(ledger.conversations, self.remember.agent_memory, now=self.clock)
+        self.observe = ObserveConversation(ledger.conversations, self.remember.store_agent_memory, now=self.clock)
         self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = ScriptedModel(extract=copies)
@@ -111,11 +111,14 @@ class Talks:
         self.mind = ScriptedModel(extract=answer)
 
     async def say(self, *said: Said, session: str = "s", scope: Scope = ADA, speaker: str = "", **more: Any) -> None:
-        messages = [NewMessage(role=role, text=text, speaker=speaker if role == "user" else "") for role, text in said]
+        messages = [
+            NewConversationMessage(role=role, text=text, speaker=speaker if role == "user" else "")
+            for role, text in said
+        ]
         await self.observe(scope, Observation(session_id=session, messages=messages, **more))
 
     async def draw(self, *drawn: AgentExtractedMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
-        message = NewMessage(role=said[0], text=said[1])
+        message = NewConversationMessage(role=said[0], text=said[1])
         return await self.observe(scope, Observation(session_id=session, messages=[message], memories=drawn))
 
     async def poll(self) -> ThreadPollResult:

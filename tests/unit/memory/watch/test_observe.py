@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.chat import Message, NewMessage
+from madeleine.memory.chat import ConversationMessage, NewConversationMessage
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
@@ -30,7 +30,12 @@ class Remembered:
         """(essence, texts of the messages, request)"""
 
     async def __call__(
-        self, scope: Scope, session_id: str, extracted: ExtractedMemory, messages: Sequence[Message], key: str = ""
+        self,
+        scope: Scope,
+        session_id: str,
+        extracted: ExtractedMemory,
+        messages: Sequence[ConversationMessage],
+        key: str = "",
     ) -> StoredSceneResult:
         self.calls.append((extracted.essence, [message.text for message in messages], key))
         return StoredSceneResult(memory=a_memory(extracted.essence), status="stored", redacted={"a memory's secret": 1})
@@ -42,7 +47,7 @@ class Room:
         self.remembered = Remembered()
         self.observe = ObserveConversation(self.chat, self.remembered, now=Clock())
 
-    async def __call__(self, *messages: NewMessage, request: str = "", **more: Any) -> ObservationResult:
+    async def __call__(self, *messages: NewConversationMessage, request: str = "", **more: Any) -> ObservationResult:
         return await self.observe(ADA, Observation(session_id="s", messages=messages, **more), request=request)
 
     async def texts(self) -> list[str]:
@@ -54,13 +59,13 @@ def room() -> Room:
     return Room()
 
 
-def user(text: str, **more: Any) -> NewMessage:
-    return NewMessage(role="user", text=text, **more)
+def user(text: str, **more: Any) -> NewConversationMessage:
+    return NewConversationMessage(role="user", text=text, **more)
 
 
 async def test_what_was_said_is_kept_and_told(room: Room) -> None:
     found = await room(
-        user("Hi", key="k1"), NewMessage(role="assistant", text="Hello", speaker="Bob"), title="Greetings"
+        user("Hi", key="k1"), NewConversationMessage(role="assistant", text="Hello", speaker="Bob"), title="Greetings"
     )
     assert [(one.position, one.role, one.speaker, one.text) for one in found.new_messages] == [
         (0, "user", "", "Hi"), (1, "assistant", "Bob", "Hello"),

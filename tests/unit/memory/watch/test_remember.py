@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.chat import Message
+from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory
 from madeleine.memory.watch.remember import RememberResult
@@ -27,12 +27,14 @@ async def home(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
         yield found
 
 
-async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = ADA) -> list[Message]:
+async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = ADA) -> list[ConversationMessage]:
     await home.say(*said, session=session, speaker="Ada", scope=scope)
     return (await home.ledger.conversations.recent_messages(scope, limit=100, session_id=session))[-len(said) :]
 
 
-async def remember(home: Talks, extracted: ExtractedMemory, sources: list[Message], **more: Any) -> RememberResult:
+async def remember(
+    home: Talks, extracted: ExtractedMemory, sources: list[ConversationMessage], **more: Any
+) -> RememberResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
     [found] = await home.remember(fields.pop("scope"), [SourcedMemory(extracted, tuple(sources))], **fields)
     return found

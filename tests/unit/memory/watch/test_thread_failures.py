@@ -16,9 +16,9 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory
 from madeleine.memory.watch.thread import (
-    MAX_READING_FAILURES,
+    MAX_SNIPPET_READING_FAILURES,
     MAX_UNUSABLE_ANSWERS_PER_SNIPPET,
-    SPENT_BUDGET_PAUSE,
+    SPENT_TOKEN_BUDGET_PAUSE,
     MemoryThreadConfig,
 )
 from tests.doubles import ADA, BOB
@@ -100,7 +100,7 @@ async def test_answers_that_cannot_be_used_are_asked_for_again_and_then_left(
 async def test_across_restarts_a_hopeless_snippet_is_left_too(home: Talks) -> None:
     home.answers(useless)
     await home.say(LYON, NICE)
-    for _ in range(MAX_READING_FAILURES):
+    for _ in range(MAX_SNIPPET_READING_FAILURES):
         home.thread = home.thread_over(home.ledger.memories)
         await home.poll()
         assert home.waits() == [("s", 0, 2)]
@@ -113,7 +113,7 @@ async def test_across_restarts_a_hopeless_snippet_is_left_too(home: Talks) -> No
 async def test_what_fails_again_and_again_is_left(home: Talks, caplog: pytest.LogCaptureFixture) -> None:
     home.answers(broken)
     await home.say(LYON, NICE)
-    for _ in range(MAX_READING_FAILURES):
+    for _ in range(MAX_SNIPPET_READING_FAILURES):
         await home.poll()
         assert home.waits() == [("s", 0, 2)]
         home.clock.advance(timedelta(hours=1))
@@ -244,7 +244,7 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
         spent = home.mind.asked("extract")
         assert spent in (3, 4)
         home.thread = home.thread_over(home.ledger.memories, home.thread.config)
-        home.clock.advance(SPENT_BUDGET_PAUSE)
+        home.clock.advance(SPENT_TOKEN_BUDGET_PAUSE)
         await home.poll_all()
         assert home.mind.asked("extract") == spent
         warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -273,5 +273,5 @@ async def test_a_question_that_the_budget_never_reaches_for_keeps_no_other_waiti
         [said] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         assert "and the daily budget is 1950" in said
         assert (await home.poll()).counts == {}, "it is not looked at without end"
-        home.clock.advance(SPENT_BUDGET_PAUSE)
+        home.clock.advance(SPENT_TOKEN_BUDGET_PAUSE)
         assert (await home.poll()).counts == {"read": 1, "waiting": 1}

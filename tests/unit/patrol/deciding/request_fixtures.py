@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedAnswer
+from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedModelAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentRequestState, DecisionAnswer
+from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentRequestState, DecisionAnswer
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
 from tests.doubles import ADA
 
@@ -32,7 +32,7 @@ def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentRequestState
 
 def checked(
     answer: DecisionAnswer, request: DecisionRequest, current: CurrentRequestState
-) -> CheckedAnswer | RejectedAnswer:
+) -> CheckedDecisionAnswer | RejectedModelAnswer:
     return answer.checked(replace(current, request=request))
 
 

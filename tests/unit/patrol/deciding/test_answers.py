@@ -12,27 +12,27 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from madeleine.memory.errors import UnusableAnswer
-from madeleine.memory.language_model import ModelCallCost, RejectedAnswer
+from madeleine.memory.language_model import ModelCallCost, RejectedModelAnswer
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import Decision, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryAnswer
-from madeleine.patrol.deciding.repair import RepairAnswer
+from madeleine.patrol.deciding.repair import NoteRepairAnswer
 from madeleine.patrol.deciding.requests import (
-    AGENT_GUIDANCE,
+    AGENT_DECISION_GUIDANCE,
+    DECISION_SYSTEM_PROMPTS,
     SESSION_SUMMARY_PROMPT,
-    SYSTEM_PROMPTS,
     DecisionKind,
     DecisionRequest,
     decision_prompt,
-    request_for_agent,
+    decision_request_for_agent,
 )
 from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.supersede import SupersessionAnswer
-from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions, root_classification_prompt
+from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions_by_root, root_classification_prompt
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.rows import for_each_row
@@ -56,7 +56,7 @@ ANSWERS: dict[DecisionKind, tuple[dict[str, Any], DecisionAnswer]] = {
         DiaryAnswer("a\nb\nc", ("one", "two", "three")),
     ),
     "supersede": ({"superseded": True}, SupersessionAnswer(superseded=True)),
-    "repair": ({"text": "Ann moved."}, RepairAnswer("Ann moved.")),
+    "repair": ({"text": "Ann moved."}, NoteRepairAnswer("Ann moved.")),
     "compress": ({"summary": "Ada rents."}, SessionSummaryAnswer("Ada rents.")),
 }
 
@@ -208,9 +208,12 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
 @pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 2], [1, 2, 3], [0, 1], []])
 async def test_a_classification_with_other_numbers_is_rejected_twice(numbers: list[int]) -> None:
     bad = {"roots": [{"number": n, "root": "Private"} for n in numbers]}
-    assert await classify_actions(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == ["Private", "Private"]
+    assert await classify_actions_by_root(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == [
+        "Private",
+        "Private",
+    ]
     with pytest.raises(UnusableAnswer, match="from 1 to 2 exactly once"):
-        await classify_actions(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
+        await classify_actions_by_root(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
 
 
 @given(st.lists(WILD, max_size=5))
@@ -225,20 +228,20 @@ def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind: DecisionKind) -> None:
     """ruling 10"""
-    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_GUIDANCE[kind])
+    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_DECISION_GUIDANCE[kind])
     assert example
     text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<id>", "offer-1")
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)
     answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
-    assert not isinstance(answer, RejectedAnswer)
-    assert not isinstance(answer.check_request(offer), RejectedAnswer)
+    assert not isinstance(answer, RejectedModelAnswer)
+    assert not isinstance(answer.check_request(offer), RejectedModelAnswer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_sees_ids_and_what_it_needs(kind: DecisionKind) -> None:
-    result = request_for_agent(request_of(kind, MEMORIES))
+    result = decision_request_for_agent(request_of(kind, MEMORIES))
     assert result["offer"] == "offer-1"
     assert [memory["id"] for memory in result["memories"]] == IDS
     assert json.loads(json.dumps(result)) == result
@@ -264,7 +267,7 @@ def decision(**fields: Any) -> Decision:
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
     result = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
-    assert isinstance(result, RejectedAnswer)
+    assert isinstance(result, RejectedModelAnswer)
     assert f"is to {kind}" in result.reason
     assert "leave out" in result.reason
 
@@ -301,5 +304,5 @@ def test_a_request_restored_from_json_has_the_same_prompt() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_instructions_are_short_enough_to_be_read(kind: DecisionKind) -> None:
-    assert len(SYSTEM_PROMPTS[kind]) < 2_000
-    assert len(AGENT_GUIDANCE[kind]) < 600
+    assert len(DECISION_SYSTEM_PROMPTS[kind]) < 2_000
+    assert len(AGENT_DECISION_GUIDANCE[kind]) < 600

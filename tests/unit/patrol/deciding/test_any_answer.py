@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import LIVING_STATUSES, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentRequestState
+from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentRequestState
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_after_consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
@@ -110,7 +110,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     answer = data.draw(consolidations(offer))
     by_id = {memory.id: memory for memory in now}
     result = checked(answer, offer, current_of(now))
-    if isinstance(result, RejectedAnswer):
+    if isinstance(result, RejectedModelAnswer):
         return
     assert isinstance(result.answer, ConsolidationAnswer)
     changed = memories_after_consolidation(result.answer, CurrentRequestState(offer, by_id))
@@ -149,7 +149,7 @@ def test_any_split_keeps_the_rules_of_step_6(data: st.DataObject) -> None:
     by_id = {memory.id: memory for memory in now}
     present = current_of(now)
     result = checked(answer, offer, present)
-    if isinstance(result, RejectedAnswer):
+    if isinstance(result, RejectedModelAnswer):
         return
     assert isinstance(result.answer, ClusterSplitAnswer)
     moved = [id_ for part in result.answer.parts for id_ in part.memories]
@@ -165,6 +165,6 @@ def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.Da
     offer, now = data.draw(offer_and_now(kind))
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
     result = checked(answer, offer, current_of(now))
-    if not isinstance(result, RejectedAnswer):
+    if not isinstance(result, RejectedModelAnswer):
         again = result.answer.check_current(replace(current_of(now), request=offer))
-        assert again == CheckedAnswer(result.answer)
+        assert again == CheckedDecisionAnswer(result.answer)

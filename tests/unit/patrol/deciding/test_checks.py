@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from madeleine.memory.language_model import RejectedAnswer
+from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import CheckedAnswer, CurrentRequestState, DecisionAnswer
+from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentRequestState, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryAnswer
@@ -35,13 +35,13 @@ def fading(name: str) -> Memory:
 
 def refusal(answer: DecisionAnswer, offer: DecisionRequest) -> str:
     result = answer.check_request(offer)
-    assert isinstance(result, RejectedAnswer)
+    assert isinstance(result, RejectedModelAnswer)
     return result.reason
 
 
-def kept(answer: DecisionAnswer, offer: DecisionRequest, present: CurrentRequestState) -> CheckedAnswer:
+def kept(answer: DecisionAnswer, offer: DecisionRequest, present: CurrentRequestState) -> CheckedDecisionAnswer:
     result = checked(answer, offer, present)
-    assert isinstance(result, CheckedAnswer)
+    assert isinstance(result, CheckedDecisionAnswer)
     return result
 
 
@@ -53,13 +53,13 @@ FOUR = [home("A"), home("B"), replace(home("C"), pinned=True), fading("D")]
 def test_a_merge_and_a_death_that_keep_the_rules_count() -> None:
     """spec P6 ❹"""
     answer = ConsolidationAnswer((MemoryMerge(C, (A, B)),), (D,))
-    assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(answer)
+    assert checked(answer, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedDecisionAnswer(answer)
 
 
 def test_every_dying_memory_is_decided_if_only_to_be_kept() -> None:
     """ruling 20"""
     keeps = ConsolidationAnswer(keep=(D,))
-    assert checked(keeps, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedAnswer(keeps)
+    assert checked(keeps, request_of("consolidate", FOUR), current_of(FOUR)) == CheckedDecisionAnswer(keeps)
     assert "Decide every dying memory" in refusal(ConsolidationAnswer(), request_of("consolidate", FOUR))
     assert "keep take dying memories" in refusal(
         ConsolidationAnswer(make_dead=(D,), keep=(A,)), request_of("consolidate", FOUR)
@@ -156,13 +156,15 @@ def test_what_is_not_true_any_more_is_never_merged(merge: MemoryMerge) -> None:
     offer = request_of("consolidate", [home("A"), faded])
     assert "never merged" in refusal(ConsolidationAnswer((merge,)), offer)
     answer = ConsolidationAnswer((), (B,))
-    assert checked(answer, offer, current_of([home("A"), faded])) == CheckedAnswer(answer)
+    assert checked(answer, offer, current_of([home("A"), faded])) == CheckedDecisionAnswer(answer)
 
 
 def test_nothing_is_merged_into_a_survivor_that_is_gone() -> None:
     offer = request_of("consolidate", FOUR)
     result = kept(ConsolidationAnswer((MemoryMerge(A, (B,)),), (D,)), offer, current_of(FOUR[1:]))
-    assert result == CheckedAnswer(ConsolidationAnswer((), (D,)), ("A was forgotten: nothing was merged into it.",))
+    assert result == CheckedDecisionAnswer(
+        ConsolidationAnswer((), (D,)), ("A was forgotten: nothing was merged into it.",)
+    )
 
 
 def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
@@ -185,7 +187,7 @@ def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
 def test_a_dying_memory_that_was_recalled_since_stays(now: Memory, reason: str) -> None:
     """spec P6 ❹, ruling 2: activation rewinds the clock."""
     result = kept(ConsolidationAnswer((), (D,)), request_of("consolidate", FOUR), current_of([*FOUR[:3], now]))
-    assert result == CheckedAnswer(ConsolidationAnswer(), (f"D {reason}: it was not made dead.",))
+    assert result == CheckedDecisionAnswer(ConsolidationAnswer(), (f"D {reason}: it was not made dead.",))
 
 
 def test_a_pinned_memory_may_be_a_survivor() -> None:
@@ -217,11 +219,11 @@ def test_a_split_that_keeps_the_rules_counts_with_tidy_names() -> None:
     result = kept(
         split(("  Ramen \n evenings ", "AB"), ("Trains", "CDE")), request_of("split", TWELVE), current_of(TWELVE)
     )
-    assert result == CheckedAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
+    assert result == CheckedDecisionAnswer(split(("Ramen evenings", "AB"), ("Trains", "CDE")))
 
 
 def test_that_all_is_one_topic_is_an_answer() -> None:
-    assert checked(ClusterSplitAnswer(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(
+    assert checked(ClusterSplitAnswer(), request_of("split", TWELVE), current_of(TWELVE)) == CheckedDecisionAnswer(
         ClusterSplitAnswer()
     )
 
@@ -255,13 +257,15 @@ def test_a_part_without_a_name_is_refused() -> None:
 def test_a_part_with_the_name_of_the_cluster_is_what_stays_in_it() -> None:
     """It was refused, and with it the other parts."""
     answer = split(("DINNERS", "AB"), ("Ramen", "CD"))
-    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(split(("Ramen", "CD")))
+    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedDecisionAnswer(
+        split(("Ramen", "CD"))
+    )
 
 
 def test_two_memories_may_remain() -> None:
     """spec P6 ❻: at least 2 remain."""
     answer = split(("Ramen", "ABCDEFGHIJ"))
-    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedAnswer(answer)
+    assert kept(answer, request_of("split", TWELVE), current_of(TWELVE)) == CheckedDecisionAnswer(answer)
 
 
 def test_a_memory_dying_since_the_offer_is_not_moved() -> None:
@@ -338,7 +342,7 @@ def test_a_summary_that_breaks_a_rule_is_refused(text: str, reason: str) -> None
 def test_a_summary_is_stripped() -> None:
     assert checked(
         SessionSummaryAnswer(" Ada rents. \n"), request_of("compress", FOUR), current_of(FOUR)
-    ) == CheckedAnswer(SessionSummaryAnswer("Ada rents."))
+    ) == CheckedDecisionAnswer(SessionSummaryAnswer("Ada rents."))
 
 
 @pytest.mark.parametrize("now", [FOUR[1:], [a_memory("another", id=A), *FOUR[1:]]])
@@ -349,7 +353,7 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
         (DiaryAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
         result = checked(answer, offer, current_of(now))
-        assert isinstance(result, RejectedAnswer)
+        assert isinstance(result, RejectedModelAnswer)
         assert "'A'" in result.reason
 
 
@@ -357,5 +361,5 @@ def test_a_session_is_not_summarised_twice() -> None:
     """spec L3"""
     now = [replace(memory, compressed=True) for memory in FOUR]
     assert isinstance(
-        checked(SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR), current_of(now)), RejectedAnswer
+        checked(SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR), current_of(now)), RejectedModelAnswer
     )

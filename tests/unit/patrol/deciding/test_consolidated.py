@@ -14,8 +14,8 @@ from madeleine.patrol.deciding.consolidate import (
     ConsolidationAnswer,
     MemoryMerge,
     memories_after_consolidation,
-    merged_survivor,
     merged_timeline,
+    survivor_after_merge,
 )
 from tests.doubles import NOW, a_memory
 from tests.rows import for_each_row
@@ -63,7 +63,7 @@ def test_the_survivor_grows_and_the_absorbed_die() -> None:
 def test_importance_grows_by_a_twentieth_a_merge_and_never_above_one(importance: float, then: float) -> None:
     """spec P6 ❹: "increases by 0.05 (capped at 1.0)"."""
     absorbed = [memory("B"), memory("C")]
-    assert merged_survivor(memory("A", importance=importance), absorbed).importance == pytest.approx(then)
+    assert survivor_after_merge(memory("A", importance=importance), absorbed).importance == pytest.approx(then)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_dying_survivor_lives_if_what_it_became_has_not_faded(
 ) -> None:
     """spec P6 ❸ ❹"""
     dying = memory("A", importance=importance, session_count=counts[0], status="dying")
-    assert merged_survivor(dying, [memory("B", session_count=counts[1])]).status == status
+    assert survivor_after_merge(dying, [memory("B", session_count=counts[1])]).status == status
 
 
 def test_a_memory_made_dead_starts_its_reactivations_again() -> None:
@@ -169,4 +169,4 @@ def test_a_long_action_is_cut_in_the_timeline() -> None:
 
 def test_a_survivor_happened_when_it_happened() -> None:
     survivor = memory("A", ("2026-02-01",))
-    assert merged_survivor(survivor, [memory("B", ("2020-01-01",))]).happened_at == survivor.happened_at
+    assert survivor_after_merge(survivor, [memory("B", ("2020-01-01",))]).happened_at == survivor.happened_at

@@ -27,19 +27,19 @@ from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests, requests_about_dying_memories
 from madeleine.patrol.deciding.diary import diary_requests
 from madeleine.patrol.deciding.requests import (
-    REQUEST_LIMITS_FOR_MODEL,
+    DECISION_REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
     DecisionRequest,
-    RequestLimits,
+    DecisionRequestLimits,
     decision_prompt,
+    decision_request_for_agent,
     offered_memory,
-    request_for_agent,
 )
-from madeleine.patrol.deciding.split import split_requests
+from madeleine.patrol.deciding.split import cluster_split_requests
 from tests.doubles import NOW, a_memory, unit
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
-LIMITS = RequestLimits()
+LIMITS = DecisionRequestLimits()
 
 
 def size_of(request: DecisionRequest) -> int:
@@ -81,7 +81,7 @@ def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None
     result = offered_memory(memory, "consolidate")
     assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", LIMITS.text_chars, "…")
     assert result.size < LIMITS.size
-    assert len(offered_memory(memory, "compress").text) == REQUEST_LIMITS_FOR_MODEL["compress"].text_chars
+    assert len(offered_memory(memory, "compress").text) == DECISION_REQUEST_LIMITS_FOR_MODEL["compress"].text_chars
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
@@ -104,7 +104,7 @@ def test_what_is_dying_is_asked_about_by_session_whatever_its_cluster() -> None:
     ]
     (offer,) = requests_about_dying_memories(dying)
     assert ids(offer) == [dying[0].id, dying[2].id, dying[1].id]
-    shown = request_for_agent(offer)
+    shown = decision_request_for_agent(offer)
     assert (shown["status"], shown["memories"][0]) == (
         "dying", {"id": offer.memories[0].short_id, "when": NOW.date().isoformat(), "text": "ramen"}
     )  # fmt: skip
@@ -220,17 +220,17 @@ def test_there_is_room_for_partners_however_much_is_fresh() -> None:
 def test_a_cluster_is_offered_to_be_split_above_ten_active_memories(active: int, offered: bool) -> None:
     """spec P6 ❻"""
     others = numbered(5, text="dying", status="dying")
-    requests = split_requests(DINNERS, numbered(active) + others)
+    requests = cluster_split_requests(DINNERS, numbered(active) + others)
     assert [len(request.memories) for request in requests] == ([active] if offered else [])
 
 
 def test_a_root_is_never_offered_to_be_split() -> None:
     """spec P6 ❻"""
-    assert split_requests(ROOT, numbered(50)) == []
+    assert cluster_split_requests(ROOT, numbered(50)) == []
 
 
 def test_of_a_very_large_cluster_a_sample_that_spans_it_is_offered() -> None:
-    offered = ids(split_requests(DINNERS, numbered(100)[::-1])[0])
+    offered = ids(cluster_split_requests(DINNERS, numbered(100)[::-1])[0])
     everything = [m.id for m in numbered(100)]
     assert (len(offered), offered[0], offered[-1]) == (60, everything[0], everything[-1])
     assert offered == sorted(offered, key=lambda id_: everything.index(MemoryId(id_)))
@@ -259,12 +259,12 @@ def test_a_diary_is_offered_how_the_day_felt() -> None:
     memories = [replace(memory, emotions=("joy",)) for memory in numbered(2)] + numbered(1)
     [offer] = diary_requests("2026-03-01", memories, "", [])
     assert offer.felt.startswith("joy (valence +0.")
-    assert request_for_agent(offer)["felt"] == offer.felt
+    assert decision_request_for_agent(offer)["felt"] == offer.felt
     assert f'"felt": "{offer.felt}"' in decision_prompt(offer).text
     [told] = diary_requests("2026-03-01", [replace(numbered(1)[0], emotion=EmotionVector(-1, 0, 0, 0, 0, 0))], "", [])
     assert told.felt == "valence -1.0, arousal +0.0"
     [unfelt] = diary_requests("2026-03-01", numbered(3), "", [])
-    assert "felt" not in request_for_agent(unfelt)
+    assert "felt" not in decision_request_for_agent(unfelt)
     assert '"felt"' not in decision_prompt(unfelt).text
 
 
@@ -306,7 +306,7 @@ def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
     def anonymous(kind: DecisionKind) -> list[DecisionRequest]:
         result: dict[DecisionKind, list[DecisionRequest]] = {
             "consolidate": consolidation_requests(DINNERS, numbered(70), {}),
-            "split": split_requests(DINNERS, numbered(20)),
+            "split": cluster_split_requests(DINNERS, numbered(20)),
             "diary": diary_requests("2026-03-01", numbered(20), "", []),
             "compress": session_compression_requests("s1", numbered(70)),
         }

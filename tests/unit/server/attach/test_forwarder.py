@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests, stop_signal_socket
-from madeleine.server.attach.streams import MAX_LINE_BYTES
+from madeleine.server.attach.streams import MAX_JSON_RPC_LINE_BYTES
 
 
 def line(**message: Any) -> bytes:
@@ -49,10 +49,10 @@ def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending.track_client_line(INITIALIZED)
     pending.track_client_line(call(1, "store"))
     assert pending.repeat_handshake() == INITIALIZE
-    assert pending.awaits_handshake
+    assert pending.awaits_repeated_handshake_reply
     assert pending.track_host_line(line(method="notifications/message", params={})), "not an answer"
     assert not pending.track_host_line(line(id=0, result={}))
-    assert not pending.awaits_handshake
+    assert not pending.awaits_repeated_handshake_reply
     assert list(pending.lines_to_repeat()) == [INITIALIZED, call(1, "store")]
     assert pending.track_host_line(line(id=0, result={})), "an id may come again"
 
@@ -67,7 +67,7 @@ def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
 
 def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
-    assert not pending.track_client_line(call(1, "x" * MAX_LINE_BYTES))
+    assert not pending.track_client_line(call(1, "x" * MAX_JSON_RPC_LINE_BYTES))
     assert len(pending) == 0
 
 

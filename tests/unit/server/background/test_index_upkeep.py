@@ -15,7 +15,7 @@ from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeepe
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, Memory
 from madeleine.server.background import index_upkeep as background
-from madeleine.server.background.index_upkeep import IndexUpkeep
+from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
@@ -85,8 +85,10 @@ class House:
         return [await self.keeper.turns.get() for _ in range(count)]
 
     @asynccontextmanager
-    async def at_work(self, warm_up: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[IndexUpkeep]:
-        work = IndexUpkeep(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
+    async def at_work(
+        self, warm_up: Callable[[], Awaitable[None]] | None = None
+    ) -> AsyncIterator[BackgroundIndexUpkeep]:
+        work = BackgroundIndexUpkeep(self.keeper, self.index, warm_up or self.embedder.warm_up, self.scrubber)
         task = asyncio.create_task(work.run())
         try:
             async with asyncio.timeout(DEADLOCK_S):

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.background import model_switch
 from madeleine.server.background.index_origin import INDEX_FOLDERS
-from madeleine.server.background.model_records import ModelRecords, ServingModel, WantedModel
-from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedModel
+from madeleine.server.background.model_records import EmbeddingModelRecords, ServingModelRecord, WantedModelRecord
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedEmbeddingModel
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, WordEmbedder
 
 OLD, NEW = "old words", "new words"
-DIMENSIONS = {OLD: 64, NEW: 96, PACKAGED_MODEL: 64}
+DIMENSIONS = {OLD: 64, NEW: 96, PACKAGED_MODEL_NAME: 64}
 TOLD = [f"Brick{number} lies in cellar{number}" for number in range(60)]
 
 
@@ -56,13 +56,13 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 def changed(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set when another model has begun to serve."""
     event = asyncio.Event()
-    retire = ServedModel.close_when_unused
+    retire = ServedEmbeddingModel.close_when_unused
 
-    async def tell(self: ServedModel, pair: ServedEmbedderAndIndex) -> None:
+    async def tell(self: ServedEmbeddingModel, pair: ServedEmbedderAndIndex) -> None:
         event.set()
         await retire(self, pair)
 
-    monkeypatch.setattr(ServedModel, "close_when_unused", tell)
+    monkeypatch.setattr(ServedEmbeddingModel, "close_when_unused", tell)
     return event
 
 
@@ -76,14 +76,14 @@ async def recalled(memory: OpenedMemory, text: str) -> list[str]:
     return [one.scene.action for one, _ in answer.memories]
 
 
-async def switch(memory: OpenedMemory, model: str) -> WantedModel:
-    wanted = await ModelRecords(memory.ledger.index_source).request(model)
+async def switch(memory: OpenedMemory, model: str) -> WantedModelRecord:
+    wanted = await EmbeddingModelRecords(memory.ledger.index_source).request(model)
     await memory.model_switch.switch(wanted)
     return wanted
 
 
-async def refusal(memory: OpenedMemory, wanted: WantedModel) -> str | None:
-    return await ModelRecords(memory.ledger.index_source).refusal_reason(wanted.request)
+async def refusal(memory: OpenedMemory, wanted: WantedModelRecord) -> str | None:
+    return await EmbeddingModelRecords(memory.ledger.index_source).refusal_reason(wanted.request)
 
 
 async def test_the_new_model_serves_and_the_next_start_has_it_until_the_setting_changes(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_the_old_vectors_are_kept_for_the_way_back_and_older_ones_dropped(
     await switch(memory, NEW)
     await switch(memory, "third")
     assert set(await memory.ledger.index_source.count_vectors()) == {NEW, "third"}
-    record = await ModelRecords(memory.ledger.index_source).last_switch()
+    record = await EmbeddingModelRecords(memory.ledger.index_source).last_switch()
     assert record is not None
     assert (record.model, record.previous) == ("third", NEW)
 
@@ -194,10 +194,10 @@ async def test_the_old_vectors_are_kept_for_the_way_back_and_older_ones_dropped(
 async def test_a_request_is_noticed_by_the_process_that_owns_the_memory(
     tmp_path: Path, changed: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_switch, "REQUEST_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(model_switch, "MODEL_SWITCH_REQUEST_POLL_SECONDS", 0.0)
     async with open_memory(settings(tmp_path), make_embedder=make_embedder) as memory, asyncio.timeout(60):
         await store(memory, *TOLD)
-        await ModelRecords(memory.ledger.index_source).request(NEW)
+        await EmbeddingModelRecords(memory.ledger.index_source).request(NEW)
         await changed.wait()
         assert memory.embedder.model == NEW
 
@@ -205,12 +205,12 @@ async def test_a_request_is_noticed_by_the_process_that_owns_the_memory(
 async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
     """ruling 16: by the same texts in the default model, here one that is alike."""
     await switch(memory, NEW)
-    calibration = await ModelRecords(memory.ledger.index_source).calibration(memory.embedder.model)
+    calibration = await EmbeddingModelRecords(memory.ledger.index_source).calibration(memory.embedder.model)
     assert calibration is not None
     assert memory.embedder.vector_space.calibration == calibration
 
 
 async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemory) -> None:
-    records = ModelRecords(memory.ledger.index_source)
-    await records.set_serving(ServingModel(model=NEW, previous=OLD, configured="something else"))
+    records = EmbeddingModelRecords(memory.ledger.index_source)
+    await records.set_serving(ServingModelRecord(model=NEW, previous=OLD, configured="something else"))
     assert await records.model_to_serve(OLD) == OLD

@@ -7,7 +7,7 @@ import json
 from madeleine.memory.model import BeingId, RunId
 from madeleine.patrol.report import PatrolProgress, PatrolReport, PatrolStepReport
 from madeleine.patrol.run import PatrolEvent
-from madeleine.server.background.loops import MAX_QUEUED_EVENTS, PatrolEventBroadcast, patrol_event_as_json
+from madeleine.server.background.loops import MAX_QUEUED_PATROL_EVENTS, PatrolEventBroadcast, patrol_event_as_json
 
 ADA, BERT = BeingId("ada"), BeingId("bert")
 
@@ -28,7 +28,7 @@ async def test_a_subscriber_gets_the_events_of_its_being_in_order() -> None:
 async def test_a_subscriber_that_does_not_read_loses_the_oldest_events_and_blocks_nobody() -> None:
     events = PatrolEventBroadcast()
     with events.subscribe(ADA) as slow:
-        for number in range(MAX_QUEUED_EVENTS + 10):
+        for number in range(MAX_QUEUED_PATROL_EVENTS + 10):
             events.publish(event(number))
         first = await anext(aiter(slow))
     assert first.run_id == "10"

@@ -13,13 +13,13 @@ import pytest
 
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.patrol_records import RecentActivity
+from madeleine.memory.patrol_records import ActivitySinceLastPatrol
 from madeleine.patrol.report import PatrolReport
 from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.background import loops as rounds
 from madeleine.server.background.loops import (
     AUTOMATIC_PATROL_CLIENT_NAME,
-    MIN_PATROL_INTERVAL,
+    MIN_AUTOMATIC_PATROL_INTERVAL,
     AutomaticPatrolLoop,
     patrol_triggers_from_settings,
 )
@@ -29,8 +29,8 @@ from tests.doubles import NOW, Clock
 ADA, BERT = BeingId("ada"), BeingId("bert")
 
 
-def many(being_id: BeingId, at: datetime = NOW) -> RecentActivity:
-    return RecentActivity(being_id=being_id, stored=200, first=at, latest=at)
+def many(being_id: BeingId, at: datetime = NOW) -> ActivitySinceLastPatrol:
+    return ActivitySinceLastPatrol(being_id=being_id, stored=200, first=at, latest=at)
 
 
 class Household:
@@ -38,7 +38,7 @@ class Household:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.new: dict[BeingId, RecentActivity] = {}
+        self.new: dict[BeingId, ActivitySinceLastPatrol] = {}
         self.came: list[BeingId] = []
         self.calls: list[tuple[Scope, LanguageModel | None, bool]] = []
         self.under_way: set[BeingId] = set()
@@ -56,7 +56,7 @@ class Household:
             wait=self.pause,
         )
 
-    async def recent_activity(self) -> list[RecentActivity]:
+    async def activity_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
         return [self.new[being] for being in sorted(self.new)]
 
     async def is_running(self, being_id: BeingId) -> bool:
@@ -103,7 +103,7 @@ async def test_an_import_of_thousands_ages_a_being_by_one_cycle_an_hour(home: Ho
     home.new = {ADA: many(ADA)}
     await home.schedule.poll()
     home.new = {ADA: many(ADA)}
-    home.clock.advance(MIN_PATROL_INTERVAL - timedelta(seconds=1))
+    home.clock.advance(MIN_AUTOMATIC_PATROL_INTERVAL - timedelta(seconds=1))
     await home.schedule.poll()
     assert home.came == [ADA]
     home.clock.advance(timedelta(seconds=1))
@@ -161,12 +161,12 @@ async def test_a_failing_patrol_is_logged_retried_later_and_delays_no_other_bein
     with caplog.at_level(logging.ERROR):
         await home.schedule.poll()
     assert [record.message for record in caplog.records] == [
-        f"an automatic patrol failed; retrying in {MIN_PATROL_INTERVAL} at the earliest"
+        f"an automatic patrol failed; retrying in {MIN_AUTOMATIC_PATROL_INTERVAL} at the earliest"
     ] * 2
     home.fails_with = None
     await home.schedule.poll()
     assert home.came == [ADA, BERT], "not in a loop"
-    home.clock.advance(MIN_PATROL_INTERVAL)
+    home.clock.advance(MIN_AUTOMATIC_PATROL_INTERVAL)
     await home.schedule.poll()
     assert home.came == [ADA, BERT, ADA, BERT]
 
@@ -189,11 +189,11 @@ async def test_nothing_begins_at_the_start_nor_before_the_memory_is_open(home: H
 async def test_a_failing_ledger_is_read_again_at_the_next_poll(
     home: Household, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken() -> list[RecentActivity]:
+    async def broken() -> list[ActivitySinceLastPatrol]:
         raise OSError("no")
 
     with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
-        patched.setattr(home, "recent_activity", broken)
+        patched.setattr(home, "activity_since_last_patrol", broken)
         await home.schedule.poll()
     assert len(caplog.records) == 1
     home.new = {ADA: many(ADA)}

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli import ingest_command
-from madeleine.server.cli.ingest_command import Document, DocumentPart
+from madeleine.server.cli.ingest_command import DocumentPart, IngestedDocument
 
 MOST = 40
 
 
 def parts(content: bytes | IO[bytes], name: str = "a.txt", about: str = "", most: int = MOST) -> list[DocumentPart]:
     file = io.BytesIO(content) if isinstance(content, bytes) else content
-    return list(Document(file, name, about=about, most_chars=most).parts())
+    return list(IngestedDocument(file, name, about=about, most_chars=most).parts())
 
 
 def refused(content: bytes, name: str = "a.txt") -> str:
@@ -48,7 +48,7 @@ def test_a_text_is_cut_at_paragraphs_and_nothing_is_lost() -> None:
 @given(st.text(st.sampled_from("ab. \né雨👩`")).filter(str.strip), st.integers(1, 7))
 def test_parts_join_back_whatever_the_size_of_what_is_read_at_once(text: str, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest_command, "FILE_READ_BYTES", at_once)
+        patch.setattr(ingest_command, "FILE_READ_CHUNK_BYTES", at_once)
         document_parts = parts(text.encode(), most=9)
     assert all(len(part.text) <= 9 for part in document_parts)
     assert "".join("".join(part.text for part in document_parts).split()) == "".join(text.split())
@@ -85,9 +85,9 @@ class Endless(io.RawIOBase):
 
 def test_only_what_is_needed_is_read() -> None:
     file: Any = Endless()
-    found = list(islice(Document(file, "-", about="", most_chars=1_000).parts(), 100))
+    found = list(islice(IngestedDocument(file, "-", about="", most_chars=1_000).parts(), 100))
     assert all(len(part.text) <= 1_000 for part in found)
-    assert file.given <= 3 * ingest_command.FILE_READ_BYTES
+    assert file.given <= 3 * ingest_command.FILE_READ_CHUNK_BYTES
 
 
 @pytest.mark.parametrize(

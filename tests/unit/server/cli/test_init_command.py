@@ -16,8 +16,8 @@ import pytest
 from madeleine.operating_system import OperatingSystem
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
-from madeleine.server.clients.catalogue import ServerEntry, claude_code_hooks, known_clients, server_command
-from madeleine.server.clients.changes import FileChange, write_change
+from madeleine.server.clients.catalogue import McpServerEntry, claude_code_hooks, known_clients, server_start_command
+from madeleine.server.clients.changes import FileChange, write_file_change
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 from tests.e2e.serving import ROOT
@@ -75,7 +75,7 @@ def test_what_was_put_into_every_client_is_undone_to_the_byte(home: Path, capsys
     hooks = json.loads((home / ".claude/settings.json").read_text())["hooks"]
     assert [len(hooks[event]) for event in hooks] == [2, 1, 1, 1, 1]
     codex = tomllib.loads((home / ".codex/config.toml").read_text())
-    assert codex["mcp_servers"]["madeleine"]["command"] == server_command()[0]
+    assert codex["mcp_servers"]["madeleine"]["command"] == server_start_command()[0]
     assert "madeleine" in json.loads((home / ".gemini/settings.json").read_text())["mcpServers"]
     assert set(json.loads((home / ".codeium/windsurf/mcp_config.json").read_text())["mcpServers"]) == {"madeleine"}
     assert (home / ".cursor/mcp.json.before-madeleine").read_bytes() == b""
@@ -134,11 +134,11 @@ def test_a_link_stays_a_link_and_a_file_that_changed_meanwhile_is_left(home: Pat
     real, link = home / "dotfiles.json", home / "mcp.json"
     real.write_text("{}")
     link.symlink_to(real)
-    write_change(FileChange(link, "{}", '{"a": 1}'))
+    write_file_change(FileChange(link, "{}", '{"a": 1}'))
     assert link.is_symlink()
     assert real.read_text() == '{"a": 1}'
     with pytest.raises(UnreadableConfiguration, match="changed meanwhile"):
-        write_change(FileChange(link, "{}", '{"b": 1}'))
+        write_file_change(FileChange(link, "{}", '{"b": 1}'))
     assert sorted(written(home)) == ["dotfiles.json", "mcp.json"]
 
 
@@ -184,7 +184,7 @@ def test_each_system_has_its_places(system: OperatingSystem, variables: Mapping[
     home = Path("/home/ada")
     clients = {
         client.name: client
-        for client in known_clients(ClientConfigurationPaths(home, system, variables), ServerEntry(["m"], {}))
+        for client in known_clients(ClientConfigurationPaths(home, system, variables), McpServerEntry(["m"], {}))
     }
     assert list(clients) == CLIENTS
     desktop = clients["claude-desktop"].files[0].path.parent
@@ -196,7 +196,7 @@ def test_each_system_has_its_places(system: OperatingSystem, variables: Mapping[
 
 def test_variables_move_the_folders_of_claude_code_and_codex() -> None:
     moved = ClientConfigurationPaths(Path("/home/ada"), "linux", {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/d"})
-    files = [file.path for client in known_clients(moved, ServerEntry(["m"], {}))[:3] for file in client.files]
+    files = [file.path for client in known_clients(moved, McpServerEntry(["m"], {}))[:3] for file in client.files]
     assert [str(path) for path in files if path.parts[1] != "home"] == [
         "/c/.claude.json", "/c/settings.json", "/d/config.toml",
     ]  # fmt: skip
@@ -204,7 +204,7 @@ def test_variables_move_the_folders_of_claude_code_and_codex() -> None:
 
 def test_hooks_are_the_plugin_s_with_the_path_being_and_folder_of_this_installation() -> None:
     plugin = json.loads((ROOT / "plugin" / "hooks" / "hooks.json").read_text())["hooks"]
-    entry = ServerEntry(["/opt/a b/madeleine"], {"MADELEINE_BEING": "Zoé", "MADELEINE_DATA_DIR": "/d"})
+    entry = McpServerEntry(["/opt/a b/madeleine"], {"MADELEINE_BEING": "Zoé", "MADELEINE_DATA_DIR": "/d"})
     own = claude_code_hooks(entry)
     assert list(own) == list(plugin)
     for event, groups in own.items():
@@ -218,12 +218,12 @@ def test_what_uvx_has_made_is_started_by_uvx_again(monkeypatch: pytest.MonkeyPat
     """Its environment is gone with the cache."""
     monkeypatch.setattr(sys, "prefix", "/root/.cache/uv/archive-v0/Xq3/")
     monkeypatch.setattr(shutil, "which", lambda name: f"/opt/{name}")
-    assert server_command() == ["/opt/uvx", "madeleine-memory"]
+    assert server_start_command() == ["/opt/uvx", "madeleine-memory"]
 
 
 def test_every_client_has_its_paste_in_the_documents(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "clients.md").read_text()
-    for client in known_clients(ClientConfigurationPaths(home, "linux", {}), ServerEntry(["m"], {})):
+    for client in known_clients(ClientConfigurationPaths(home, "linux", {}), McpServerEntry(["m"], {})):
         assert f"## {client.title}\n" in text
         assert f"`{client.name}`" in text
         assert main(["config", "--client", client.name]) == 0

@@ -19,7 +19,7 @@ from madeleine import server
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import BeingId, Note, NoteId, RunId, Scope
 from madeleine.server.cli.arguments import build_command_line_parser, parse_command_line
-from madeleine.server.cli.help.text import COMMAND_GROUPS, EXAMPLES
+from madeleine.server.cli.help.text import COMMAND_EXAMPLES, COMMAND_GROUPS
 from madeleine.server.cli.local_commands import note_command
 from madeleine.server.cli.main import main, setting_overrides_from_arguments
 from madeleine.server.settings.settings import Settings
@@ -178,7 +178,7 @@ def test_every_command_that_prints_data_prints_json_and_has_examples() -> None:
     assert without == print_no_data
     named = {command for commands in COMMAND_GROUPS.values() for command in commands}
     assert named == {name.split()[0] for name, _ in leaf_commands(grammar)}, "a command belongs into a group"
-    for command, examples in EXAMPLES.items():
+    for command, examples in COMMAND_EXAMPLES.items():
         for line in examples:
             assert line.partition(" | ")[2 * ("| madeleine" in line)].startswith("madeleine"), line
         assert not command or command in named

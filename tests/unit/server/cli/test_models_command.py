@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.inference.available import models_without_network
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
 from madeleine.memory.vector_space import CosineCalibration
-from madeleine.server.background.model_records import ModelRecords, ServingModel
+from madeleine.server.background.model_records import EmbeddingModelRecords, ServingModelRecord
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.cli.models_command import models_command
 from madeleine.server.settings.settings import Settings
@@ -52,7 +52,7 @@ async def test_the_list_says_which_model_serves_and_which_there_are(run: RunMode
     state = json.loads(await run("list", "--json"))
     first, *others = state["models"]
     assert (first["model"], first["roles"], first["embedded"]) == (settings.embedding_model, ["serves", "set"], 60)
-    assert {PACKAGED_MODEL, str(settings.data_dir / "models" / "another")} <= {one["model"] for one in others}
+    assert {PACKAGED_MODEL_NAME, str(settings.data_dir / "models" / "another")} <= {one["model"] for one in others}
     assert all(one["roles"] == ["available"] for one in others)
     assert "60 of 60" in await run("list")
 
@@ -80,7 +80,7 @@ async def test_own_queries_are_measured_by_category_and_the_store_is_not_changed
 async def test_several_models_are_measured_on_sets(run: RunModels, settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "s.docs.jsonl").write_text('{"id": "1", "text": "red"}\n{"id": "2", "text": "blue"}\n')
     (tmp_path / "s.queries.jsonl").write_text('{"text": "blue", "gold": ["2"], "cat": "colours"}\n')
-    out = await run("evaluate", settings.embedding_model, PACKAGED_MODEL, "--data", str(tmp_path))
+    out = await run("evaluate", settings.embedding_model, PACKAGED_MODEL_NAME, "--data", str(tmp_path))
     assert out.count("colours") == 2
     assert out.count("100.0") == 12
     with pytest.raises(InvalidInput, match="holds no sets"):
@@ -93,7 +93,7 @@ async def test_a_calibration_is_kept_with_the_model(
     """ruling 16: a model with the cosines of the default one needs none, one that it cannot read with has none."""
     with pytest.raises(InvalidInput, match="thresholds stay as they are"):
         await run("calibrate")
-    same = adapted_model(tmp_path / "same", PACKAGED_MODEL, dimension=384)
+    same = adapted_model(tmp_path / "same", PACKAGED_MODEL_NAME, dimension=384)
     settings = settings.model_copy(update={"embedding_model": str(same)})
     await models_command(settings, parse_command_line(["models", "calibrate", "--json"]))
     told = json.loads(capsys.readouterr().out)
@@ -125,11 +125,11 @@ async def test_what_cannot_be_done_is_refused_with_the_way_out(
 async def test_a_model_whose_files_are_gone_is_left_at_the_next_start(
     run: RunModels, settings: Settings, tmp_path: Path
 ) -> None:
-    gone = ServingModel(
+    gone = ServingModelRecord(
         model=str(tmp_path / "gone"), previous=settings.embedding_model, configured=settings.embedding_model
     )
     async with open_ledger_without_index(settings) as ledger:
-        await ModelRecords(ledger.index_source).set_serving(gone)
+        await EmbeddingModelRecords(ledger.index_source).set_serving(gone)
     assert "serves from the next start" in await run("switch", "--back")
     async with open_memory(settings, background=False) as memory:
         assert memory.embedder.model.startswith("directory/tiny#")

@@ -22,7 +22,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.open_memory import open_memory
 from madeleine.storage import resources
-from madeleine.tools.tool import ToolCall
+from madeleine.tools.tool import ToolCallContext
 from tests.doubles import ADA, WordEmbedder
 from tests.unit.tools.conftest import TOOLS
 
@@ -35,7 +35,9 @@ async def data_dir(tmp_path: Path) -> Path:
     """A memory of four scenes that was closed."""
     async with open_memory(Settings(data_dir=tmp_path / "data"), embedder=WordEmbedder()) as memory:
         for text in TEXTS:
-            result = await TOOLS.call_tool("store", {"text": text, "distinct": True}, ToolCall(ADA, memory.use_cases))
+            result = await TOOLS.call_tool(
+                "store", {"text": text, "distinct": True}, ToolCallContext(ADA, memory.use_cases)
+            )
             assert not result.is_error
     return tmp_path / "data"
 
@@ -163,7 +165,7 @@ def test_a_broken_store_is_told_in_words(
 def test_a_missing_model_file_and_a_full_disk_are_told(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(int8_model, "MODEL_FOLDER", tmp_path / "no model")
+    monkeypatch.setattr(int8_model, "PACKAGED_MODEL_FOLDER", tmp_path / "no model")
     monkeypatch.setattr(resources, "disk_usage", lambda _: type("Usage", (), {"free": 1_000_000}))
     found = report()
     assert "No such file" in found["model"][0]["text"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from madeleine.server.attach.streams import MAX_LINE_BYTES, read_lines
+from madeleine.server.attach.streams import MAX_JSON_RPC_LINE_BYTES, read_lines
 from madeleine.server.mcp import lines as transport
 from madeleine.server.mcp.lines import (
     MessageStreams,
@@ -79,7 +79,7 @@ class Written:
         return [json.loads(line) for line in self.data.splitlines()]
 
 
-async def read(*chunks: bytes, longest: int = MAX_LINE_BYTES) -> list[bytes | None]:
+async def read(*chunks: bytes, longest: int = MAX_JSON_RPC_LINE_BYTES) -> list[bytes | None]:
     return [line async for line in read_lines(Chunks(chunks).read, longest)]
 
 
@@ -210,7 +210,7 @@ def test_what_is_not_json_rpc_is_answered_with_its_id(line: bytes, id_: str | in
 def test_a_line_that_was_too_long_is_answered() -> None:
     message = refused(None)
     assert message.error.code == -32600
-    assert str(MAX_LINE_BYTES) in message.error.message
+    assert str(MAX_JSON_RPC_LINE_BYTES) in message.error.message
 
 
 def test_half_of_a_surrogate_pair_is_let_through_to_the_tool() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.environment import SETTINGS_FILE
 from madeleine.server.settings.settings import Settings, read_settings
@@ -24,7 +24,11 @@ def test_nothing_needs_to_be_set(tmp_path: Path) -> None:
     """spec P9: threshold 0.35; ruling 6: the default model."""
     settings = read_settings(environment(tmp_path))
     assert settings == Settings(data_dir=tmp_path)
-    assert (settings.being, settings.embedding_model, settings.recall_threshold) == ("default", PACKAGED_MODEL, 0.35)
+    assert (settings.being, settings.embedding_model, settings.recall_threshold) == (
+        "default",
+        PACKAGED_MODEL_NAME,
+        0.35,
+    )
 
 
 def test_without_a_setting_the_data_is_where_the_platform_keeps_it(

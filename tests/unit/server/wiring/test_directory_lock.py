@@ -11,7 +11,11 @@ import pytest
 
 from madeleine.memory.errors import StorageBusy
 from madeleine.server.attach.endpoint import is_file_locked
-from madeleine.server.wiring.data_directory import DATA_DIRECTORY_OWNER_FILE, OWNER_LOCK_FILE, lock_data_directory
+from madeleine.server.wiring.data_directory import (
+    DATA_DIRECTORY_LOCK_FILE,
+    DATA_DIRECTORY_OWNER_FILE,
+    lock_data_directory,
+)
 
 
 def a_full_disk(about: Path) -> None:
@@ -39,5 +43,5 @@ def test_an_owner_that_cannot_say_who_it_is_owns_all_the_same(
     """A full disk once made every call fail inside Madeleine."""
     in_the_way(tmp_path / DATA_DIRECTORY_OWNER_FILE)
     with lock_data_directory(tmp_path):
-        assert is_file_locked(tmp_path / OWNER_LOCK_FILE)
-    assert not is_file_locked(tmp_path / OWNER_LOCK_FILE)
+        assert is_file_locked(tmp_path / DATA_DIRECTORY_LOCK_FILE)
+    assert not is_file_locked(tmp_path / DATA_DIRECTORY_LOCK_FILE)

@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
-from madeleine.server.wiring.language_models import LeasedLanguageModel, OpenLanguageModels
+from madeleine.server.wiring.language_models import LanguageModelPool, LeasedLanguageModel
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.language.stub import KEY, Stub, language_server, model_says
 
@@ -28,8 +28,8 @@ def stub() -> Iterator[Stub]:
 
 
 @pytest.fixture
-async def models(stub: Stub, tmp_path: Path) -> AsyncIterator[OpenLanguageModels]:
-    async with OpenLanguageModels(settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=OWN)) as models:
+async def models(stub: Stub, tmp_path: Path) -> AsyncIterator[LanguageModelPool]:
+    async with LanguageModelPool(settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=OWN)) as models:
         yield models
 
 
@@ -47,7 +47,7 @@ async def asked(leased: LeasedLanguageModel) -> bool:
 
 
 async def test_a_client_without_a_key_asks_by_the_servers(
-    models: OpenLanguageModels, stub: Stub, tmp_path: Path
+    models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
     assert await asked(models.process_model())
     assert await asked(models.model_for_key(""))
@@ -56,7 +56,7 @@ async def test_a_client_without_a_key_asks_by_the_servers(
 
 
 async def test_each_call_is_made_by_the_key_of_its_client(
-    models: OpenLanguageModels, stub: Stub, tmp_path: Path
+    models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
     ada = settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=ADAS)
     calls = [
@@ -71,7 +71,7 @@ async def test_each_call_is_made_by_the_key_of_its_client(
 
 
 async def test_the_servers_key_goes_to_no_address_of_a_client(
-    models: OpenLanguageModels, stub: Stub, tmp_path: Path
+    models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
     with language_server(lambda asked: model_says(GOOD)) as theirs:
         client = Settings(data_dir=tmp_path, llm_url=theirs.openai_url, llm_large_model="m")
@@ -82,26 +82,26 @@ async def test_the_servers_key_goes_to_no_address_of_a_client(
     assert stub.asked == []
 
 
-async def test_a_client_may_do_without(models: OpenLanguageModels, stub: Stub, tmp_path: Path) -> None:
+async def test_a_client_may_do_without(models: LanguageModelPool, stub: Stub, tmp_path: Path) -> None:
     assert not await asked(models.model_for_client(settings(tmp_path, llm="off", llm_api_key=ADAS)))
     assert stub.asked == []
 
 
 async def test_a_server_that_is_off_takes_no_key(tmp_path: Path) -> None:
-    async with OpenLanguageModels(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
+    async with LanguageModelPool(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
         assert not await asked(models.process_model())
         assert not await asked(models.model_for_key(ADAS))
 
 
 async def test_a_key_that_would_be_seen_is_not_sent(tmp_path: Path) -> None:
     config = settings(tmp_path, llm="openai", llm_url="http://llm.example.org/v1", llm_large_model="m")
-    async with OpenLanguageModels(config) as models:
+    async with LanguageModelPool(config) as models:
         with pytest.raises(InvalidInput, match="https://") as caught:
             models.model_for_key(KEY)
     assert KEY not in str(caught.value)
 
 
-async def test_one_model_serves_all_calls_of_a_key(models: OpenLanguageModels) -> None:
+async def test_one_model_serves_all_calls_of_a_key(models: LanguageModelPool) -> None:
     async with (
         models.model_for_key(ADAS) as first,
         models.model_for_key(ADAS) as second,
@@ -114,7 +114,7 @@ async def test_one_model_serves_all_calls_of_a_key(models: OpenLanguageModels) -
 
 
 async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
-    models: OpenLanguageModels, stub: Stub, monkeypatch: pytest.MonkeyPatch
+    models: LanguageModelPool, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(language, "MAX_IDLE_LANGUAGE_MODELS", 2)
     async with models.model_for_key(ADAS) as used:
@@ -129,16 +129,16 @@ async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
 
 async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    async with OpenLanguageModels(settings(tmp_path)) as models:
+    async with LanguageModelPool(settings(tmp_path)) as models:
         assert not await asked(models.process_model())
     assert "ANTHROPIC_API_KEY" in caplog.text
     caplog.clear()
-    async with OpenLanguageModels(Settings(data_dir=tmp_path)):
+    async with LanguageModelPool(Settings(data_dir=tmp_path)):
         pass
     assert caplog.text == ""
 
 
-async def test_nothing_that_can_be_printed_holds_a_key(models: OpenLanguageModels) -> None:
+async def test_nothing_that_can_be_printed_holds_a_key(models: LanguageModelPool) -> None:
     async with models.model_for_key(KEY) as model:
         told = f"{models!r} {model!r} {models._open!r}"
     assert KEY not in told

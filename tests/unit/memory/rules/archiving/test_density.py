@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.rules.archiving.density import archival_mode, classify_density, density_signals
-from madeleine.memory.rules.archiving.extracts import extract_digest
+from madeleine.memory.rules.archiving.density import archival_mode_of_texts, classify_density, density_signals
+from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 
 SPARSE = (
     "We walked along the harbour until it was dark, and Ada told me about her grandmother's bakery.",
@@ -43,15 +43,15 @@ def test_code_data_and_identifiers_are_dense_and_what_people_tell_is_not(text: s
 
 
 def test_a_group_is_told_by_what_most_of_its_texts_are() -> None:
-    assert archival_mode([*SPARSE[:3], *DENSE[:2]]) == "abstractive"
-    assert archival_mode([*SPARSE[:2], *DENSE[:3]]) == "extractive"
-    assert archival_mode([SPARSE[0], DENSE[0]]) == "extractive"
-    assert archival_mode([]) == "abstractive"
+    assert archival_mode_of_texts([*SPARSE[:3], *DENSE[:2]]) == "abstractive"
+    assert archival_mode_of_texts([*SPARSE[:2], *DENSE[:3]]) == "extractive"
+    assert archival_mode_of_texts([SPARSE[0], DENSE[0]]) == "extractive"
+    assert archival_mode_of_texts([]) == "abstractive"
 
 
 def test_a_digest_holds_the_beginning_the_middle_the_end_and_facts_word_for_word() -> None:
-    digest = extract_digest([SPARSE[0], DENSE[4], SPARSE[1]]).splitlines()
+    digest = make_extractive_digest([SPARSE[0], DENSE[4], SPARSE[1]]).splitlines()
     assert digest == [SPARSE[0], DENSE[4], SPARSE[1]]
-    assert "1Z999AA10123456784" in extract_digest([*SPARSE, DENSE[4], *SPARSE])
-    assert extract_digest([]) == ""
-    assert all(len(line) <= 200 for line in extract_digest(["x9 " * 400]).splitlines())
+    assert "1Z999AA10123456784" in make_extractive_digest([*SPARSE, DENSE[4], *SPARSE])
+    assert make_extractive_digest([]) == ""
+    assert all(len(line) <= 200 for line in make_extractive_digest(["x9 " * 400]).splitlines())

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.model import CATEGORIES, BeingId, MemoryId
+from madeleine.memory.model import MEMORY_CATEGORIES, BeingId, MemoryId
 from madeleine.memory.rules.archiving.retention import (
     BeingRetention,
-    EndedScope,
-    MemoryAge,
-    MemoryLinks,
+    EndedSessionOrProject,
+    MemoryArchivalLinks,
+    MemoryRetentionFacts,
     RetentionConfig,
     plan_retention,
 )
@@ -42,8 +42,8 @@ def test_a_category_is_kept_by_the_first_of_five_rules_that_there_is() -> None:
         assert (rule.days, rule.source) == (expected, source)
 
 
-def age(name: str, days: float = 100, **changes: object) -> MemoryAge:
-    one = MemoryAge(
+def age(name: str, days: float = 100, **changes: object) -> MemoryRetentionFacts:
+    one = MemoryRetentionFacts(
         id=MemoryId(name),
         category="episodic",
         last_used=NOW - timedelta(days=days),
@@ -53,7 +53,11 @@ def age(name: str, days: float = 100, **changes: object) -> MemoryAge:
     return replace(one, **changes)  # type: ignore[arg-type]
 
 
-def plan(*ages: MemoryAge, ended: EndedScope = EndedScope(), **config: object) -> dict[str, str]:  # noqa: B008
+def plan(
+    *ages: MemoryRetentionFacts,
+    ended: EndedSessionOrProject = EndedSessionOrProject(),  # noqa: B008
+    **config: object,
+) -> dict[str, str]:
     going = plan_retention(ages, RetentionConfig.model_validate(config), ADA, NOW, ended)
     return {str(id_): reason for id_, reason in going.items()}
 
@@ -91,22 +95,22 @@ def test_what_is_kept_for_a_session_or_a_project_ends_with_it() -> None:
     of_project = age("boat", 3, level="project", project="boat"), age("house", 3, level="project", project="house")
     ages = (*of_old, *of_new, *of_project, age("pinned", level="session", pinned=True), age("kept", project="boat"))
     assert plan(*ages) == dict.fromkeys(("old", "older"), "session_ended")
-    assert plan(*ages, ended=EndedScope(session_id="s2")).keys() == {"old", "older", "new", "begun"}
-    assert plan(*ages, ended=EndedScope(project="boat"))["boat"] == "project_ended"
+    assert plan(*ages, ended=EndedSessionOrProject(session_id="s2")).keys() == {"old", "older", "new", "begun"}
+    assert plan(*ages, ended=EndedSessionOrProject(project="boat"))["boat"] == "project_ended"
 
 
 @st.composite
-def stores(draw: st.DrawFn) -> list[MemoryAge]:
+def stores(draw: st.DrawFn) -> list[MemoryRetentionFacts]:
     names = [MemoryId(str(number)) for number in range(draw(st.integers(0, 14)))]
-    ages: list[MemoryAge] = []
+    ages: list[MemoryRetentionFacts] = []
     for place, name in enumerate(names):
         later = names[place + 1 :]
         other = st.none() | st.sampled_from(later) if later else st.none()
         part_of, version = draw(other), draw(other)
         ages.append(
-            MemoryAge(
+            MemoryRetentionFacts(
                 id=name,
-                category=draw(st.sampled_from(CATEGORIES)),
+                category=draw(st.sampled_from(MEMORY_CATEGORIES)),
                 last_used=NOW - timedelta(days=draw(st.integers(0, 120))),
                 importance=draw(st.floats(0, 1)),
                 session_count=draw(st.integers(0, 40)),
@@ -124,7 +128,7 @@ def stores(draw: st.DrawFn) -> list[MemoryAge]:
 
 configs = st.builds(
     RetentionConfig,
-    rules=st.dictionaries(st.sampled_from(CATEGORIES), st.none() | st.integers(1, 100), max_size=3),
+    rules=st.dictionaries(st.sampled_from(MEMORY_CATEGORIES), st.none() | st.integers(1, 100), max_size=3),
     days=st.none() | st.integers(1, 100),
     max_memories=st.none() | st.integers(1, 12),
     beings=st.dictionaries(st.just("ada"), st.builds(BeingRetention, days=st.none() | st.integers(1, 100)), max_size=1),
@@ -133,7 +137,7 @@ configs = st.builds(
 
 @given(stores(), configs, st.none() | st.integers(1, 6))
 def test_retention_twice_is_retention_once_and_leaves_nothing_dangling(
-    ages: list[MemoryAge], config: RetentionConfig, most: int | None
+    ages: list[MemoryRetentionFacts], config: RetentionConfig, most: int | None
 ) -> None:
     going = plan_retention(ages, config, ADA, NOW)
     staying = [one for one in ages if one.id not in going]
@@ -145,7 +149,7 @@ def test_retention_twice_is_retention_once_and_leaves_nothing_dangling(
     left = ages
     while most is not None and (part := plan_retention(left, config, ADA, NOW, most=most)):
         left = [one for one in left if one.id not in part]
-        links = MemoryLinks.from_ages(left)
+        links = MemoryArchivalLinks.from_retention_facts(left)
         assert all(target in {one.id for one in left} for target in links.dependents)
     if most is not None:
         assert plan_retention(left, config, ADA, NOW) == {}

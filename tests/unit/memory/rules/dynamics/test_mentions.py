@@ -12,11 +12,11 @@ from madeleine.memory.model import DatedAction, Scene
 from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories
 from madeleine.memory.rules.dynamics.mentions import (
     FORGOTTEN_TEXT_MARK,
+    all_texts_of_memory,
     cluster_name_without_forgotten,
     fold_and_join_texts,
-    memory_texts,
     mentions_forgotten,
-    redact_report,
+    redact_patrol_report,
     scene_without_timeline_texts,
 )
 from tests.doubles import a_memory
@@ -33,7 +33,7 @@ GONE = a_memory(
     themes=("instruments",),
     lesson="Ask for more",
 )
-WORDS = fold_and_join_texts(memory_texts(GONE))
+WORDS = fold_and_join_texts(all_texts_of_memory(GONE))
 
 
 @for_each_row(
@@ -95,7 +95,7 @@ def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
         ],
         "dry_run": False,
     }
-    found = redact_report(report, WORDS, {"museum visits"})
+    found = redact_patrol_report(report, WORDS, {"museum visits"})
     assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_TEXT_MARK}, report["pending"][1]]
     assert found["steps"] == report["steps"]
     assert (found["run_id"], found["dry_run"]) == ("r", False)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from madeleine.inference import PACKAGED_MODEL
+from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.dynamics.clustering import (
     ROOT_CLUSTER_NAMES,
-    ROOT_PROTOTYPE_TEXTS,
+    ROOT_CLUSTER_PROTOTYPE_TEXTS,
     RootClusterName,
     nearest_root_cluster,
 )
@@ -21,7 +21,7 @@ from tests.doubles import at_cosine
 def test_the_roots_are_business_and_private() -> None:
     """spec P3"""
     assert ROOT_CLUSTER_NAMES == ("Business", "Private")
-    assert set(ROOT_PROTOTYPE_TEXTS) == set(ROOT_CLUSTER_NAMES)
+    assert set(ROOT_CLUSTER_PROTOTYPE_TEXTS) == set(ROOT_CLUSTER_NAMES)
 
 
 def test_the_nearer_set_of_prototypes_decides() -> None:
@@ -53,8 +53,8 @@ def test_the_three_best_prototypes_of_a_root_count() -> None:
 )
 async def test_the_default_model_tells_business_from_private(text: str, root: RootClusterName, tmp_path: Path) -> None:
     """ruling 5: without a key."""
-    embedder = DenseEmbedder(PACKAGED_MODEL, tmp_path)
-    prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_PROTOTYPE_TEXTS.items()}
+    embedder = DenseEmbedder(PACKAGED_MODEL_NAME, tmp_path)
+    prototypes = {name: await embedder.embed(sentences) for name, sentences in ROOT_CLUSTER_PROTOTYPE_TEXTS.items()}
     [vector] = await embedder.embed([text])
     await embedder.close()
     assert nearest_root_cluster(vector, prototypes) == root

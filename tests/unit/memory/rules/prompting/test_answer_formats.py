@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
 from madeleine.memory.rules.prompting import (
-    LIST_FORMAT,
     MEMORY_BLOCK_FORMAT,
+    RECALL_LIST_FORMAT,
     RecallTextFormat,
     make_fragments_format,
     recallable_text_of_memory,
@@ -29,7 +29,7 @@ MEMORIES = st.lists(
     ),
     max_size=5,
 )
-FORMATS = st.sampled_from([LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1))])
+FORMATS = st.sampled_from([RECALL_LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1))])
 
 
 def tokens(text: str) -> int:
@@ -42,7 +42,7 @@ TIRED = a_memory("We slept.", category="semantic")
 
 
 def test_a_list_renders_text_feeling_lesson_and_timeline() -> None:
-    assert LIST_FORMAT.render([FED, TIRED]) == "We ate.\nwarm\ncook more\n2026-02-02: rest\nWe slept."
+    assert RECALL_LIST_FORMAT.render([FED, TIRED]) == "We ate.\nwarm\ncook more\n2026-02-02: rest\nWe slept."
 
 
 def test_a_prompt_says_a_line_each_between_its_tags() -> None:
@@ -64,7 +64,7 @@ def test_fragments_are_shuffled_in_their_tag_and_what_is_counted_is_what_is_said
 def test_no_memories_render_as_empty_text() -> None:
     assert [
         answer_format.render([])
-        for answer_format in (LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1)))
+        for answer_format in (RECALL_LIST_FORMAT, MEMORY_BLOCK_FORMAT, make_fragments_format(Random(1)))
     ] == ["", "", ""]
 
 

@@ -29,8 +29,8 @@ ALL = np.arange(20)
 PLAIN = RankingFeatures("", 0, (), (), 0, 0)
 
 
-def blended_scores(*arguments: Any, **more: Any) -> NDArray[np.float32]:
-    return blended.blended_scores(*arguments, **more).scores
+def blended_ranking_scores(*arguments: Any, **more: Any) -> NDArray[np.float32]:
+    return blended.blended_ranking_scores(*arguments, **more).scores
 
 
 def blended_similarity(candidates: CandidatePool, **more: float) -> NDArray[np.float32]:
@@ -58,7 +58,7 @@ def pool(
 
 def score(features: RankingFeatures, query: str = "ramen", *, emotions: frozenset[Emotion] = frozenset()) -> float:
     """Of a candidate with cosine 0.5 and no word of the query: f = 0.6 × 0.5 = 0.3."""
-    [found] = blended_scores(
+    [found] = blended_ranking_scores(
         query, pool([0.5], features=[features]), ALL[:1], dense_trust=1.0, emotions=emotions, weights=WEIGHTS
     )
     return round(float(found) * GREATEST, 6)
@@ -137,15 +137,17 @@ def test_an_emotion_decides_between_equally_relevant_and_everywhere_if_asked_for
     """spec T7: f = 0.6, 0.59 and 0.54; 0.1 × max(0, 1 − (0.6 − f) / 0.02)."""
     cosines = [1.0, 0.59 / 0.6, 0.9]
     joyful = pool(cosines, features=[replace(PLAIN, emotions=("joy",))] * 3)
-    with_joy = blended_scores(query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS)
-    without = blended_scores(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
+    with_joy = blended_ranking_scores(
+        query, joyful, ALL[:3], dense_trust=1.0, emotions=frozenset({"joy"}), weights=WEIGHTS
+    )
+    without = blended_ranking_scores(query, joyful, ALL[:3], dense_trust=1.0, weights=WEIGHTS)
     assert ((with_joy - without) * GREATEST).tolist() == pytest.approx(bonuses, abs=2e-6)
 
 
 def test_the_best_of_a_session_lifts_the_others_of_it() -> None:
     """ruling 9: f = 0.6, 0.06, 0.06; the second shares the first's session, the third is alone."""
     features = [replace(PLAIN, session_id="s"), replace(PLAIN, session_id="s"), replace(PLAIN, session_id="t")]
-    scores = blended_scores(
+    scores = blended_ranking_scores(
         "ramen", pool([1.0, 0.1, 0.1], features=features), ALL[:3], dense_trust=1.0, weights=WEIGHTS
     )
     assert (scores * GREATEST).tolist() == pytest.approx([0.6 + 0.15, 0.06 + 0.15, 0.06 + 0.015])
@@ -155,16 +157,18 @@ def test_the_best_of_a_session_lifts_what_people_say_there_more() -> None:
     """0.4 × 0.6 instead of 0.25 × 0.6; without a session nobody has an advantage."""
     ann = replace(PLAIN, actors=("Ann",))
     weights = replace(WEIGHTS, next_turn=0)
-    greatest = weights.greatest
+    greatest = weights.greatest_sum
     features = [replace(ann, session_id="s", turn=at) for at in (0, 1)]
-    scores = blended_scores("ramen", pool([1.0, 0.1], features=features), ALL[:2], dense_trust=1.0, weights=weights)
+    scores = blended_ranking_scores(
+        "ramen", pool([1.0, 0.1], features=features), ALL[:2], dense_trust=1.0, weights=weights
+    )
     assert (scores * greatest).tolist() == pytest.approx([0.6 + 0.24, 0.06 + 0.24], abs=2e-6)
     assert score(ann) == pytest.approx(BASE, abs=2e-6)
 
 
 def test_memories_without_a_session_do_not_share_one() -> None:
     """ruling 9"""
-    scores = blended_scores("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
+    scores = blended_ranking_scores("ramen", pool([1.0, 0.1]), ALL[:2], dense_trust=1.0, weights=WEIGHTS)
     assert (scores * GREATEST).tolist() == pytest.approx([0.75, 0.075])
 
 
@@ -195,7 +199,7 @@ def test_half_a_trust_gives_meaning_half_of_its_share() -> None:
 
 def test_an_empty_pool_has_no_scores() -> None:
     """spec P9"""
-    scores = blended_scores("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
+    scores = blended_ranking_scores("ramen", pool([]), ALL[:0], dense_trust=1.0, weights=WEIGHTS)
     assert scores.shape == (0,)
     assert scores.dtype == np.float32
 
@@ -218,8 +222,10 @@ def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
     cosines = [cosine for _, cosine, _ in turns]
     none = replace(WEIGHTS, next_turn=0, question=0, session=0)
     both = [
-        blended_scores("ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights)
-        * weights.greatest
+        blended_ranking_scores(
+            "ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights
+        )
+        * weights.greatest_sum
         for weights in (replace(WEIGHTS, session=0), none)
     ]
     return [round(float(value), 6) for value in both[0] - both[1]]
@@ -240,7 +246,9 @@ def test_among_many_similar_candidates_a_neighbour_does_not_outrank_the_answer()
     """The first is asked for, but its next turn is no candidate, as those of all others are."""
     features = [replace(PLAIN, session_id="s", turn=turn) for turn in (0, *range(7, 27))]
     cosines = [1.0, *[0.95, 0.9] * 10]
-    scores = blended_scores("ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS)
+    scores = blended_ranking_scores(
+        "ramen", pool(cosines, features=features), ALL[:21], dense_trust=1.0, weights=WEIGHTS
+    )
     assert scores.argmax() == 0
 
 
@@ -249,7 +257,7 @@ def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> Non
     """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
     asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=WordingSignals(asks=True))
     answered = replace(PLAIN, session_id="s", turn=1, actors=("Bo",))
-    scores = blended_scores(
+    scores = blended_ranking_scores(
         "ramen",
         pool([1.0, 0.9, *[0.3] * others], features=[asked, answered, *[PLAIN] * others]),
         ALL[: 2 + others],
@@ -266,8 +274,10 @@ def test_turns_of_no_session_are_no_neighbours() -> None:
 def test_only_the_very_next_turn_counts() -> None:
     features = [replace(PLAIN, session_id="s", turn=0), replace(PLAIN, session_id="s", turn=2)]
     weights = replace(WEIGHTS, session=0)
-    scores = blended_scores("ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
-    assert (scores * weights.greatest).tolist() == pytest.approx([0.3, 0.6])
+    scores = blended_ranking_scores(
+        "ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights
+    )
+    assert (scores * weights.greatest_sum).tolist() == pytest.approx([0.3, 0.6])
 
 
 @for_each_row(
@@ -303,15 +313,19 @@ def test_what_an_assistant_said_is_about_the_turn_before_it(query: str, speaker:
         replace(PLAIN, session_id="s", turn=1, actors=(speaker,)),
     ]
     weights = replace(WEIGHTS, session=0, user=0)
-    scores = blended_scores(query, pool([1.0, 0.0], features=features), ALL[:2], dense_trust=1.0, weights=weights)
-    assert float(scores[1]) * weights.greatest == pytest.approx(added, abs=2e-6)
+    scores = blended_ranking_scores(
+        query, pool([1.0, 0.0], features=features), ALL[:2], dense_trust=1.0, weights=weights
+    )
+    assert float(scores[1]) * weights.greatest_sum == pytest.approx(added, abs=2e-6)
 
 
 def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
     features = [replace(PLAIN, session_id="s", turn=at) for at in range(2)]
     weights = replace(WEIGHTS, session=0)
-    scores = blended_scores("梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights)
-    assert (scores * weights.greatest).tolist() == pytest.approx([0.5, 1.0])
+    scores = blended_ranking_scores(
+        "梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights
+    )
+    assert (scores * weights.greatest_sum).tolist() == pytest.approx([0.5, 1.0])
 
 
 @for_each_row(
@@ -353,7 +367,7 @@ def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = RankingFeatures("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})
-    scores = blended_scores(
+    scores = blended_ranking_scores(
         query, pool([1, 1], [3, 3], [best, after]), ALL[:2], dense_trust=1.0, emotions=joy, weights=WEIGHTS
     )
     assert float(scores[0]) == pytest.approx(2.4875 / 3.32)
@@ -364,7 +378,7 @@ def test_a_score_lies_between_nought_and_one(
     candidates: list[tuple[float, float, RankingFeatures]], cosine: float, trust: float
 ) -> None:
     """ruling 9: negative cosines included."""
-    scores = blended_scores(
+    scores = blended_ranking_scores(
         "what did I tell Hashi",
         pool(
             [cosine for _ in candidates], [bm25 for _, bm25, _ in candidates], [features for *_, features in candidates]
@@ -383,7 +397,7 @@ def test_scores_do_not_depend_on_the_order_of_the_candidates(
     """Fusion ignores input order (style.md)."""
 
     def scores(chosen: Sequence[tuple[float, float, RankingFeatures]]) -> list[float]:
-        found = blended_scores(
+        found = blended_ranking_scores(
             "what did I tell Hashi",
             pool([c for c, _, _ in chosen], [b for _, b, _ in chosen], [t for _, _, t in chosen]),
             ALL[: len(chosen)],

@@ -95,7 +95,7 @@ def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_
         return QuestionMatch(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
 
     new, old = map(match, (newer, older), cosines)
-    rarest = 0.8 if new.statement.content.keys() & old.statement.content.keys() else 0.0
+    rarest = 0.8 if new.statement.content_words_by_stem.keys() & old.statement.content_words_by_stem.keys() else 0.0
     score = newer_version_score(asked, new, old, link, rarest_shared_word=rarest, is_read=True)
     assert (score > 0) is is_first, score
 

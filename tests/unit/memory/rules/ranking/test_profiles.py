@@ -20,7 +20,7 @@ from madeleine.memory.rules.ranking.profiles import (
     associative_ranking_scores,
     candidate_similarity,
     evenly_falling_scores,
-    linear_scores,
+    linear_ranking_scores,
     recency_score,
     saturating_reinforcement_share,
 )
@@ -47,7 +47,7 @@ def near(*values: float) -> NDArray[np.float32]:
 
 
 def linear_of(cosine: float, one: MemoryRankingState, weights: RankingProfileWeights = WEIGHTS) -> float:
-    return float(linear_scores(near(cosine), [one], now=NOW, weights=weights).scores[0])
+    return float(linear_ranking_scores(near(cosine), [one], now=NOW, weights=weights).scores[0])
 
 
 def associative_of(
@@ -183,7 +183,7 @@ def both(
 ) -> list[NDArray[np.float32]]:
     cosines, given, shared = zip(*candidates, strict=True)
     return [
-        linear_scores(near(*cosines), given, now=NOW, weights=weights).scores,
+        linear_ranking_scores(near(*cosines), given, now=NOW, weights=weights).scores,
         associative_ranking_scores(near(*cosines), given, shared, now=NOW, weights=weights).scores,
     ]
 

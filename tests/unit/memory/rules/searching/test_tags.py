@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.rules.searching import (
-    MAX_SEARCH_TAGS_PER_MESSAGE,
-    MAX_TAG_CHARS,
-    extract_tag_texts,
-    most_specific_tags,
+    MAX_MESSAGE_TAG_CHARS,
+    MAX_TAGS_PER_MESSAGE,
+    extract_message_tag_texts,
+    message_tag_from_text,
+    most_specific_message_tags,
     related_themes,
-    tag_from_text,
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from tests.rows import for_each_row
@@ -36,24 +36,24 @@ from tests.rows import for_each_row
     ],
 )
 def test_tags_are_what_is_marked_then_names_then_words_the_longest_first(message: str, tags: list[str]) -> None:
-    assert list(dict.fromkeys(extract_tag_texts(message))) == tags
+    assert list(dict.fromkeys(extract_message_tag_texts(message))) == tags
 
 
 def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:
     assert [
-        tag.text for tag in most_specific_tags("Running, runs and run; berries and a berry", stem_english_word)
+        tag.text for tag in most_specific_message_tags("Running, runs and run; berries and a berry", stem_english_word)
     ] == [
         "running",
         "berries",
     ]
     many = " ".join(f"w{n}ord" for n in range(100))
-    assert len(most_specific_tags(many, stem_english_word)) == MAX_SEARCH_TAGS_PER_MESSAGE
+    assert len(most_specific_message_tags(many, stem_english_word)) == MAX_TAGS_PER_MESSAGE
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(sorted(ENGLISH_STOP_WORDS))).map(" ".join))
 def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
-    for tag in most_specific_tags(message, stem_english_word):
-        assert 0 < len(tag.text) <= MAX_TAG_CHARS
+    for tag in most_specific_message_tags(message, stem_english_word):
+        assert 0 < len(tag.text) <= MAX_MESSAGE_TAG_CHARS
         assert tag.text not in ENGLISH_STOP_WORDS
         assert all(tag.anchor in form for form in tag.forms)
 
@@ -63,12 +63,12 @@ def test_no_message_is_too_odd_and_no_tag_is_a_stop_word(message: str) -> None:
 )
 def test_a_message_made_to_be_slow_is_not(message: str) -> None:
     """Patterns that begin anew at every character would take minutes here."""
-    assert len(most_specific_tags(message, stem_english_word)) <= 1
+    assert len(most_specific_message_tags(message, stem_english_word)) <= 1
 
 
 def test_themes_that_often_stand_beside_a_tag_are_related() -> None:
     """At least twice, and on a quarter of the memories."""
-    tags = [tag_from_text("ramen", stem_english_word)]
+    tags = [message_tag_from_text("ramen", stem_english_word)]
     beside = [
         ("ramen", "Food", "Kyoto"), ("Ramen", "food", "winter"), ("ramen shop", "food"), ("ramen", "kyoto"),
         *[("ramen",)] * 4,

@@ -206,7 +206,7 @@ PATTERNS = [
             "login_in_command",
         ),
     ),
-    secrets.NAMED_SECRET,
+    secrets.NAMED_SECRET_PATTERN,
 ]
 REPEATS = (regex.MAX_REPEAT, regex.MIN_REPEAT)
 MOST = 256

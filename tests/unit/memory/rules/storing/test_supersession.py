@@ -19,7 +19,7 @@ def score(
     new: str, old: str, *, cosine: float = 0.65, others: Sequence[float] = STRANGERS, rarity: float = RARE
 ) -> float:
     after, before = Statement(new), Statement(old)
-    guessed = WordRarity(dict.fromkeys(before.content, rarity), is_known=False)
+    guessed = WordRarity(dict.fromkeys(before.content_words_by_stem, rarity), is_known=False)
     return supersession_score(after, before, cosine=cosine, other_cosines=others, rarity=guessed)
 
 

@@ -138,8 +138,8 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
     messages = await home.ledger.conversations.messages(ADA, ids)
     one = ExtractedMemory("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
-    stored = await remember.agent_memory(ADA, "s", one, messages, key="r")
-    again = await remember.agent_memory(ADA, "s", one, messages, key="r")
+    stored = await remember.store_agent_memory(ADA, "s", one, messages, key="r")
+    again = await remember.store_agent_memory(ADA, "s", one, messages, key="r")
     assert stored is not None
     assert again is not None
     assert (again.memory.id, again.repeated) == (stored.memory.id, True)

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import insert, literal_column, select, text
 
 from madeleine.memory.errors import StorageBusy, StorageError
-from madeleine.storage.sql.administration import read_setting, write_store_settings
+from madeleine.storage.sql.administration import read_store_setting, write_store_settings
 from madeleine.storage.sql.database import sqlite
 from madeleine.storage.sql.database.engine import mark_as_brief_read, run_to_completion
 from madeleine.storage.sql.database.mapping import first_column
@@ -55,7 +55,7 @@ async def _cancelled_while_writing(database: SqliteDatabase, *, at: str) -> None
     async def write() -> None:
         async with database.transaction() as transaction:
             await transaction.run(INSERT, [{"name": name, "value": "1"} for name in ("first", "second")])
-            await read_setting(transaction, "first")  # what is written goes to the driver by then
+            await read_store_setting(transaction, "first")  # what is written goes to the driver by then
 
     task = asyncio.create_task(write())
     await asyncio.wait_for(stopper.reached.wait(), 10)
@@ -69,14 +69,14 @@ async def _cancelled_while_writing(database: SqliteDatabase, *, at: str) -> None
 
 async def test_cancelled_before_its_commit_a_transaction_leaves_nothing(database: SqliteDatabase) -> None:
     await _cancelled_while_writing(database, at="INSERT")
-    assert await read_setting(database, "first") is None
+    assert await read_store_setting(database, "first") is None
     await write_store_settings(database, {"after": 1})
-    assert await read_setting(database, "after") == 1
+    assert await read_store_setting(database, "after") == 1
 
 
 async def test_cancelled_in_its_commit_a_transaction_is_whole(database: SqliteDatabase) -> None:
     await _cancelled_while_writing(database, at="COMMIT")
-    assert [await read_setting(database, name) for name in ("first", "second")] == [1, 1]
+    assert [await read_store_setting(database, name) for name in ("first", "second")] == [1, 1]
     await write_store_settings(database, {"after": 1})
 
 
@@ -84,13 +84,13 @@ async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_
     async def write() -> None:
         async with database.transaction() as transaction:
             await transaction.run(INSERT, [{"name": "first", "value": "1"}])
-            assert await read_setting(transaction, "first") == 1
+            assert await read_store_setting(transaction, "first") == 1
             await transaction.run(INSERT, [{"name": "second", "value": "2"}])
             await transaction.run(INSERT, [{"name": "first", "value": "3"}])
 
     with pytest.raises(StorageError):
         await write()
-    assert [await read_setting(database, name) for name in ("first", "second")] == [None, None]
+    assert [await read_store_setting(database, name) for name in ("first", "second")] == [None, None]
 
 
 async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_writes(database: SqliteDatabase) -> None:
@@ -118,7 +118,7 @@ async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next
         task.cancel()
         await asyncio.wait({task}, timeout=10)
         assert task.cancelled()
-    assert await asyncio.gather(*(read_setting(database, "a") for _ in range(20))) == [1] * 20
+    assert await asyncio.gather(*(read_store_setting(database, "a") for _ in range(20))) == [1] * 20
 
 
 async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: SqliteDatabase) -> None:
@@ -127,16 +127,16 @@ async def test_reads_do_not_wait_for_a_write_that_is_under_way(database: SqliteD
     await database._writer.driver.set_trace_callback(stopper)
     task = asyncio.create_task(write_store_settings(database, {"a": 2}))
     await asyncio.wait_for(stopper.reached.wait(), 10)
-    assert await asyncio.wait_for(read_setting(database, "a"), 5) == 1
+    assert await asyncio.wait_for(read_store_setting(database, "a"), 5) == 1
     stopper.go_on.set()
     await task
-    assert await read_setting(database, "a") == 2
+    assert await read_store_setting(database, "a") == 2
 
 
 async def test_a_transaction_holds_the_lock_from_its_first_read(database: SqliteDatabase) -> None:
     async with database.transaction() as transaction:
         assert not database._writer.driver.in_transaction
-        await read_setting(transaction, "a")
+        await read_store_setting(transaction, "a")
         assert database._writer.driver.in_transaction
     assert not database._writer.driver.in_transaction
 
@@ -154,9 +154,9 @@ async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
         patch.setattr(sqlite, "_run_writes", full)
         with pytest.raises(StorageError):
             await write_store_settings(database, {"a": 1})
-    assert await read_setting(database, "a") is None
+    assert await read_store_setting(database, "a") is None
     await write_store_settings(database, {"a": 2})
-    assert await read_setting(database, "a") == 2
+    assert await read_store_setting(database, "a") == 2
 
 
 async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(database: SqliteDatabase) -> None:
@@ -167,14 +167,14 @@ async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(databa
 
     with pytest.raises(StorageError):
         await write()
-    assert await read_setting(database, "a") is None
+    assert await read_store_setting(database, "a") is None
 
 
 async def test_a_transaction_reads_what_it_has_noted_to_write(database: SqliteDatabase) -> None:
     async with database.transaction() as transaction:
         await transaction.run(INSERT, [{"name": "a", "value": "1"}])
-        assert await read_setting(transaction, "a") == 1
-        assert await read_setting(database, "a") is None
+        assert await read_store_setting(transaction, "a") == 1
+        assert await read_store_setting(database, "a") is None
 
 
 async def test_a_transaction_without_statements_is_no_trouble(database: SqliteDatabase) -> None:
@@ -218,10 +218,10 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(
             await transaction.run(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
     for name in chance.sample(sorted(words), 300):
         await write_store_settings(database, {name: "y" * chance.randrange(900)})
-        await read_setting(database, name)
+        await read_store_setting(database, name)
     await database.scrub()
     await write_store_settings(database, {"new": 1})
-    left = {name: word for name, word in words.items() if word in str(await read_setting(database, name))}
+    left = {name: word for name, word in words.items() if word in str(await read_store_setting(database, name))}
     assert len(left) == 100
     assert set(found_in(tmp_path, words.values())) == set(left.values())
 
@@ -239,21 +239,21 @@ async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again
             await database.scrub()
     await database.scrub()
     assert (tmp_path / "memory.db-wal").stat().st_size == 0
-    assert await read_setting(database, "a") == "before"
+    assert await read_store_setting(database, "a") == "before"
 
 
 def test_a_process_that_does_not_close_can_exit(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from madeleine.storage.sql.administration import read_setting, write_store_settings
+from madeleine.storage.sql.administration import read_store_setting, write_store_settings
 from madeleine.storage.sql.database.sqlite import open_sqlite_database
 
 async def main():
     opened = open_sqlite_database(Path({str(tmp_path / "memory.db")!r}))
     database = await opened.__aenter__()
     await write_store_settings(database, {{"a": 1}})
-    print(await read_setting(database, "a"), flush=True)
+    print(await read_store_setting(database, "a"), flush=True)
     globals()["kept"] = opened, database
 
 loop = asyncio.new_event_loop()

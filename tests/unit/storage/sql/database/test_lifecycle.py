@@ -11,14 +11,14 @@ from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.tables.lifecycle import (
     ClearReferenceToForgotten,
     DeletedWithUndoneMemory,
-    DeleteRows,
-    EraseListing,
+    DeleteRowsNamingForgotten,
+    EraseRowsListingForgotten,
     ErasureDeclaration,
     JournalColumnChanges,
+    KeepOnUndo,
     KeepWhenForgetting,
     RedactWith,
     RestorationDeclaration,
-    UnchangedByUndo,
 )
 
 TABLES = list(metadata.tables.values())
@@ -42,15 +42,15 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
     columns = set(table.columns.keys())
     for one in table.info["lifecycle"]:
         match one:
-            case DeleteRows() | ClearReferenceToForgotten() | DeletedWithUndoneMemory():
+            case DeleteRowsNamingForgotten() | ClearReferenceToForgotten() | DeletedWithUndoneMemory():
                 assert one.column in columns
-            case EraseListing():
+            case EraseRowsListingForgotten():
                 assert {one.column, *(one.values or ())} <= columns
             case JournalColumnChanges():
                 assert {one.key, *one.columns} <= columns
             case RedactWith():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
-            case KeepWhenForgetting() | UnchangedByUndo():
+            case KeepWhenForgetting() | KeepOnUndo():
                 assert one.reason
 
 
