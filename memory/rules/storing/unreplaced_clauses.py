@@ -2,8 +2,8 @@
 
 "Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Each clause of the
 new text takes the place of the one that it shares most with; every other one that has words of its own is told.
-Sentences are clauses, and what follows a comma or a conjunction if it has a verb that is known to be one: "Toner" is no
-clause of "Papier Rau sells paper and toner".
+Sentences are clauses, and parts that a comma divides if each has words enough; what follows a conjunction only if it has
+a verb that is known to be one: "toner from Rau" is no clause of "Kranich orders paper and toner from Rau".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from madeleine.memory.text.sentences import split_sentences
 MAX_UNREPLACED_CLAUSES_CHARS = 300
 MIN_UNREPLACED_CLAUSE_WORDS = 2
 """Of a clause, beside numbers and days: an hour or a day alone is as often as not a part of what has changed."""
-_STRONG_END = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n]|\s[-–—]\s")
+_STRONG_END = re.compile(r"[;!?](?=\s|$)|[。；！？؛\n()（）]|\s[-–—]\s")
 _WEAK_END = r",(?=\s|$)|[，、،]"
 
 
@@ -68,21 +68,26 @@ def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) ->
 
 
 def _clauses(reading: TextReading) -> Iterator[str]:
-    """In order; a part without a known verb belongs to the part before it."""
+    """In order; a part that is no clause belongs to the part before it."""
     for sentence in split_sentences(reading.normalized_text):
         for text in _STRONG_END.split(sentence):
             start = 0
             for end in _weak_ends(reading.lexicons).finditer(text):
-                if _has_verb(text[start : end.start()], reading) and _has_verb(text[end.end() :], reading):
-                    yield text[start : end.start()].strip()
+                parts = text[start : end.start()], text[end.end() :]
+                if all(_has_verb(part, reading) or (not end[0].isalpha() and _has_words(part)) for part in parts):
+                    yield text[start : end.start()].strip(" .:")
                     start = end.end()
-            if clause := text[start:].strip(" ."):
+            if clause := text[start:].strip(" .:"):
                 yield clause
 
 
 def _has_verb(text: str, reading: TextReading) -> bool:
     verbs = words_in_lexicon_lists(reading.lexicons, "person_verbs")
     return any(word.low in verbs for word in TextReading(text).words)
+
+
+def _has_words(text: str) -> bool:
+    return len(Statement(text).content_words_by_stem) >= MIN_UNREPLACED_CLAUSE_WORDS
 
 
 @cache

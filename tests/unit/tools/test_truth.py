@@ -51,6 +51,18 @@ async def moved(use: Use) -> tuple[str, str, str]:
             "Kranich works from Kai 21, third floor.",
             "",
         ),
+        (
+            "store",
+            "Metrics are exposed on port 9100 by every service, Prometheus scrapes every 15 seconds.",
+            "Prometheus scrapes only every 30 seconds now.",
+            "Metrics are exposed on port 9100 by every service",
+        ),
+        (
+            "store",
+            "Jonas Kehrer (frontend, builds the customer portal): mobile 0170 5550142.",
+            "Jonas Kehrer has a new mobile: 0151 5550377.",
+            "frontend, builds the customer portal",
+        ),
         ("store", "The shop opens at nine on Monday.", "The shop opens at ten on Monday and Tuesday.", ""),
     ],
 )
