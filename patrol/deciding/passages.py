@@ -20,7 +20,7 @@ MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
 MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
 """In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
 in the passage's vector. At 1,100 bytes 42 % of BEAM's passages were longer, and 8 % of LoCoMo's."""
-MAX_JOINED_SCENE_CHARS = 900
+MAX_JOINABLE_SCENE_CHARS = 900
 """Of a scene that is joined. A longer one tells enough by itself."""
 
 
@@ -46,7 +46,7 @@ def join_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory
 def is_joinable_episode(memory: Memory) -> bool:
     """An episode by itself: a lesson is shown as such, and what may be superseded is decided first."""
     return (
-        len(memory.scene.action) <= MAX_JOINED_SCENE_CHARS
+        len(memory.scene.action) <= MAX_JOINABLE_SCENE_CHARS
         and (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
         and not (memory.lesson or memory.compressed or memory.may_supersede or memory.pinned)
     )

@@ -28,7 +28,7 @@ from madeleine.patrol.deciding.consolidate import ConsolidateCluster, Consolidat
 from madeleine.patrol.deciding.diary import WriteDiary
 from madeleine.patrol.deciding.passages import (
     MAX_FADED_EPISODES_JOINED_PER_PATROL,
-    MAX_JOINED_SCENE_CHARS,
+    MAX_JOINABLE_SCENE_CHARS,
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
     is_joinable_episode,
@@ -156,7 +156,7 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
     reads = context.reads
     await _join(
         context,
-        await reads.faded_episodes(max_chars=MAX_JOINED_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL),
+        await reads.faded_episodes(max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL),
     )
     for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_out_of_time:

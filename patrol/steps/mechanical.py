@@ -43,7 +43,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
         block = small[start : start + CLUSTERS_PER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
         await work.load_active_vectors(ids)
-        await siblings.compare_clusters(ids)
+        await siblings.prepare_nearest_siblings(ids)
         for cluster in block:
             members = await work.cluster_members(cluster.id)
             if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
@@ -99,7 +99,7 @@ class SiblingClusterFinder:
         """Line of `_cosines` of each that is compared now."""
         self._cosines: NDArray[np.float32] = np.empty((0, len(known)), np.float32)
 
-    async def compare_clusters(self, ids: Sequence[ClusterId]) -> None:
+    async def prepare_nearest_siblings(self, ids: Sequence[ClusterId]) -> None:
         """`nearest_sibling` answers for these until the next are compared."""
         known = [id_ for id_ in ids if id_ in self._index]
         self._lines = {id_: line for line, id_ in enumerate(known)}

@@ -53,7 +53,7 @@ from madeleine.server.background.model_records import (
     ServingModelRecord,
     WantedModelRecord,
 )
-from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedEmbeddingModel
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger
@@ -86,7 +86,7 @@ class ModelSwitch:
 
     settings: Settings
     ledger: Ledger
-    served: ServedEmbeddingModel
+    served: SwitchableEmbedderAndIndex
     keeper: IndexKeeper
     make_embedder: MakeEmbedder
     write_lock: asyncio.Lock

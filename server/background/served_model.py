@@ -35,7 +35,7 @@ _PINNED: ContextVar[ServedEmbedderAndIndex | None] = ContextVar("served pair", d
 PickServedPair = Callable[[], ServedEmbedderAndIndex]
 
 
-class ServedEmbeddingModel:
+class SwitchableEmbedderAndIndex:
     """`embedder` and `index` are for calls: both those of the pair that the call is pinned to. `current_embedder` and
     `current_index` are for the upkeep of what serves now."""
 
@@ -112,13 +112,13 @@ class ServedEmbedder:
         await self._pick().embedder.warm_up()
 
     async def close(self) -> None:
-        """Nothing: `ServedEmbeddingModel` closes it."""
+        """Nothing: `SwitchableEmbedderAndIndex` closes it."""
 
 
 class ServedIndex:
     """`memory.index.Index`: that of the pair."""
 
-    def __init__(self, pick: PickServedPair, served: ServedEmbeddingModel) -> None:
+    def __init__(self, pick: PickServedPair, served: SwitchableEmbedderAndIndex) -> None:
         self._pick = pick
         self._served = served
 
@@ -164,4 +164,4 @@ class ServedIndex:
         return await self._pick().index.optimize()
 
     async def close(self) -> None:
-        """Nothing: `ServedEmbeddingModel` closes it."""
+        """Nothing: `SwitchableEmbedderAndIndex` closes it."""

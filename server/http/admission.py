@@ -63,7 +63,7 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
 
 
 @dataclass(eq=False)
-class NeverIdleSlotHolder:
+class ClosableSlotHolder:
     """An `ConnectionSlotHolder` that is never idle, or is closed by an event."""
 
     is_idle: bool = False
@@ -75,8 +75,8 @@ class NeverIdleSlotHolder:
 
 @asynccontextmanager
 async def hold_slot_for_caller(
-    places: ConnectionSlots, scope: Scope, place: NeverIdleSlotHolder
-) -> AsyncIterator[NeverIdleSlotHolder]:
+    places: ConnectionSlots, scope: Scope, place: ClosableSlotHolder
+) -> AsyncIterator[ClosableSlotHolder]:
     """Raises `HTTPException`."""
     owner = rate_limit_key_of_request(scope)
     if not places.claim(owner, place):
@@ -92,7 +92,7 @@ def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
     """503 for a caller's request beyond its places."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        async with hold_slot_for_caller(places, scope, NeverIdleSlotHolder()):
+        async with hold_slot_for_caller(places, scope, ClosableSlotHolder()):
             await app(scope, receive, send)
 
     return serve

@@ -44,7 +44,7 @@ from madeleine.server.http.request_checks import (
     move_language_model_key_to_scope,
     rate_limit_key_of_address,
 )
-from madeleine.server.http.streams import serve_event_streams
+from madeleine.server.http.streams import limit_event_stream_lifetime
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
@@ -99,7 +99,7 @@ def build_http_app(
         return protected(buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS))
 
     def streaming(app: ASGIApp) -> AsgiEndpoint:
-        return protected(serve_event_streams(app, streams, verifier.tokens, shutdown.wait_until_drained))
+        return protected(limit_event_stream_lifetime(app, streams, verifier.tokens, shutdown.wait_until_drained))
 
     sessions = StreamableHTTPSessionManager(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_HTTP_SESSIONS

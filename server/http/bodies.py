@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.server.connections import ConnectionSlots
-from madeleine.server.http.admission import NeverIdleSlotHolder, hold_slot_for_caller
+from madeleine.server.http.admission import ClosableSlotHolder, hold_slot_for_caller
 from madeleine.server.mcp.json_limits import json_shape_error
 
 MIN_JSON_BYTES_CHECKED_IN_THREAD = 32 * 1024
@@ -43,7 +43,7 @@ def buffer_json_body(app: ASGIApp, places: ConnectionSlots, *, max_bytes: int, m
     return serve
 
 
-class _Arrival(NeverIdleSlotHolder):
+class _Arrival(ClosableSlotHolder):
     """The arrival of a body, which gives way to later ones."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:

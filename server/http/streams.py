@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from madeleine.memory.bearer_tokens import BearerTokenId
 from madeleine.memory.errors import StorageError
 from madeleine.server.connections import ConnectionSlots
-from madeleine.server.http.admission import NeverIdleSlotHolder, hold_slot_for_caller
+from madeleine.server.http.admission import ClosableSlotHolder, hold_slot_for_caller
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.http.tokens import BearerTokenLedger
 from madeleine.server.wiring.clocks import utc_now
@@ -22,7 +22,7 @@ REVOKED_TOKEN_CHECK_SECONDS = 10.0
 """Between two checks whether the token of an open stream was revoked."""
 
 
-def serve_event_streams(
+def limit_event_stream_lifetime(
     app: ASGIApp, places: ConnectionSlots, tokens: BearerTokenLedger, stop: Callable[[], Awaitable[object]]
 ) -> ASGIApp:
     """`app`, whose streams end after `stop`. To the application the end looks like the client's disconnection: then it
@@ -36,7 +36,7 @@ def serve_event_streams(
             await send(message)
             unfinished = message["type"] == "http.response.start" or message.get("more_body", False)
 
-        async with hold_slot_for_caller(places, scope, NeverIdleSlotHolder(is_idle=True)) as place:
+        async with hold_slot_for_caller(places, scope, ClosableSlotHolder(is_idle=True)) as place:
 
             async def receive_or_end() -> Message:
                 message: Message = {"type": "http.disconnect"}

@@ -62,7 +62,7 @@ from madeleine.server.background.index_upkeep import (
 )
 from madeleine.server.background.model_records import EmbeddingModelRecords
 from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
-from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedEmbeddingModel
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_location, lock_data_directory, path_exists
@@ -113,7 +113,7 @@ async def open_memory(
             first = embedder or make_embedder(await records.model_to_serve(settings.embedding_model))
             closed_on_error.push_async_callback(first.close)
             first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
-            served = ServedEmbeddingModel(
+            served = SwitchableEmbedderAndIndex(
                 ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model))
             )
             closed_on_error.pop_all()

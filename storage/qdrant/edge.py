@@ -215,7 +215,7 @@ class EdgeIndex(HybridIndex):
         ]
 
     def _known_cosines(self, vector: Vector) -> dict[str, float]:
-        return self._contents.cosines(vector.tobytes())
+        return self._contents.known_cosines(vector.tobytes())
 
     def _point_id(self, id_: MemoryId) -> UUID:
         return self._contents.point_id(id_)

@@ -82,7 +82,7 @@ class PointContentCache:
     def point_id(self, id_: MemoryId) -> UUID:
         return self._point_ids.get(id_) or UUID(id_)
 
-    def cosines(self, vector: bytes) -> dict[str, float]:
+    def known_cosines(self, vector: bytes) -> dict[str, float]:
         """By the id of the memory, to be added to."""
         known = self._cosines.setdefault(vector, {})
         if len(known) > MAX_CACHED_POINTS:

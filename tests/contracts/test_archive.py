@@ -24,7 +24,7 @@ from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE
-from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, tables_with_declaration
+from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, tables_with_lifecycle_declaration
 from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
@@ -288,7 +288,7 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledge
 
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
-    declared = {table.name for table, _ in tables_with_declaration(metadata, ArchivedWithMemory)}
+    declared = {table.name for table, _ in tables_with_lifecycle_declaration(metadata, ArchivedWithMemory)}
     assert {
         EXPORT_TABLE_BY_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
     } == declared - derived

@@ -13,7 +13,7 @@ from madeleine.memory.vector_space import VectorSpace
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
 MIN_STORED_CHUNK_IMPORTANCE = 0.3
 """Importance from which a chunk is stored."""
-MIN_TECHNICAL_RARITY = 0.8
+MIN_MEAN_RARITY_OF_TECHNICAL_TEXT = 0.8
 """Mean rarity from which the words of a text are technical; see `mean_word_rarity`."""
 MIN_ABSENT_TERM_IDF = 5.3
 """The IDF of a word that no memory has, in a store of 100 memories: ln(1 + 100.5 / 0.5). In a smaller store every word
@@ -47,7 +47,7 @@ def chunk_salience(reading: TextReading, *, rarity: float) -> float:
 
     `mean_word_rarity` in [0, 1] is that of the text's words among the being's memories.
     """
-    technical = rarity >= MIN_TECHNICAL_RARITY or bool(_CODE_NAME.search(reading.text))
+    technical = rarity >= MIN_MEAN_RARITY_OF_TECHNICAL_TEXT or bool(_CODE_NAME.search(reading.text))
     signals = (reading.names_something, reading.tells_number, reading.tells_taste, technical)
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 

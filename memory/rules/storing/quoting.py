@@ -96,11 +96,11 @@ class StatementForQuoteCheck:
 
     @cached_property
     def caseless_parts(self) -> frozenset[str]:
-        return caseless_script_parts(self.text)
+        return caseless_script_content_keys(self.text)
 
     @cached_property
     def known_caseless_parts(self) -> frozenset[str]:
-        return caseless_script_parts(f"{self.text} {self._about.text}", single=True)
+        return caseless_script_content_keys(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
     def telling_words(self) -> tuple[str, ...]:
@@ -291,7 +291,7 @@ def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, spe
         and said.names <= one.known_words | speakers.known_words
         and said.fact_words <= one.known_words
         and said.reading.contains_negation == one.reading.contains_negation
-        and said.caseless_parts <= one.known_caseless_parts | caseless_script_parts(speakers.text, single=True)
+        and said.caseless_parts <= one.known_caseless_parts | caseless_script_content_keys(speakers.text, single=True)
     )
 
 
@@ -300,10 +300,10 @@ def stems_of_content_words(text: str) -> frozenset[str]:
     reading = TextReading(_without_framing(text))
     frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
-    return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_parts(text)
+    return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_content_keys(text)
 
 
-def caseless_script_parts(text: str, *, single: bool = False) -> frozenset[str]:
+def caseless_script_content_keys(text: str, *, single: bool = False) -> frozenset[str]:
     """What carries the meaning in scripts without case: of Chinese and Japanese, pairs of signs that are no hiragana,
     which change with the tone; of others the beginnings of words. `single`: each sign by itself, too."""
     if text.isascii():

@@ -99,7 +99,7 @@ def memory_after_retelling(memory: Memory, told: Reinforcement) -> Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddedByRetelling:
+class AddedByReinforcement:
     """What one retelling has added to its memory, so that it can be taken back."""
 
     themes: tuple[str, ...] = ()
@@ -111,21 +111,21 @@ class AddedByRetelling:
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> AddedByRetelling:
+    def from_json(cls, text: str) -> AddedByReinforcement:
         content = json.loads(text)
         retold = (item if isinstance(item, str) else DatedAction(**item) for item in content["retold"])
         return cls(themes=tuple(content["themes"]), retold=tuple(retold), lesson=content["lesson"])
 
 
-def added_by_retelling(before: Memory, after: Memory) -> AddedByRetelling:
-    return AddedByRetelling(
+def added_by_retelling(before: Memory, after: Memory) -> AddedByReinforcement:
+    return AddedByReinforcement(
         themes=tuple(theme for theme in after.themes if theme not in before.themes),
         retold=after.retold[len(before.retold) :],
         lesson=after.lesson.removeprefix(before.lesson).lstrip("\n"),
     )
 
 
-def memory_without_retelling(memory: Memory, added: AddedByRetelling) -> Memory:
+def memory_without_retelling(memory: Memory, added: AddedByReinforcement) -> Memory:
     """The memory counted once less, without what the retelling had added, as far as that is still as it was."""
     retold = list(memory.retold)
     for entry in added.retold:

@@ -2,8 +2,8 @@
 
 "Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Each clause of the
 new text takes the place of the one that it shares most with; every other one that has words of its own is told.
-Sentences are clauses, and parts that a comma divides if each has words enough; what follows a conjunction only if it has
-a verb that is known to be one: "toner from Rau" is no clause of "Kranich orders paper and toner from Rau".
+Sentences are clauses, and parts that a comma divides if each has words enough; what follows a conjunction only if it
+has a verb that is known to be one: "toner from Rau" is no clause of "Kranich orders paper and toner from Rau".
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAP, JournalFields, PatrolJournalRow
-from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_with_declaration
+from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_with_lifecycle_declaration
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -65,7 +65,7 @@ _ERASE_LISTINGS = [
     (update(table).values(listing.values) if listing.values else delete(table)).where(
         table.c.being_id == _BEING, _lists_any(table.c[listing.column])
     )
-    for table, listing in tables_with_declaration(metadata, EraseRowsListingForgotten)
+    for table, listing in tables_with_lifecycle_declaration(metadata, EraseRowsListingForgotten)
 ]
 _SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, is_in_bound_list(_o.id, "ids"))

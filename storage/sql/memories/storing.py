@@ -26,7 +26,7 @@ from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 from madeleine.memory.rules.storing.retelling import (
-    AddedByRetelling,
+    AddedByReinforcement,
     Reinforcement,
     added_by_retelling,
     memory_after_retelling,
@@ -241,9 +241,9 @@ async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batc
 
 async def _reinforce_memories(
     transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]
-) -> list[AddedByRetelling]:
+) -> list[AddedByReinforcement]:
     """What each reinforcement has added to its memory."""
-    added: list[AddedByRetelling] = []
+    added: list[AddedByReinforcement] = []
     if not batch:
         return added
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
@@ -269,8 +269,8 @@ async def _reinforce_memories(
     return added
 
 
-async def undo_retellings(
-    transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[AddedByRetelling]
+async def remove_reinforcement_additions(
+    transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[AddedByReinforcement]
 ) -> None:
     """Without the rows of the reinforcements, which the caller deletes."""
     before = memory

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.retelling import AddedByRetelling
+from madeleine.memory.rules.storing.retelling import AddedByReinforcement
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement
 from madeleine.storage.sql.database.engine import Transaction
@@ -44,7 +44,7 @@ async def record_imported_rows(
 
 
 async def record_stored_memories(
-    transaction: Transaction, scope: Scope, batch: StoreBatch, added: Sequence[AddedByRetelling]
+    transaction: Transaction, scope: Scope, batch: StoreBatch, added: Sequence[AddedByReinforcement]
 ) -> None:
     """`added`: by each reinforcement of the batch."""
     rows = [imported_row("memory", memory.id, memory_id=memory.id) for memory in batch.new]

@@ -14,7 +14,7 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportUndoResult
-from madeleine.memory.rules.storing.retelling import AddedByRetelling
+from madeleine.memory.rules.storing.retelling import AddedByReinforcement
 from madeleine.storage.sql.administration import record_audit
 from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database import tables
@@ -24,7 +24,7 @@ from madeleine.storage.sql.database.mapping import first_column
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.storing import undo_retellings
+from madeleine.storage.sql.memories.storing import remove_reinforcement_additions
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import (
@@ -188,16 +188,16 @@ class ImportUndo:
     async def _take_back_reinforcements(self) -> None:
         """Retellings that the import has added, of memories that were here and of its own."""
         rows = await self._rows(_SELECT_REINFORCEMENTS, tuple, **{"import": self._import_id})
-        added: defaultdict[str, list[AddedByRetelling]] = defaultdict(list)
+        added: defaultdict[str, list[AddedByReinforcement]] = defaultdict(list)
         keys: defaultdict[str, list[str]] = defaultdict(list)
         for key, memory_id, digest in rows:
             being, own_key = json.loads(key)
-            added[memory_id].append(AddedByRetelling.from_json(digest))
+            added[memory_id].append(AddedByReinforcement.from_json(digest))
             keys[being].append(own_key)
         for being, own_keys in keys.items():
             scope = Scope(BeingId(being), self._client)
             for memory in await memories_by_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
-                await undo_retellings(self._transaction, scope, memory, added[memory.id])
+                await remove_reinforcement_additions(self._transaction, scope, memory, added[memory.id])
             binds = {"own_being": being, "keys": json_list_bind_value(own_keys)}
             await self._transaction.run(_DELETE_REINFORCEMENTS, [binds])
             self._removed["reinforcement"] += len(own_keys)

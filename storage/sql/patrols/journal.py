@@ -16,7 +16,7 @@ from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_b
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_row_of_being
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
-from madeleine.storage.sql.tables.lifecycle import JournalColumnChanges, tables_with_declaration
+from madeleine.storage.sql.tables.lifecycle import JournalColumnChanges, tables_with_lifecycle_declaration
 
 JournalFields = dict[str, Any]
 
@@ -54,7 +54,7 @@ class JournalledTable:
 
 JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
-    for table, journalled in tables_with_declaration(metadata, JournalColumnChanges)
+    for table, journalled in tables_with_lifecycle_declaration(metadata, JournalColumnChanges)
 }
 """Tables by their kind of change."""
 

@@ -79,7 +79,7 @@ RestorationDeclaration = JournalColumnChanges | DeletedWithUndoneMemory | KeepOn
 Declaration = ErasureDeclaration | RestorationDeclaration | ArchivedWithMemory
 
 
-def tables_with_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
+def tables_with_lifecycle_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
     """Tables with their declarations of that kind; tables that refer to others before those."""
     return [
         (table, declaration)
@@ -93,7 +93,7 @@ def archival_delete_statements(metadata: MetaData) -> list[Delete]:
     """Delete the rows that are declared to go into the archive with the memories of `ids`."""
     return [
         delete(table).where(is_in_bound_list(table.c[rows.column], "ids"))
-        for table, rows in tables_with_declaration(metadata, ArchivedWithMemory)
+        for table, rows in tables_with_lifecycle_declaration(metadata, ArchivedWithMemory)
     ]
 
 
@@ -102,12 +102,12 @@ def removal_statements(
 ) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
     declared: list[tuple[Table, DeleteRowsNamingForgotten | DeletedWithUndoneMemory]] = [
-        *tables_with_declaration(metadata, kind)
+        *tables_with_lifecycle_declaration(metadata, kind)
     ]
     return [
         *(
             update(table).where(is_in_bound_list(table.c[reference.column], "ids")).values({reference.column: None})
-            for table, reference in tables_with_declaration(metadata, ClearReferenceToForgotten)
+            for table, reference in tables_with_lifecycle_declaration(metadata, ClearReferenceToForgotten)
         ),
         *(delete(table).where(is_in_bound_list(table.c[rows.column], "ids")) for table, rows in declared),
     ]

@@ -19,7 +19,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.background import model_switch
 from madeleine.server.background.index_origin import INDEX_FOLDERS
 from madeleine.server.background.model_records import EmbeddingModelRecords, ServingModelRecord, WantedModelRecord
-from madeleine.server.background.served_model import ServedEmbedderAndIndex, ServedEmbeddingModel
+from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, WordEmbedder
@@ -56,13 +56,13 @@ async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
 def changed(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set when another model has begun to serve."""
     event = asyncio.Event()
-    retire = ServedEmbeddingModel.close_when_unused
+    retire = SwitchableEmbedderAndIndex.close_when_unused
 
-    async def tell(self: ServedEmbeddingModel, pair: ServedEmbedderAndIndex) -> None:
+    async def tell(self: SwitchableEmbedderAndIndex, pair: ServedEmbedderAndIndex) -> None:
         event.set()
         await retire(self, pair)
 
-    monkeypatch.setattr(ServedEmbeddingModel, "close_when_unused", tell)
+    monkeypatch.setattr(SwitchableEmbedderAndIndex, "close_when_unused", tell)
     return event
 
 

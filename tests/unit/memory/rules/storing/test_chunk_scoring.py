@@ -14,8 +14,8 @@ from madeleine.memory.model import Category
 from madeleine.memory.rules.storing import chunk_scoring
 from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_ABSENT_TERM_IDF,
+    MIN_MEAN_RARITY_OF_TECHNICAL_TEXT,
     MIN_STORED_CHUNK_IMPORTANCE,
-    MIN_TECHNICAL_RARITY,
     chunk_category,
     chunk_importance,
     chunk_novelty,
@@ -126,8 +126,8 @@ def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
 
 
 def test_rare_words_make_a_text_technical() -> None:
-    assert salience_of("an unusual saying", rarity=MIN_TECHNICAL_RARITY) == pytest.approx(0.1)
-    assert salience_of("an unusual saying", rarity=MIN_TECHNICAL_RARITY - 0.01) == 0.0
+    assert salience_of("an unusual saying", rarity=MIN_MEAN_RARITY_OF_TECHNICAL_TEXT) == pytest.approx(0.1)
+    assert salience_of("an unusual saying", rarity=MIN_MEAN_RARITY_OF_TECHNICAL_TEXT - 0.01) == 0.0
 
 
 def test_rarity_is_the_mean_idf_as_a_share_of_that_of_an_unheard_word() -> None:
