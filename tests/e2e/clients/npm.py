@@ -22,10 +22,12 @@ async def output_of(
     """Its exit code and all that it said. `home` is its own: it finds no settings of whoever runs the tests. What npm
     fetches is kept beside it, for the other tests of the run."""
     path = f"{NODE}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": path, "HOME": str(home), "npm_config_cache": str(home.parent / "npm")}
+    own["MCP_TIMEOUT"] = f"{1_000 * seconds:.0f}"  # Claude Code's, in milliseconds
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=cwd,
-        env=os.environ | {"PATH": path, "HOME": str(home), "npm_config_cache": str(home.parent / "npm")},
+        env=os.environ | own,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

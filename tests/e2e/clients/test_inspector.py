@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.clients.npm import npx, output_of
 from tests.e2e.http.http_serving import serving
 from tests.e2e.serving import EVERY_TOOL, command, environment
+from tests.waiting import DEADLOCK_S
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 Transport = Literal["stdio", "http", "sse"]
@@ -32,7 +33,8 @@ async def inspector(directory: Path, transport: Transport, era: str) -> AsyncIte
     data_dir = directory / "data"
 
     async def inspect(where: list[str], server: list[str], arguments: tuple[str, ...]) -> str:
-        given = ["--cli", *where, "--protocol-era", era, *arguments, *(["--", *server] if server else [])]
+        patience = ["--connect-timeout", f"{1_000 * DEADLOCK_S:.0f}"]
+        given = ["--cli", *where, "--protocol-era", era, *patience, *arguments, *(["--", *server] if server else [])]
         code, said = await output_of(npx(INSPECTOR, *given), home=directory)
         assert code == 0, said
         return said
