@@ -71,7 +71,8 @@ class VectorSpace:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
-    def _are_readable(self, vectors: VectorRows) -> NDArray[np.bool_]:
+    def are_readable(self, vectors: VectorRows) -> NDArray[np.bool_]:
+        """bool, (n,): whether the model reads the text of each."""
         if not len(self.means):
             return np.ones(len(vectors), np.bool_)
         return np.asarray(self.legibility[self._language(vectors)] >= MIN_LEGIBILITY, np.bool_)
@@ -102,7 +103,7 @@ class VectorSpace:
         if vector is None or not there:
             return cosines
         rows = np.asarray([vector, *(others[at] for at in there)], np.float32)
-        readable, centred = self._are_readable(rows), self.centred(rows)
+        readable, centred = self.are_readable(rows), self.centred(rows)
         if readable[0]:
             calibrated = self.calibrated_cosines(centred[1:] @ centred[0])
             for at in np.flatnonzero(readable[1:]):
@@ -127,14 +128,7 @@ def calibrate_cosines(
     vectors of the same texts, in the same order. Only what both models read is compared, and only within a language.
     None for too few texts."""
     languages = reference_space.nearest_language_indexes(reference)
-    is_read = np.array(
-        [
-            space.legibility_of_text(own) >= MIN_LEGIBILITY
-            and reference_space.legibility_of_text(other) >= MIN_LEGIBILITY
-            for own, other in zip(vectors, reference, strict=True)
-        ],
-        np.bool_,
-    )
+    is_read = space.are_readable(vectors) & reference_space.are_readable(reference)
     if is_read.sum() < MIN_CALIBRATION_TEXTS:
         return None
     rows, columns = np.triu_indices(int(is_read.sum()), k=1)

@@ -127,27 +127,24 @@ async def vectors_of_memories(
     return vectors | (await ledger.vectors(embedder.model, sorted(missing)) if missing else {})
 
 
-def with_cosines_to_text(
-    near: Sequence[tuple[Memory, float]], vector: Vector | None, vectors: Mapping[ContentHash, Vector]
-) -> Sequence[tuple[Memory, float]]:
-    """The same memories, with the cosines to a text without its date: dates are alike whatever is told of them."""
-    if vector is None:
-        return near
+def with_cosines_to_vector(
+    near: Sequence[tuple[Memory, float]], vector: Vector, vectors: Mapping[ContentHash, Vector]
+) -> list[tuple[Memory, float]]:
+    """The same memories, with the cosines of their `vectors` to this one; 0 for a memory without a vector."""
     rows = ((other, vectors.get(other.content_hash)) for other, _ in near)
     return [(other, 0.0 if row is None else float(row @ vector)) for other, row in rows]
 
 
 def find_most_similar_id(
-    new: Memory,
-    vector: Vector | None,
+    point: IndexPoint,
     known: Sequence[Memory],
     vectors: Mapping[ContentHash, Vector],
     space: VectorSpace,
     *,
     resembling: float,
 ) -> MemoryId | None:
-    """The one that resembles the new one most, if it does so enough. `vector`: of its text without its date."""
-    cosines = space.readable_cosines(vector, [vectors.get(other.content_hash) for other in known])
+    """The one of `known` that resembles the new one most, if it does so enough."""
+    cosines = space.readable_cosines(point.vector, [vectors.get(other.content_hash) for other in known])
     texts = [other.scene.action for other in known]
-    best = most_resembling_text(new.scene.action, texts, cosines, at_least=resembling)
+    best = most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
     return None if best is None else known[best].id

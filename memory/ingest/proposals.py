@@ -16,6 +16,7 @@ from madeleine.memory.rules.storing.statements import (
     Statement,
     differ_in_value_of_one_thing,
     read_statement,
+    share_content_words,
     states_change_of_old_statement,
 )
 from madeleine.memory.rules.storing.supersession import (
@@ -55,8 +56,8 @@ class SupersededMemorySearch:
         memory, the most similar first. Raises `IndexUnavailable`."""
         new = read_statement(memory.scene.action)
         old = [read_statement(other.scene.action) for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]]
-        similar = [one for one in old if not one.content_words_by_stem.keys().isdisjoint(new.content_words_by_stem)]
-        await self._rarities(scope, [one for one in similar if may_be_superseded(new, one)])
+        likely = [one for one in old if share_content_words(new, one) and may_be_superseded(new, one)]
+        await self._rarities(scope, likely)
 
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
@@ -69,9 +70,7 @@ class SupersededMemorySearch:
             and other.truth == "current"
             and not other.compressed
             and memory_true_since(other) < memory_true_since(memory)
-            and not new.content_words_by_stem.keys().isdisjoint(
-                (old := read_statement(other.scene.action)).content_words_by_stem
-            )
+            and share_content_words(new, old := read_statement(other.scene.action))
         ]
         but_for_a_value = [
             other

@@ -21,7 +21,7 @@ from madeleine.memory.ingest.earlier_memories import (
     find_most_similar_id,
     prepare_new_version,
     vectors_of_memories,
-    with_cosines_to_text,
+    with_cosines_to_vector,
 )
 from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
@@ -77,12 +77,13 @@ class StoredSceneResult:
 
 
 class _Draft(NamedTuple):
-    """A new scene, and the point of the memory that it may become. `text_vector`: of its text without its date, if it
-    has one. `since`: when that supersedes `superseded`; None for a plan, and for what supersedes nothing."""
+    """A new scene, and the point of the memory that it may become. `undated_vector`: of its text without its date, to
+    search what it may supersede; None if it has no date, or nothing is searched. `since`: when it supersedes
+    `superseded`; None for a plan, and for what supersedes nothing."""
 
     scene: NewScene
     point: IndexPoint
-    text_vector: Vector | None
+    undated_vector: Vector | None
     superseded: Memory | None
     since: datetime | None
 
@@ -139,16 +140,21 @@ class StoreScenes:
         ]
         versions = [(memory_as_kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
         memories = [memory for memory, _, _ in versions]
-        undated = [embedded_text(replace(memory.scene, when=()), memory.feeling) for memory in memories]
+        undated = {
+            memory.id: embedded_text(replace(memory.scene, when=()), memory.feeling)
+            for memory, scene in zip(memories, scenes, strict=True)
+            if memory.scene.when and scene.supersedes is None and self.search_superseded and vectors is None
+        }
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
         async with self._read_ahead.running(scope, memories) as reading:
-            texts = [*(memory.embedded_text for memory in memories), *(undated if vectors is None else ())]
+            texts = [*(memory.embedded_text for memory in memories), *undated.values()]
             embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
             points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
             readings = await reading
+        undated_vectors = {id_: embedded.vectors.get(content_hash(text)) for id_, text in undated.items()}
         drafts = [
-            _Draft(scene, point, embedded.vectors.get(content_hash(text)), superseded, since)
-            for scene, point, text, (_, superseded, since) in zip(scenes, points, undated, versions, strict=True)
+            _Draft(scene, point, undated_vectors.get(point.memory.id), superseded, since)
+            for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
         ]
         # A client that goes away does not stop its store half-way between ledger and index.
         return await asyncio.shield(
@@ -167,8 +173,8 @@ class StoreScenes:
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
             report_indexed = self.begin_index_update()
-            is_read = self.write_lock.is_turn(readings.turn)
-            plan = await self._plan(scope, drafts, readings.sharing_words if is_read else [], approve)
+            sharing_words = readings.sharing_words if self.write_lock.is_turn(readings.turn) else []
+            plan = await self._plan(scope, drafts, sharing_words, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
             if new or plan.reinforcements or plan.supersessions:
@@ -287,17 +293,18 @@ class StoreScenes:
             plan.told_again[memory.id] = told
             return replace(memory, resembles=told.earlier.id)
         others = [other for other, _ in earlier.candidates]
-        is_read, is_dated = draft.point.vector is not None, memory.scene.when != ()
-        vector = draft.point.vector if draft.text_vector is None or not is_read else draft.text_vector
-        read = [*others, *(other for other, _ in earlier.near if is_dated)] if is_read else []
-        vectors = await vectors_of_memories(self.ledger, self.embedder, read, plan)
+        is_readable, near = draft.point.vector is not None, earlier.near
+        undated_vector = draft.undated_vector if is_readable else None
+        compared = [*others, *(other for other, _ in near if undated_vector is not None)] if is_readable else []
+        vectors = await vectors_of_memories(self.ledger, self.embedder, compared, plan)
         space, least = self.embedder.vector_space, self.thresholds.resembling
-        resembles = find_most_similar_id(memory, draft.point.vector, others, vectors, space, resembling=least)
+        resembles = find_most_similar_id(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
         before = draft.planned_to_supersede
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
-            near = with_cosines_to_text(earlier.near, vector, vectors) if is_dated else earlier.near
-            before = await self.search_superseded(scope, memory, near, is_read=is_read)
+            if undated_vector is not None:
+                near = with_cosines_to_vector(near, undated_vector, vectors)
+            before = await self.search_superseded(scope, memory, near, is_read=is_readable)
         if before is None:
             return memory
         plan.proposed[memory.id] = before

@@ -46,9 +46,9 @@ def words_asking_for_marks(question: str) -> dict[str, tuple[str, ...]]:
     for lexicon in lexicons_by_script(text):
         is_spaced = lexicon.entries.get("spaced", True)
         for mark, listed in _words_by_mark(lexicon).items():
-            found = [word for word in listed if word in words or (not is_spaced and word in text)]
-            if found:
-                asking[mark] = tuple(dict.fromkeys((*asking.get(mark, ()), *found)))
+            asked = [word for word in listed if word in words or (not is_spaced and word in text)]
+            if asked:
+                asking[mark] = tuple(dict.fromkeys((*asking.get(mark, ()), *asked)))
     return asking
 
 

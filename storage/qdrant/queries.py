@@ -180,7 +180,8 @@ class HybridIndex(ABC):
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
         asking = words_asking_for_marks(query.words)
         marks = {mark: bm25.query_term_ids(mark) for mark in asking}
-        terms = [*terms, *(term for of_mark in marks.values() for term in of_mark)]
+        mark_terms = [term for of_mark in marks.values() for term in of_mark]
+        terms = [*terms, *mark_terms]
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
         known = self._known_idf(scope)
         hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
@@ -199,7 +200,7 @@ class HybridIndex(ABC):
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
         bridges = bm25.half_hiragana_term_ids(query.words)
-        optional = {*bridges, *(term for of_mark in marks.values() for term in of_mark)}
+        optional = {*bridges, *mark_terms}
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         contents = [hit.content for hit in hits if hit.content]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import DEADLOCK_S
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("memory", "storage", "inference", "patrol", "tools", "server")
 """Of the repository; other people have folders of these names too."""
@@ -27,7 +29,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
         input="",
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=DEADLOCK_S,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

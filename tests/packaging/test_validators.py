@@ -50,7 +50,7 @@ def linters(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(folder),
         *LINTERS,
     ]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=DEADLOCK_S)
     if done.returncode:
         pytest.skip(f"{LINTERS} cannot be installed here: {done.stderr[-300:]}")
     return folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -59,19 +59,26 @@ def cluster_name_from_memories(
     common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)][:MAX_CLUSTER_NAME_THEMES]
     counts = count_shared_name_words(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
-    words = [_as_written(word, memories) for word in telling]
+    forms = _word_forms_inside_sentences(memories)
+    words = [max(forms[word], key=lambda form: (forms[word][form], form), default=word) for word in telling]
     if not common and not words:
         return " ".join(memories[0].scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
     shown, others = (common, words) if common else (words[:MAX_CLUSTER_NAME_WORDS], words[MAX_CLUSTER_NAME_WORDS:])
-    names = [", ".join(parts)[:MAX_CLUSTER_NAME_CHARS] for parts in (shown, *([*shown[:2], word] for word in others))]
+    names = [
+        ", ".join(parts)[:MAX_CLUSTER_NAME_CHARS]
+        for parts in (shown, *([*shown[: MAX_CLUSTER_NAME_WORDS - 1], word] for word in others))
+    ]
     return next((name for name in names if name not in taken), names[0])
 
 
-def _as_written(word: str, memories: Sequence[Memory]) -> str:
-    """The form of the word that is commonest inside sentences: names keep their capital."""
-    found = [one for memory in memories for one in TextReading(memory.scene.action).words if one.low == word]
-    inside = Counter(one.text for one in found if not one.opens)
-    return max(inside, key=lambda form: (inside[form], form)) if inside else word
+def _word_forms_inside_sentences(memories: Sequence[Memory]) -> defaultdict[str, Counter[str]]:
+    """How often each word is written how, by its lower case: inside a sentence only names have a capital."""
+    forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for memory in memories:
+        for word in TextReading(memory.scene.action).words:
+            if not word.opens:
+                forms[word.low][word.text] += 1
+    return forms
 
 
 RootClusterName = Literal["Business", "Private"]

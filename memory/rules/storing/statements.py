@@ -100,6 +100,11 @@ def _stem(word: str) -> str:
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
+def share_content_words(new: Statement, old: Statement) -> bool:
+    """Whether they have a content word in common, in whatever form."""
+    return not new.content_words_by_stem.keys().isdisjoint(old.content_words_by_stem)
+
+
 def share_of_same_wording(new: Statement, old: Statement) -> float:
     """The share in [0, 1] of the words that both have in the same order."""
     shared = sum(to - at for tag, at, to, _, _ in _alignment(tuple(old.words), tuple(new.words)) if tag == "equal")

