@@ -110,9 +110,13 @@ class Memory:
         """
         return await self._ask(models.UpdateResult, "update_memory", id=memory_id, **changes)
 
-    async def forget(self, ids: Sequence[str]) -> models.ForgetResult:
-        """Erase memories (at most 50) for good, with the messages that they were drawn from. Cannot be undone."""
-        return await self._ask(models.ForgetResult, "forget", ids=ids)
+    async def forget(self, ids: Sequence[str], *, wait: bool = False) -> models.ForgetResult:
+        """Erase memories (at most 50) for good, with the messages that they were drawn from. Cannot be undone.
+
+        No answer has them any more; the bytes on disk are overwritten within `MADELEINE_ERASURE_SECONDS`, with `wait`
+        before this returns (for at most 20 s; `ForgetResult.notice` tells if it takes longer).
+        """
+        return await self._ask(models.ForgetResult, "forget", ids=ids, wait=wait)
 
     async def patrol(
         self, *, on_progress: ToolProgressCallback | None = None, **optional: Unpack[PatrolArguments]

@@ -43,9 +43,7 @@ from madeleine.tools.tool import ToolCallContext, object_schema, tool
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned", "when")
 MAX_SCENES_PER_STORE_CALL = 20
 """Of one call."""
-SCRUB_PENDING_NOTICE = (
-    "Erased from the memory and from every answer. Overwriting the remaining bytes on disk continues in the background."
-)
+SCRUB_PENDING_NOTICE = "Gone from every answer, and within {seconds:.0f} s from the disk."
 CURRENT_AGAIN_NOTICE = (
     "What is erased superseded current_again, which counts as true again, as if nothing had been told since. If it is "
     "not true: update_memory with retracted, or forget it, too."
@@ -134,7 +132,7 @@ class StoreArguments(SceneArguments):
 )
 async def store(call: ToolCallContext, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
-    lesson; several by scenes, as at a session's end. If something known has changed or moved, name the old memory
+    lesson; several by scenes. If something known has changed or moved, name the old memory
     in supersedes. What says the same as an earlier one reinforces that."""
     call = call.in_project(arguments.project).at_level(arguments.level)
     scenes = arguments.scenes_or_errors
@@ -308,8 +306,7 @@ class UpdateMemoryArguments(ToolArguments):
 @tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
 async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
-    do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted.
-    To erase: forget."""
+    do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted."""
     [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
@@ -360,6 +357,7 @@ async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: U
 
 class ForgetArguments(ToolArguments):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=50)]
+    wait: Annotated[bool, Field(description="Until off the disk.")] = False
 
 
 @tool(
@@ -371,13 +369,13 @@ class ForgetArguments(ToolArguments):
 )
 async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
-    request: to correct use update_memory. related: linked memories that stay and may say the same."""
+    request: to correct use update_memory. related ones stay and may say the same."""
     full_ids = await call.use_cases.short_ids.full_memory_ids(call.scope, arguments.ids)
     messages = await call.use_cases.short_ids.full_ids(
         call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_]
     )
     named: dict[str, str] = {**full_ids, **messages}
-    result = await call.use_cases.forget(call.scope, [MemoryId(id_) for id_ in named.values()])
+    result = await call.use_cases.forget(call.scope, [MemoryId(id_) for id_ in named.values()], wait=arguments.wait)
     related = await call.use_cases.short_ids.short_ids_of_memories(call.scope, result.related)
     current_again = await call.use_cases.update.ledger.memories(call.scope, result.current_again)
     return (
@@ -393,6 +391,6 @@ async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str,
         | notice_field(
             CURRENT_AGAIN_NOTICE if current_again else "",
             REMAINING_COPIES_NOTICE if result.copies else "",
-            "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE,
+            "" if result.bytes_scrubbed else SCRUB_PENDING_NOTICE.format(seconds=result.promised_seconds),
         )
     )

@@ -1,4 +1,4 @@
-"""Keep the index equal to the ledger: work off marks, fill in vectors, rebuild, scrub (design: truth and index)."""
+"""Keep the index equal to the ledger: work off marks, fill in vectors, rebuild (design: truth and index)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from madeleine.memory.embedding import (
 )
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexPoint, WritableIndex
-from madeleine.memory.ingest.ports import ErasedBytesLedger, IndexingLedger
+from madeleine.memory.ingest.ports import IndexingLedger
 from madeleine.memory.model import (
     ContentHash,
     Memory,
@@ -295,65 +295,3 @@ async def index_committed_points(index: WritableIndex, points: Sequence[IndexPoi
         logger.warning("indexing is postponed: %s", error)
         return False
     return True
-
-
-@dataclass(eq=False)
-class ErasedBytesScrubber:
-    """Removes what was erased from the ledger's tables from the files of ledger and index as well (ADR 0012).
-
-    Works off the marks that `forget` leaves. One task calls `run`, others request it and wait. The marks are in the
-    ledger: the next process does what a killed process leaves undone.
-    """
-
-    ledger: ErasedBytesLedger
-    keeper: IndexKeeper
-    index: Index
-    _requested: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _waiting: list[asyncio.Future[bool]] = field(default_factory=list, init=False)
-
-    def __post_init__(self) -> None:
-        self._requested.set()  # the last process may have left something
-
-    async def requested(self) -> None:
-        """Returns when there may be something to scrub."""
-        await self._requested.wait()
-
-    def request(self) -> None:
-        self._requested.set()
-
-    async def run_and_wait(self, *, within_seconds: float) -> bool:
-        """Request a run, and wait until the bytes of everything forgotten before are gone. False if the run failed or
-        takes longer: it goes on, or is repeated."""
-        finished: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(finished)
-        self.request()
-        done, _ = await asyncio.wait({finished}, timeout=within_seconds)
-        return bool(done) and finished.result()
-
-    async def run(self) -> int:
-        """Returns the number of memories whose bytes are gone. Raises `MadeleineError`, and keeps the marks then."""
-        self._requested.clear()
-        waiting, self._waiting = self._waiting, []
-        succeeded = False
-        try:
-            count = await self._scrub()
-            succeeded = True
-            return count
-        finally:
-            for finished in waiting:
-                if not finished.done():
-                    finished.set_result(succeeded)
-
-    async def _scrub(self) -> int:
-        pending = await self.ledger.pending_scrubs()
-        if not pending:
-            return 0
-        await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))
-        # Memories that were changed by the erasure are marked, too: their old points are replaced first.
-        await self.keeper.index_marked_memories()
-        await self.ledger.scrub()
-        for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
-            await index.scrub()
-        # Only now: until here a crash must find them.
-        await self.ledger.clear_scrubs([mark for mark, _ in pending])
-        return len(pending)

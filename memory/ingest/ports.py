@@ -106,11 +106,21 @@ class ForgetLedger(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ScrubBacklog:
+    """`pending`: entries that are erased and whose bytes may still be in the files; the first `since` then."""
+
+    pending: int
+    since: datetime | None
+
+
 class ErasedBytesLedger(Protocol):
     """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
+
+    async def scrub_backlog(self) -> ScrubBacklog: ...
 
     async def clear_scrubs(self, marks: Sequence[int]) -> None: ...
 

@@ -15,8 +15,8 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput
 from madeleine.memory.index import WritableIndex
+from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import (
-    ErasedBytesScrubber,
     IndexKeeper,
     index_committed_points,
     index_points_from_memories,
@@ -120,20 +120,21 @@ def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
 
 
 MAX_SCRUB_WAIT_SECONDS = 20.0
-"""How long a call waits for the last bytes: 10,000 memories take about 4 s, 50,000 may take longer than this."""
+"""Of a call that waits: rewriting the files takes about 4 s at 10,000 memories, 50,000 may take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetOutcome:
     """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
     memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
-    whether the files are scrubbed; if not yet, that goes on in the background. `current_again`: as in `ErasedIds`.
-    `copies`: files that were made before and may still hold what was erased (ruling 25)."""
+    whether the files hold nothing of it any more; if not yet, they will within `promised_seconds`. `current_again`: as
+    in `ErasedIds`. `copies`: files that were made before and may still hold what was erased (ruling 25)."""
 
     erased: tuple[MemoryId | MessageId, ...]
     missing: tuple[MemoryId | MessageId, ...]
     related: tuple[MemoryId, ...]
     bytes_scrubbed: bool
+    promised_seconds: float
     diary_entries: int = 0
     messages: int = 0
     current_again: tuple[MemoryId, ...] = ()
@@ -142,7 +143,8 @@ class ForgetOutcome:
 
 @dataclass(frozen=True, eq=False)
 class ForgetMemories:
-    """The use case. Forgetting the same again finds nothing, and waits for the files to be scrubbed.
+    """The use case (ruling 25): gone from every answer at once, from the bytes on disk within the time that `scrubber`
+    promises. Forgetting the same again finds nothing.
 
     `write_lock` is shared with `StoreScenes`, so that nothing is stored or reinforced between the two steps.
     """
@@ -156,27 +158,32 @@ class ForgetMemories:
     is_copy_there: Callable[[str], bool] = lambda path: True
     """Whether an export or a backup is still where it was written."""
 
-    async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> ForgetOutcome:
+    async def __call__(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, wait: bool = False) -> ForgetOutcome:
         """Erase the memories and messages, and the messages that the memories rest on. Not stopped by a caller that
-        goes away.
+        goes away. `wait`: until the bytes are gone from the disk, for at most `MAX_SCRUB_WAIT_SECONDS`.
 
         Raises `StorageError`; nothing is erased then.
         """
-        return await asyncio.shield(self._forget(scope, list(dict.fromkeys(ids))))
+        return await asyncio.shield(self._forget(scope, list(dict.fromkeys(ids)), wait=wait))
 
-    async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId]) -> ForgetOutcome:
+    async def _forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, wait: bool) -> ForgetOutcome:
         async with self.write_lock:
             erased = await self.ledger.forget(scope, ids, at=self.now())
             # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
                 await self.keeper.remove_memories(erased.erased_ids)
-        bytes_scrubbed = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
+        self.scrubber.request()
+        if wait:
+            bytes_scrubbed = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
+        else:
+            bytes_scrubbed = not (erased.erased_ids or erased.message_ids)
         gone = {*erased.erased_ids, *erased.message_ids}
         return ForgetOutcome(
             erased=tuple(id_ for id_ in ids if id_ in gone),
             missing=tuple(id_ for id_ in ids if id_ not in gone),
             related=erased.related_ids,
             bytes_scrubbed=bytes_scrubbed,
+            promised_seconds=self.scrubber.promised_seconds,
             diary_entries=erased.diary_entries,
             messages=len(erased.message_ids),
             current_again=erased.current_again_ids,

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, NotPermitted
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
+from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.model import ORGANISATION_BEING, Role, may_connect_as_being
 from madeleine.memory.moving.export_file import ExportReader
 from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndoResult

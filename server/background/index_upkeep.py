@@ -7,7 +7,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from madeleine.memory.embedding import Embedder
@@ -21,7 +21,8 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
+from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, model_name_at_full_precision
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_index_place
@@ -39,7 +40,7 @@ OTHER_SERVERS_SCAN_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
 GRAPH_EXTRACTION_DELAY_SECONDS, GRAPH_EXTRACTION_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
-FILE_ERASURE_RETRY_SECONDS = 60.0
+MAX_SCRUB_WAIT_AT_END_SECONDS = 20.0
 MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
@@ -100,9 +101,15 @@ class BackgroundIndexUpkeep:
         self.scrubber.request()
         await self.keeper.remove_memories(ids)
 
-    def background_task(self) -> AbstractAsyncContextManager[None]:
-        """Run in the background meanwhile."""
-        return run_background_task(self.run(), "background")
+    @asynccontextmanager
+    async def background_task(self) -> AsyncIterator[None]:
+        """Run in the background meanwhile. What was forgotten leaves the files before it ends, in bounded time."""
+        async with run_background_task(self.run(), "background") as task:
+            try:
+                yield
+            finally:
+                if self.scrubber.is_worth_finishing and not task.done():
+                    await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_AT_END_SECONDS)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -118,7 +125,7 @@ class BackgroundIndexUpkeep:
                     )
                 )
             tasks.create_task(
-                _repeat_work(self._scrub, "erasing forgotten memories from the files", FILE_ERASURE_RETRY_SECONDS)
+                _repeat_work(self._scrub, "erasing forgotten memories from the files", self.scrubber.retry_seconds)
             )
 
     async def _catch_up(self) -> None:
@@ -190,11 +197,11 @@ async def follow_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) ->
 
 
 @asynccontextmanager
-async def run_background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+async def run_background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
     """Run it in a task of that name meanwhile, and cancel it at the end."""
     task = asyncio.create_task(work, name=name)
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -7,10 +7,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.erased_bytes import DEFAULT_ERASURE_SECONDS
 from madeleine.memory.watch.extraction import EXTRACTION_COST_PURPOSE
 from madeleine.memory.watch.thread import MEMORY_THREAD_TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
@@ -29,8 +31,9 @@ from madeleine.storage.sql.ledger import open_ledger
 
 def read_ledger_status(data_dir: Path) -> dict[str, Any]:
     """Of all beings. `thread`: messages that are `unread`, `put_off` of these and `abandoned`, and the `tokens` of the
-    last 24 hours; `unreadable_notes`: number of notes marked `[PARSE_FAILED]`. Empty without a ledger. Raises
-    `StorageError`."""
+    last 24 hours; `unreadable_notes`: number of notes marked `[PARSE_FAILED]`; `erasure`: entries `pending` whose bytes
+    are still on disk, and by when the first is to be gone (`promised_by`, a moment in ISO 8601, "" for none). Empty
+    without a ledger. Raises `StorageError`."""
     if _is_in_postgres(data_dir):
         return asyncio.run(_read_ledger_status(ledger_location(read_settings())))
     path = data_dir / LEDGER_FILE
@@ -53,10 +56,19 @@ async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
         tokens = await ledger.patrols.tokens_since(
             EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_THREAD_TOKEN_BUDGET_PERIOD
         )
+        erasure = await ledger.erasure.scrub_backlog()
+        promised_by = erasure.since and (erasure.since + timedelta(seconds=_erasure_seconds())).isoformat()
         return {
+            "erasure": {"pending": erasure.pending, "promised_by": promised_by or ""},
             "thread": asdict(backlog) | {"tokens": tokens},
             "unreadable_notes": await ledger.context.count_unreadable_notes(),
         }
+
+
+def _erasure_seconds() -> float:
+    with suppress(InvalidInput):
+        return read_settings().erasure_seconds
+    return DEFAULT_ERASURE_SECONDS
 
 
 def memory_thread_of_next_host() -> dict[str, Any]:
@@ -75,6 +87,14 @@ def ledger_status_lines(status: dict[str, Any]) -> Iterator[str]:
             f"Memory thread: {count_phrase(counts['unread'], 'message')} unread ({counts['put_off']} of them put off "
             f"until more is said), {counts['abandoned']} abandoned after failures, {counts['tokens']:,} "
             "tokens in 24 hours."
+        )
+    if (erasure := status.get("erasure")) and erasure["pending"]:
+        by = datetime.fromisoformat(erasure["promised_by"])
+        late = " That time has passed: the log says what hinders it." if by < utc_now() else ""
+        running = "" if "pid" in status else " No process serves the memory: the next one does it first."
+        yield (
+            f"Forgotten: {count_phrase(erasure['pending'], 'entry', 'entries')} in no answer any more, and gone from "
+            f"the disk by {by.astimezone():%Y-%m-%d %H:%M:%S}.{running or late}"
         )
     if notes := status.get("unreadable_notes"):
         yield (

@@ -16,6 +16,7 @@ from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
+from madeleine.memory.ingest.erased_bytes import DEFAULT_ERASURE_SECONDS
 from madeleine.memory.lessons.lessons import LessonConfig
 from madeleine.memory.model import MemoryLevel, Role, may_connect_as_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
@@ -120,6 +121,8 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = DEFAULT_MAX_TEXT_CHARS
     redact: bool = True
     """Take secrets (keys, tokens, passwords) out of what is stored."""
+    erasure_seconds: SecondsUpToOneDay = DEFAULT_ERASURE_SECONDS
+    """Within which the bytes of what was forgotten are gone from the disk (ruling 25)."""
     same_scene_cosine: Share = _DUPLICATE_DEFAULTS.same
     """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
     min_resemblance: Share = _DUPLICATE_DEFAULTS.resembling

@@ -22,7 +22,8 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.graph.graph import ExploreEntityGraph, ExtractGraph
 from madeleine.memory.index import Index
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper, ReportRebuildProgress
+from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgress
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
@@ -125,7 +126,7 @@ async def open_memory(
         stack.push_async_callback(remember_origin)
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):
             stack.push_async_callback(reranker.close)
-        scrubber = ErasedBytesScrubber(ledger.erasure, keeper, served.current_index)
+        scrubber = ErasedBytesScrubber(ledger.erasure, keeper, served.current_index, settings.erasure_seconds)
         upkeep = BackgroundIndexUpkeep(
             keeper,
             served.current_index,

@@ -91,7 +91,7 @@ async def test_what_is_observed_is_kept_once_remembered_if_asked_and_forgotten_f
         assert "is not an ISO date" in await tool_error(
             client, "observe", {"session_id": "s", "messages": [{"role": "user", "text": "x", "when": "?"}]}
         )
-        gone = await call_tool(client, "forget", ids=[remembered["id"], again["ids"][0]])
+        gone = await call_tool(client, "forget", ids=[remembered["id"], again["ids"][0]], wait=True)
         assert gone == {"erased": [remembered["id"], again["ids"][0]], "messages": 2}
         assert found_in(tmp_path, ["Xylomarseille", "ghp_"]) == {}
         assert (await call_tool(client, "observe", session_id="s", messages=messages))["new"] == 0

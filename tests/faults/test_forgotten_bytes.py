@@ -104,11 +104,23 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
         [now] = (await memory.use_cases.browse.by_ids(ADA, [secret.id])).memories
         rows.append(embedder.vector(now.embedded_text))
         assert set(found_in(tmp_path, MORE_WORDS, rows[1:])) == {*MORE_WORDS, "vector"}  # it finds what is there
-        answer = await memory.use_cases.forget(ADA, [secret.id])
+        answer = await memory.use_cases.forget(ADA, [secret.id], wait=True)
         assert (answer.erased, answer.missing, answer.bytes_scrubbed) == ((secret.id,), (), True)
         assert found_in(tmp_path, MORE_WORDS, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 180
     assert found_in(tmp_path, MORE_WORDS, rows) == {}
+
+
+async def test_what_nobody_waits_for_is_gone_from_the_files_when_the_memory_is_closed(tmp_path: Path) -> None:
+    """ruling 25"""
+    embedder = DenseWords(dim=96)
+    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+        await memory.use_cases.store(ADA, filling(random.Random(3), 20))
+        [stored] = await memory.use_cases.store(ADA, [SECRET])
+        await memory.index_keeper.index_marked_memories()
+        answer = await memory.use_cases.forget(ADA, [stored.memory.id])
+        assert (answer.erased, answer.bytes_scrubbed) == ((stored.memory.id,), False)
+    assert found_in(tmp_path, WORDS, [embedder.vector(stored.memory.embedded_text)]) == {}
 
 
 async def test_nothing_of_an_erased_core_block_is_in_any_file(tmp_path: Path) -> None:
@@ -139,7 +151,7 @@ async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
         await memory.index_keeper.index_marked_memories()
         words = (*WORDS, "Wolpertinger")
         assert "Wolpertinger" in found_in(tmp_path, words, [])
-        answer = await memory.use_cases.forget(ADA, [secret.id])
+        answer = await memory.use_cases.forget(ADA, [secret.id], wait=True)
         assert answer.bytes_scrubbed
         assert found_in(tmp_path, words, [embedder.vector(secret.embedded_text)]) == {}
         [left] = (await memory.use_cases.browse.by_ids(ADA, [successor.memory.id])).memories
@@ -160,7 +172,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         inside = await memory.use_cases.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embedded_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
-        answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories])
+        answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories], wait=True)
         assert answer.bytes_scrubbed
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         assert [one.name for one, _ in await memory.use_cases.browse.clusters(ADA) if not one.is_root] == []
@@ -188,10 +200,10 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert set(found_in(tmp_path, words)) == set(words)
         [stored] = observed.memories
         assert stored is not None
-        answer = await memory.use_cases.forget(ADA, [stored.memory.id])
+        answer = await memory.use_cases.forget(ADA, [stored.memory.id], wait=True)
         assert (answer.messages, answer.bytes_scrubbed) == (1, True)
         assert set(found_in(tmp_path, words)) == {"zwischenlagered", "marzipanstone"}
-        answer = await memory.use_cases.forget(ADA, [observed.new_messages[41].id])
+        answer = await memory.use_cases.forget(ADA, [observed.new_messages[41].id], wait=True)
         assert (answer.erased, answer.messages, answer.bytes_scrubbed) == ((observed.new_messages[41].id,), 1, True)
         assert found_in(tmp_path, words) == {}
         again = await memory.use_cases.observe(ADA, Observation(session_id="s", messages=[secret]))
@@ -255,7 +267,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         assert secret in [item.action for item in survivor.scene.when if isinstance(item, DatedAction)]
         rows = [embedder.vector(stored[0].memory.embedded_text)]
         assert set(found_in(tmp_path, words, rows)) == {*words, "vector"}
-        told = await use.forget(ADA, [stored[0].memory.id])
+        told = await use.forget(ADA, [stored[0].memory.id], wait=True)
         assert (told.bytes_scrubbed, told.diary_entries) == (True, 1)
         assert found_in(tmp_path, words, rows) == {}
         for report in (last, second, first, alone):
@@ -275,12 +287,12 @@ async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -
         scene = Scene(action="Zoé buried a xylophoniser", actors=("Zoé Brandauerin",))
         [mine] = await memory.use_cases.store(ADA, [NewScene(scene=scene)])
         [theirs] = await memory.use_cases.store(BOB, [NewScene(scene=scene)])
-        await memory.use_cases.forget(ADA, [mine.memory.id, theirs.memory.id])
+        await memory.use_cases.forget(ADA, [mine.memory.id, theirs.memory.id], wait=True)
         row = embedder.vector(theirs.memory.embedded_text)
         assert found_in(tmp_path, ["Brandauerin"])
         assert found_in(tmp_path, vectors=[row])
         assert (await memory.use_cases.browse.by_ids(BOB, [theirs.memory.id])).memories == (theirs.memory,)
-        await memory.use_cases.forget(BOB, [theirs.memory.id])
+        await memory.use_cases.forget(BOB, [theirs.memory.id], wait=True)
         assert found_in(tmp_path, ["Brandauerin", "xylophoniser"], [row]) == {}
 
 
@@ -309,7 +321,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
 
         async def forget(secret: Memory) -> ForgetOutcome:
             secrets.append(secret)
-            return await memory.use_cases.forget(ADA, [secret.id])
+            return await memory.use_cases.forget(ADA, [secret.id], wait=True)
 
         async with asyncio.TaskGroup() as tasks:
             for work in (store, look, tend):
@@ -323,7 +335,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
                 assert answer.bytes_scrubbed
             busy = False
         rows = [embedder.vector(one.embedded_text) for one in secrets]
-        await memory.use_cases.forget(ADA, [secrets[0].id])
+        await memory.use_cases.forget(ADA, [secrets[0].id], wait=True)
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         await memory.index_keeper.index_marked_memories()
         assert len(kept) > 20
@@ -351,12 +363,15 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
         assert len((await call_tool(client, "recall", query="Where is the xylophoniser?")).get("sources", [])) == 1
         await call_tool(client, "run_patrol")
         assert found_in(tmp_path, words)
-        answer = await call_tool(client, "forget", ids=[secret["id"], "nobody's"])
+        answer = await call_tool(client, "forget", ids=[secret["id"], "nobody's"], wait=True)
         assert answer == {"erased": [secret["id"]], "missing": ["nobody's"]}
         assert found_in(tmp_path, words) == {}
         assert len((await call_tool(client, "recall", query="Where is the xylophoniser?")).get("sources", [])) == 0
         assert len((await call_tool(client, "recall", query="Which lake had swans in story 7?")).get("sources", [])) > 0
-        assert await call_tool(client, "forget", ids=[secret["id"]]) == {"erased": [], "missing": [secret["id"]]}
+        assert await call_tool(client, "forget", ids=[secret["id"]], wait=True) == {
+            "erased": [],
+            "missing": [secret["id"]],
+        }
     assert found_in(tmp_path, words) == {}
 
 
@@ -388,7 +403,7 @@ def killed_while_forgetting(data_dir: Path, memory_id: str, *, after_seconds: fl
             send({"method": "notifications/initialized"})
             call("recall_memory", {})  # answered when the memory is open
             process.stdout.readline()
-            call("forget", {"ids": [memory_id]})
+            call("forget", {"ids": [memory_id], "wait": True})
             timer = threading.Timer(after_seconds, process.send_signal, [signal.SIGKILL])
             timer.start()
             process.stdout.read()
@@ -415,7 +430,7 @@ async def test_killed_in_the_middle_it_is_wholly_there_or_finished_at_the_next_s
             left = (await call_tool(client, "recall_memory", ids=[secret["id"]]))["memories"]
             # Wholly there, or asking again waits for what is left of it.
             assert [memory["text"] for memory in left] in ([], [told_of(round_)])
-            told = await call_tool(client, "forget", ids=[secret["id"]])
+            told = await call_tool(client, "forget", ids=[secret["id"]], wait=True)
             assert told == ({"erased": [secret["id"]]} if left else {"erased": [], "missing": [secret["id"]]})
             assert found_in(tmp_path, [f"xylophoniser{round_}x", f"vrobel{round_}x"]) == {}
             answer = await call_tool(client, "recall_memory", ids=kept)

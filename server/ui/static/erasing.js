@@ -27,7 +27,7 @@ async function erase(ids) {
   const all = { erased: [], messages: 0, diary_entries: 0, copies: [], current_again: [], related: [], still: [], notice: "" };
   for (let begin = 0; begin < ids.length; begin += AT_ONCE) {
     const some = ids.slice(begin, begin + AT_ONCE);
-    const done = await tool("forget", { ids: some });
+    const done = await tool("forget", { ids: some, wait: true });
     const look = await tool("recall_memory", { ids: some });
     for (const name of ["erased", "copies", "current_again", "related"]) all[name].push(...(done[name] ?? []));
     for (const name of ["messages", "diary_entries"]) all[name] += done[name] ?? 0;

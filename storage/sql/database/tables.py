@@ -248,6 +248,7 @@ truth_acts_table = _table(
 forgotten_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
+    Column("erased_at", UtcMicros, nullable=False, server_default="0"),
     lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), KeepOnUndo("forgetting is final")],
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.ingest.ports import ErasedIds, ScrubBacklog
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit
@@ -23,6 +23,7 @@ from madeleine.storage.sql.database.mapping import (
     first_column,
     first_two_columns,
     microseconds_from_moment,
+    moment_from_microseconds,
     row_of_being_binds,
     update_row_of_being,
 )
@@ -75,6 +76,7 @@ _SELECT_COPIES = (
     .order_by(_c.made_at, _c.path)
 )
 _SELECT_PENDING_SCRUBS = select(forgotten_table.c.mark, forgotten_table.c.memory_id).order_by(forgotten_table.c.mark)
+_SELECT_ERASED_AT = select(forgotten_table.c.erased_at).where(forgotten_table.c.mark == bindparam("of_mark"))
 _CLEAR_SCRUB = delete(forgotten_table).where(forgotten_table.c.mark == bindparam("old_mark"))
 
 
@@ -311,6 +313,11 @@ class ErasureRepository(DatabaseRepository):
 
     async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns)
+
+    async def scrub_backlog(self) -> ScrubBacklog:
+        pending = await self.pending_scrubs()
+        oldest = await self._database.rows(_SELECT_ERASED_AT, first_column, of_mark=pending[0][0]) if pending else []
+        return ScrubBacklog(len(pending), moment_from_microseconds(oldest[0]) if oldest else None)
 
     async def clear_scrubs(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:

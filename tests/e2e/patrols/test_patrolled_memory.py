@@ -119,4 +119,4 @@ async def test_forgetting_tells_how_many_days_of_the_diary_went_with_it(memory: 
         return {"diary": "I sold.\nI wept.\nI slept.", "think_md": ["One.", "Two.", "Three."]}
 
     await memory.use_cases.patrol(ADA, steps=["diary"], language=ScriptedModel(diary=diary))
-    assert await ask(memory, "forget", ids=[stored["id"]]) == {"erased": [stored["id"]], "diary_entries": 1}
+    assert await ask(memory, "forget", ids=[stored["id"]], wait=True) == {"erased": [stored["id"]], "diary_entries": 1}

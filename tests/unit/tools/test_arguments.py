@@ -105,7 +105,7 @@ CHOICE_LISTS: list[Argument] = [
 FLAGS: list[Argument] = [
     ("search_memory", "include_dead"), ("search_memory", "include_compressed"), ("store", "pinned"),
     ("store", "distinct"), ("run_patrol", "dry_run"), ("run_patrol", "details"), ("update_memory", "pinned"),
-    ("update_memory", "undo"), ("recall", "details"), ("recall_memory", "details"),
+    ("update_memory", "undo"), ("forget", "wait"), ("recall", "details"), ("recall_memory", "details"),
     ("search_memory", "details"), ("recall", "include_compressed"), ("retract", "undo"), ("retract", "erase"),
     ("relate", "remove"), ("edit_core_memory", "append"), ("edit_core_memory", "erase"),
     *(("context", name) for name in ContextFlags.model_fields if name != "context_verbosity"),

@@ -79,7 +79,7 @@ async def test_every_tool_takes_short_and_full_ids(memory: OpenedMemory) -> None
     assert "m9" in await ask(memory, "update_memory", id="m9", pinned=True)
     assert (await ask(memory, "recall_memory", ids=["m1", "m9"]))["missing"] == ["m9"]
     assert (await ask(memory, "recall_memory", ids=["m1"], scope=BOB))["missing"] == ["m1"]
-    assert await ask(memory, "forget", ids=["m2", "m9"]) == {"erased": ["m2"], "missing": ["m9"]}
+    assert await ask(memory, "forget", ids=["m2", "m9"], wait=True) == {"erased": ["m2"], "missing": ["m9"]}
 
 
 async def test_a_refusal_names_memories_by_their_short_ids(memory: OpenedMemory) -> None:

@@ -30,7 +30,7 @@ class Forgetting:
 
     async def __call__(self, scope: Scope, ids: list[MemoryId]) -> ForgetOutcome:
         erased = await self.home.ledger.erasure.forget(scope, ids, at=self.home.clock())
-        return ForgetOutcome(erased=erased.erased_ids, missing=(), related=(), bytes_scrubbed=True)
+        return ForgetOutcome(erased=erased.erased_ids, missing=(), related=(), bytes_scrubbed=True, promised_seconds=60)
 
 
 def profile_of(home: Household) -> EditProfile:

@@ -11,11 +11,11 @@ import pytest
 
 from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.ingest import update_and_forget
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
-from madeleine.memory.ingest.ports import StoreBatch
+from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper
+from madeleine.memory.ingest.ports import ScrubBacklog, StoreBatch
 from madeleine.memory.ingest.update_and_forget import ForgetMemories
 from madeleine.memory.model import MemoryId
-from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
 from madeleine.storage.qdrant.edge import EdgeIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -53,7 +53,7 @@ class House:
         self.ledger, self.index = ledger, index
         self.embedder = WordEmbedder()
         self.keeper = IndexKeeper(ledger.index_source, index, self.embedder)
-        self.scrubber = ErasedBytesScrubber(ledger.erasure, self.keeper, index)
+        self.scrubber = ErasedBytesScrubber(ledger.erasure, self.keeper, index, promised_seconds=0.2)
         self.forget = ForgetMemories(ledger.erasure, self.keeper, self.scrubber, asyncio.Lock(), now=lambda: NOW)
 
     async def stored(self, *texts: str) -> list[MemoryId]:
@@ -74,8 +74,7 @@ async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
 
 
 @pytest.fixture
-async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr(background, "FILE_ERASURE_RETRY_SECONDS", 0)
+async def at_work(house: House) -> AsyncIterator[House]:
     task = asyncio.create_task(
         BackgroundIndexUpkeep(house.keeper, house.index, house.embedder.warm_up, house.scrubber).run(),
         name="background",
@@ -90,16 +89,33 @@ async def at_work(house: House, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_there(at_work: House) -> None:
     one, _ = await at_work.stored("one", "two")
-    answer = await at_work.forget(ADA, [one, MemoryId("nobody"), one])
+    answer = await at_work.forget(ADA, [one, MemoryId("nobody"), one], wait=True)
     assert (answer.erased, answer.missing, answer.related, answer.bytes_scrubbed) == ((one,), ("nobody",), (), True)
     assert await at_work.ledger.erasure.pending_scrubs() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
 
 
+async def test_without_waiting_the_answer_comes_at_once_and_one_rewriting_serves_all(at_work: House) -> None:
+    """ruling 25: gone from every answer, and from the bytes within the promised time"""
+    one, two, _ = await at_work.stored("one", "two", "three")
+    at_work.index.go.clear()
+    for id_ in (one, two):
+        answer = await at_work.forget(ADA, [id_])
+        assert (answer.erased, answer.bytes_scrubbed, answer.promised_seconds) == ((id_,), False, 0.2)
+        assert await at_work.ledger.memories.memories(ADA, [id_]) == []
+    assert await at_work.index.count() == 1
+    backlog = await at_work.ledger.erasure.scrub_backlog()
+    assert (backlog.pending, backlog.since is not None) == (2, True)
+    at_work.index.go.set()
+    assert await at_work.scrubber.run_and_wait(within_seconds=DEADLOCK_S)
+    assert await at_work.ledger.erasure.scrub_backlog() == ScrubBacklog(0, None)
+    assert at_work.index.scrubs <= 2
+
+
 async def test_where_nothing_was_forgotten_nothing_is_written_anew(at_work: House) -> None:
     await at_work.stored("one")
-    assert (await at_work.forget(ADA, [MemoryId("nobody")])).bytes_scrubbed
+    assert (await at_work.forget(ADA, [MemoryId("nobody")], wait=True)).bytes_scrubbed
     assert at_work.index.scrubs == 0
 
 
@@ -107,42 +123,42 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", 0.05)
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
-    answer = await at_work.forget(ADA, [one])
+    answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
     monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", DEADLOCK_S)
-    assert (await at_work.forget(ADA, [one])).bytes_scrubbed
+    assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     [one] = await at_work.stored("one")
     at_work.index.failures = 1
-    answer = await at_work.forget(ADA, [one])
+    answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
-    assert (await at_work.forget(ADA, [one])).bytes_scrubbed
+    assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
     assert await at_work.ledger.erasure.pending_scrubs() == []
 
 
 async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
     [one] = await at_work.stored("one")
     at_work.index.away = True
-    answer = await at_work.forget(ADA, [one])
+    answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
     assert await at_work.ledger.memories.memories(ADA, [one]) == []
     at_work.index.away = False
-    assert (await at_work.forget(ADA, [one])).bytes_scrubbed
+    assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
     assert await at_work.index.count() == 0
 
 
 async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_it(at_work: House) -> None:
     one, two, three = await at_work.stored("one", "two", "three")
     at_work.index.go.clear()
-    first = asyncio.create_task(at_work.forget(ADA, [one]))
+    first = asyncio.create_task(at_work.forget(ADA, [one], wait=True))
     await at_work.index.begun.wait()
-    others = [asyncio.create_task(at_work.forget(ADA, [id_])) for id_ in (two, three)]
+    others = [asyncio.create_task(at_work.forget(ADA, [id_], wait=True)) for id_ in (two, three)]
     while await at_work.ledger.index_source.count_memories():  # noqa: ASYNC110
         await asyncio.sleep(0)
     at_work.index.go.set()
@@ -154,7 +170,7 @@ async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_i
 async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     [one] = await at_work.stored("one")
     at_work.index.go.clear()
-    task = asyncio.create_task(at_work.forget(ADA, [one]))
+    task = asyncio.create_task(at_work.forget(ADA, [one], wait=True))
     await at_work.index.begun.wait()
     task.cancel()
     await asyncio.wait({task})

@@ -141,7 +141,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
         told: list[ForgetOutcome] = []
 
         async def forget(one: Memory) -> None:
-            told.append(await home.use_cases.forget(ADA, [one.id]))
+            told.append(await home.use_cases.forget(ADA, [one.id], wait=True))
 
         async def update(one: Memory) -> None:
             for n in range(3):

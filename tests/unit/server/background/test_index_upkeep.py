@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable
-from madeleine.memory.ingest.index_keeper import ErasedBytesScrubber, IndexKeeper
+from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, Memory
 from madeleine.server.background import index_upkeep as background

@@ -11,13 +11,15 @@ import sys
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from madeleine import server
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.language_model import ModelCallCost
-from madeleine.memory.model import BeingId, Note, NoteId, RunId, Scope
+from madeleine.memory.model import BeingId, EmbeddingModelName, Note, NoteId, RunId, Scope
 from madeleine.server.cli.arguments import build_command_line_parser, parse_command_line
 from madeleine.server.cli.help.text import COMMAND_EXAMPLES, COMMAND_GROUPS
 from madeleine.server.cli.local_commands import note_command
@@ -26,7 +28,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
-from tests.doubles import NOW
+from tests.doubles import NOW, a_memory
 from tests.doubles_chat import a_message
 
 
@@ -160,6 +162,33 @@ def test_the_status_names_the_notes_that_could_not_be_read(
     assert "Notes: 2 could not be read." in capsys.readouterr().out
     assert main(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unreadable_notes"] == 2
+
+
+def test_what_was_forgotten_and_is_still_on_disk_is_counted_with_the_time_by_which_it_goes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ruling 25"""
+    monkeypatch.setenv("MADELEINE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("MADELEINE_ERASURE_SECONDS", "3600")
+
+    async def forget() -> None:
+        async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
+            ada = Scope(BeingId("ada"), "test")
+            new = (a_memory("The key lies under the pot"), a_memory("The gate is green"))
+            await ledger.memories.commit(ada, StoreBatch(new=new, model=EmbeddingModelName("m"), vectors={}))
+            await ledger.erasure.forget(ada, [memory.id for memory in new], at=NOW)
+
+    before = utc_now()
+    asyncio.run(forget())
+    assert main(["status"]) == 0
+    assert "Forgotten: 2 entries in no answer any more, and gone from the disk by " in (told := capsys.readouterr().out)
+    assert "the next one does it first" in told
+    assert main(["status", "--json"]) == 0
+    erasure = json.loads(capsys.readouterr().out)["erasure"]
+    assert erasure["pending"] == 2
+    assert (
+        before + timedelta(hours=1) <= datetime.fromisoformat(erasure["promised_by"]) <= utc_now() + timedelta(hours=1)
+    )
 
 
 def leaf_commands(grammar: ArgumentParser, *names: str) -> Iterator[tuple[str, ArgumentParser]]:
