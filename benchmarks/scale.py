@@ -132,7 +132,7 @@ async def measure_forgetting(memory: OpenedMemory, data_dir: Path) -> tuple[dict
     await memory.index_keeper.index_marked_memories()
     answered = await timed([lambda: memory.use_cases.forget(SCOPE, [stored.memory.id])])
     recalled = await memory.use_cases.recall(SCOPE, RecallQuery(text=f"Where does the {word} live?"))
-    if stored.memory.id in [match.memory.id for match in recalled.memories]:
+    if stored.memory.id in [memory.id for memory, _ in recalled.memories]:
         raise RuntimeError("what was forgotten is still recalled")
     scrubber = memory.use_cases.forget.scrubber
     erased = await timed([lambda: scrubber.run_and_wait(within_seconds=MAX_ERASURE_SECONDS)])

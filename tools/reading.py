@@ -41,6 +41,7 @@ from madeleine.tools.replies import (
     notice_field,
     search_hit_as_json,
     short_ids_of_references,
+    undecided_supersession_as_json,
     without_empty_fields,
     words_only_notice,
 )
@@ -148,17 +149,26 @@ def parse_as_of(text: str) -> datetime | None:
 def recall_result_as_json(
     result: RecallResult, format_: RecallFormat, non_memory_matches: NonMemoryMatches = NO_NON_MEMORY_MATCHES
 ) -> dict[str, Any]:
-    preferences = [memory_item_as_json(memory, score) for memory, score in result.preferences]
-    content: dict[str, Any] = {"memories": [memory_item_as_json(memory, score) for memory, score in result.memories]}
+    recalled = [memory for memory, _ in (*result.preferences, *result.memories)]
+    short_ids = {memory.id: memory.short_id for memory in (*recalled, *result.near)}
+
+    def item(memory: Memory, score: float | None = None) -> dict[str, Any]:
+        return memory_item_as_json(memory, score) | undecided_supersession_as_json(memory, short_ids)
+
+    preferences = [item(memory, score) for memory, score in result.preferences]
+    content: dict[str, Any] = {"memories": [item(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
-        sources = [memory_ref_as_json(memory) for memory, _ in _memories_in_text(result, format_)]
+        sources = [
+            memory_ref_as_json(memory) | undecided_supersession_as_json(memory, short_ids)
+            for memory, _ in _memories_in_text(result, format_)
+        ]
         content = {format_: result.text} | without_empty_fields(sources=sources)
     if format_ != "prompt":
         content |= without_empty_fields(preferences=preferences)
     too_long = ", ".join(memory.short_id for memory in result.too_long)
     content |= without_empty_fields(
         near=[
-            *(memory_item_as_json(memory) for memory in result.near),
+            *map(item, result.near),
             *({"source": "profile"} | profile_entry_as_json(entry, {}) for entry in non_memory_matches.entries),
             *(search_hit_as_json(hit) for hit in non_memory_matches.hits),
         ],

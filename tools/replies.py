@@ -97,6 +97,13 @@ def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
     return {"id": memory.short_id} | memory_annotations_as_json(memory)
 
 
+def undecided_supersession_as_json(memory: Memory, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
+    """Which memory of the same answer it may supersede, while nobody has decided that (ruling 14): they contradict each
+    other. `short_ids`: of the memories of the answer."""
+    older = short_ids.get(memory.may_supersede or memory.id) if memory.awaits_supersession_decision else None
+    return without_empty_fields(may_supersede=older)
+
+
 def memory_annotations_as_json(memory: Memory) -> dict[str, Any]:
     """What every answer says beside a memory's text."""
     return without_empty_fields(

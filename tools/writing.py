@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from madeleine.memory.errors import InvalidInput, MadeleineError
+from madeleine.memory.errors import CannotUndo, InvalidInput, MadeleineError
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.store_plan import OutdatedCopy
@@ -297,7 +297,7 @@ class UpdateMemoryArguments(ToolArguments):
         ShortText, Field(description="Since when text is true, or the event's new day. Alone: its date.")
     ] = ""
     retracted: Annotated[LineText, Field(description="Why it was never true.")] = ""
-    undo: Annotated[bool, Field(description="Take back the last change of truth.")] = False
+    undo: Annotated[bool, Field(description="Take back the last change.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
     themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None
     pinned: Annotated[bool | None, Field(description="Never fades.")] = None
@@ -333,18 +333,31 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
         besides = f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else ""
     return {
         "id": memory.short_id,
-        "changed": [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changed, name) is not None],
+        "changed": _changed_field_names(changed),
         **superseded,
         **without_empty_fields(redacted=dict(redacted)),
         **notice_field(missing_vector_notice("Changed", error), besides),
     }
 
 
+def _changed_field_names(changes: MemoryChanges) -> list[str]:
+    return [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changes, name) is not None]
+
+
 async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     if len(arguments.model_fields_set) > 2:
-        raise InvalidInput("Nothing was changed. retracted and undo each stand alone with id: leave out the others.")
+        raise InvalidInput(
+            "Nothing was changed. retracted and undo each stand alone with id. To put right what was never true give "
+            "text alone; as_of then shows it, too."
+        )
     if arguments.undo:
-        outcome = await call.use_cases.change_truth.undo(call.scope, memory_id)
+        try:
+            outcome = await call.use_cases.change_truth.undo(call.scope, memory_id)
+        except CannotUndo:
+            undone = await call.use_cases.update.undo_last_change(call.scope, memory_id)
+            if undone is None:
+                raise
+            return {"id": undone.memory.short_id, "changed": _changed_field_names(undone.changes)}
     else:
         outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
     changed = {memory.id: memory for memory in outcome.changed}

@@ -10,7 +10,17 @@ from typing import Any, Literal, Protocol
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
 from madeleine.memory.lessons.values import Lesson
-from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Note, Scope, Vector
+from madeleine.memory.model import (
+    ContentHash,
+    EmbeddingModelName,
+    Memory,
+    MemoryChanges,
+    MemoryId,
+    MemoryRevision,
+    Note,
+    Scope,
+    Vector,
+)
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
 from madeleine.memory.rules.storing.retelling import Reinforcement
 
@@ -144,6 +154,9 @@ class TruthLedger(Protocol):
 
 class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+        """What the memories said before each change, oldest first."""
 
     async def change_memory(
         self,

@@ -77,6 +77,12 @@ class UpdateMemory:
             embedded = await embed_with_cache(self.embedder, self.ledger, [memory.embedded_text])
         return await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
 
+    async def undo_last_change(self, scope: Scope, memory_id: MemoryId) -> UpdateOutcome | None:
+        """Give the memory back what it had before its last update, which is an update itself: undone again, it is as it
+        was. None if it was never updated. Raises as an update does."""
+        revisions = await self.ledger.revisions(scope, [memory_id])
+        return await self.update_redacted(scope, memory_id, revisions[-1].before) if revisions else None
+
     async def _commit(
         self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: EmbeddingOutcome
     ) -> UpdateOutcome:

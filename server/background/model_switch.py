@@ -96,7 +96,7 @@ class ModelSwitch:
     def __post_init__(self) -> None:
         self._records = EmbeddingModelRecords(self.ledger.index_source)
 
-    def background_task(self) -> AbstractAsyncContextManager[None]:
+    def background_task(self) -> AbstractAsyncContextManager[object]:
         return run_background_task(self.run(), "model switch")
 
     async def run(self) -> None:

@@ -201,6 +201,9 @@ def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
 class MemoryReadRepository(VectorRepository):
     """Memories by id and cached vectors, which nearly every use case reads."""
 
+    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+        return await memory_revisions_by_ids(self._database, scope, ids)
+
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._database, scope, ids)
 
@@ -236,9 +239,6 @@ class RecallRepository(MemoryReadRepository):
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
-
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
-        return await memory_revisions_by_ids(self._database, scope, ids)
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None

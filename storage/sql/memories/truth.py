@@ -131,8 +131,8 @@ async def undo_last_truth_act(
     acts = await transaction.rows(_SELECT_LAST_ACT, first_two_columns, id=memory_id, being=scope.being_id)
     if not acts:
         raise CannotUndo(
-            f"Memory {known[0].short_id} was neither superseded nor retracted, nor has it superseded another. Nothing "
-            "was changed: recall_memory shows its versions."
+            f"Memory {known[0].short_id} was neither superseded nor retracted nor corrected, nor has it superseded "
+            "another. Nothing was changed: recall_memory shows its versions."
         )
     act, kind = acts[0]
     journalled = await transaction.rows(_SELECT_ROWS_OF_ACT, tuple, act=act)

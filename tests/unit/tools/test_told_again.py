@@ -66,3 +66,19 @@ async def test_what_was_absorbed_reinforces_its_survivor(use: Use, memory: Opene
     await use("run_patrol", decisions=[{"offer": offer["offer"], "merges": [[kept, absorbed]]}])
     again = await use("store", text=absorbed_text)
     assert (again["id"], again["status"]) == (kept, "reinforced")
+
+
+@pytest.mark.parametrize("format_", ["memories", "fragments"])
+async def test_two_of_which_one_may_supersede_the_other_are_marked_where_both_are_shown(use: Use, format_: str) -> None:
+    """ruling 14: nobody has decided yet, so the answer holds both, and says so."""
+    await begun(use)
+    old = (await use("store", text="The code of the parking garage is 4471"))["id"]
+    new = await use("store", text="The code of the parking garage is 8820 now")
+    assert new["may_supersede"][0]["id"] == old
+    answer = await use("recall", query="What is the code of the parking garage?", format=format_)
+    shown = [*(answer.get("memories") or answer["sources"]), *answer.get("near", [])]
+    assert {item["id"]: item["may_supersede"] for item in shown if "may_supersede" in item} == {new["id"]: old}
+    assert old in [item["id"] for item in shown]
+    await use("store", text="The code of the parking garage is 8820 now", supersedes=old)
+    answer = await use("recall", query="What is the code of the parking garage?", format=format_)
+    assert not any("may_supersede" in item for item in (answer.get("memories") or answer["sources"]))

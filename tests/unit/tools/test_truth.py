@@ -217,6 +217,18 @@ async def test_an_undone_store_leaves_both_and_an_undone_update_the_earlier_one(
         await use("update_memory", id=lyon, undo=True)
 
 
+async def test_a_correction_is_taken_back_too(use: Use) -> None:
+    """ruling 14: undo by one call. The text, its vector and its words are the earlier ones again."""
+    id_ = (await use("store", text=ROME, importance=0.8))["id"]
+    await use("update_memory", id=id_, text=OSLO, importance=0.2)
+    assert await use("update_memory", id=id_, undo=True) == {"id": id_, "changed": ["text", "importance"]}
+    [memory] = (await use("recall_memory", ids=[id_]))["memories"]
+    assert (memory["text"], memory["importance"]) == (ROME, 0.8)
+    assert await recalled(use, ROME) == [ROME]
+    await use("update_memory", id=id_, undo=True)
+    assert await recalled(use, OSLO) == [OSLO]
+
+
 async def test_a_version_that_is_not_current_is_not_superseded_and_the_current_one_is_named(use: Use) -> None:
     lyon, _, oslo = await moved(use)
     with pytest.raises(RuntimeError, match=f"superseded by {oslo}.*{OSLO}.*supersede {oslo} instead"):
