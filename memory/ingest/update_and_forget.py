@@ -95,7 +95,7 @@ class UpdateMemory:
         return UpdateOutcome(
             memory=memory,
             changes=applied,
-            embedding_error=embedded.unavailable if (applied.text, applied.when) != (None, None) else "",
+            embedding_error=embedded.error_text if (applied.text, applied.when) != (None, None) else "",
         )
 
 
@@ -174,7 +174,7 @@ class ForgetMemories:
                 await self.keeper.remove_memories(erased.erased_ids)
         self.scrubber.request()
         if wait:
-            bytes_scrubbed = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
+            bytes_scrubbed = await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
         else:
             bytes_scrubbed = not (erased.erased_ids or erased.message_ids)
         gone = {*erased.erased_ids, *erased.message_ids}
