@@ -33,9 +33,9 @@ from rich.table import Table
 from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
-from madeleine.memory.text.normalization import clean_text
+from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
 from madeleine.server.attach.connector import HostUnavailable, query_host
-from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, IngestedDocument
+from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, DocumentToIngest
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -60,10 +60,14 @@ async def chunks_of(path: Path, embedder: DenseEmbedder) -> list[list[str]]:
     with path.open("rb") as file:
         texts = [
             part.text
-            for part in IngestedDocument(file, str(path), about="", most_chars=MAX_DOCUMENT_PART_CHARS).parts()
+            for part in DocumentToIngest(file, str(path), about="", most_chars=MAX_DOCUMENT_PART_CHARS).parts()
         ]
     return [
-        [chunk.strip() for chunk in await split_into_chunks(clean_text(text), embedder.count_tokens)] for text in texts
+        [
+            chunk.strip()
+            for chunk in await split_into_chunks(normalize_unicode_and_whitespace(text), embedder.count_tokens)
+        ]
+        for text in texts
     ]
 
 

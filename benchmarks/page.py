@@ -27,7 +27,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.serve import serve_page
+from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory
 
@@ -111,7 +111,7 @@ async def measure(folder: Path, memories: int) -> dict[str, float]:
         async def opened() -> OpenedMemory:
             return memory
 
-        async with serve_page(settings, opened, models, PatrolEventBroadcast()) as link:
+        async with serve_web_ui(settings, opened, models, PatrolEventBroadcast()) as link:
             browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = await browser.new_page(viewport={"width": 1280, "height": 860})
             page.set_default_timeout(WAIT_MILLISECONDS)

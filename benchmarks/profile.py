@@ -32,7 +32,7 @@ from rich.table import Table
 
 from benchmarks.latency import BEING, fill
 from benchmarks.made_up_scenes import questions, texts
-from madeleine.inference.packaged import Int8Engine
+from madeleine.inference.packaged import Int8EmbeddingEngine
 from madeleine.memory.ingest import index_keeper, proposals, store
 from madeleine.memory.model import BeingId
 from madeleine.memory.recall import gate, recall, selection
@@ -40,7 +40,7 @@ from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, toolset_from_settings
 from madeleine.server.settings.settings import Settings
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.sql.database.sqlite import SqliteDatabase
 from madeleine.storage.sql.memories.storing import MemoryRepository
 
@@ -48,16 +48,16 @@ WARM_UP = 30
 STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
     "recall": (
         ("tool call", McpRequestHandlers, "call_tool"),
-        ("  recall", recall.Recall, "__call__"),
-        ("    candidates", EdgeIndex, "candidates"),
-        ("      index queries", EdgeIndex, "_run"),
+        ("  recall", recall.RecallMemories, "__call__"),
+        ("    candidates", EmbeddedQdrantIndex, "candidates"),
+        ("      index queries", EmbeddedQdrantIndex, "_run"),
         ("    gate", gate.CandidateMatcher, "__call__"),
-        ("    subject of the query", recall.Recall, "_with_subject"),
+        ("    subject of the query", recall.RecallMemories, "_with_subject"),
         ("    scores", recall, "score_matches"),
-        ("    newer first", recall.Recall, "_newer_first"),
+        ("    newer first", recall.RecallMemories, "_newer_first"),
         ("    selection", selection.RecallSelector, "select"),
         ("    ledger reads", SqliteDatabase, "rows"),
-        ("embedding, in its thread", Int8Engine, "embed"),
+        ("embedding, in its thread", Int8EmbeddingEngine, "embed"),
     ),
     "store": (
         ("tool call", McpRequestHandlers, "call_tool"),
@@ -65,11 +65,11 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("  told before", store.StoreScenes, "_told_before"),
         ("  links", store.StoreScenes, "_linked"),
         ("  may supersede", proposals.SupersededMemorySearch, "__call__"),
-        ("commit", MemoryRepository, "commit"),
-        ("indexing", EdgeIndex, "upsert"),
+        ("commit", MemoryRepository, "commit_store_batch"),
+        ("indexing", EmbeddedQdrantIndex, "upsert"),
         ("ledger reads", SqliteDatabase, "rows"),
         ("work on index marks", index_keeper.IndexKeeper, "index_marked_memories"),
-        ("embedding, in its thread", Int8Engine, "embed"),
+        ("embedding, in its thread", Int8EmbeddingEngine, "embed"),
     ),
 }
 
@@ -172,7 +172,7 @@ async def profile(data_dir: Path, tool: str, arguments: Sequence[dict[str, Any]]
     loop, count = asyncio.get_running_loop(), len(arguments) - WARM_UP
     with timed_methods(STAGES[tool]) as times:
         async with open_served_memory(settings) as served:
-            use_cases, toolset = served.memory.use_cases, toolset_from_settings(settings)
+            use_cases, toolset = served.memory.open_use_cases_if_needed, toolset_from_settings(settings)
             handlers = McpRequestHandlers(toolset, lambda _: Caller(BeingId(BEING)), use_cases)
             reader, writer = await asyncio.open_connection(sock=ours)
             begun: list[tuple[float, float, float]] = []

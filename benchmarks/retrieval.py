@@ -1,8 +1,8 @@
 """Retrieval quality through the real pipeline: `python -m benchmarks.retrieval DATA_FOLDER`.
 
 The use case `StoreScenes` stores each set in a real ledger and index, one being for each unit. Every query goes through
-`Recall.rank`, with the match gate. BM25 alone and dense vectors alone query the same index. The product's defaults are
-the configuration of all sets.
+`RecallMemories.rank`, with the match gate. BM25 alone and dense vectors alone query the same index. The product's
+defaults are the configuration of all sets.
 
 With `--chatter` two sentences of small talk (`benchmarks/chatter.toml`, in the language of the set) stand before each
 question, the same ones in every run.
@@ -38,7 +38,7 @@ from rich.table import Table
 from benchmarks import ablation, data_sets, metrics
 from madeleine.memory.index import CandidateQuery
 from madeleine.memory.model import LIVING_STATUSES, BeingId, MemoryId, Scope, Vector
-from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings
@@ -122,7 +122,7 @@ class SetResult:
     unrelated_asked: int = 0
     unrelated_empty: int = 0
 
-    async def add_answers(self, recall: Recall, scope: Scope, text: str, gold: set[MemoryId]) -> None:
+    async def add_answers(self, recall: RecallMemories, scope: Scope, text: str, gold: set[MemoryId]) -> None:
         for label, most in (("limit 3", 0), ("no limit", MAX_RECALLED_MEMORIES_WITHOUT_LIMIT)):
             answer = await recall(
                 replace(scope, count_activations=False), RecallQuery(text=text, limit=3, max_limit=most)
@@ -166,7 +166,7 @@ def scope_of(name: str, unit: data_sets.Unit) -> Scope:
     return Scope(BeingId(f"{name}/{unit.name}"), "benchmark")
 
 
-async def ask(memory: OpenedMemory, open_gate: Recall, scope: Scope, text: str) -> Rankings:
+async def ask(memory: OpenedMemory, open_gate: RecallMemories, scope: Scope, text: str) -> Rankings:
     vector = (await memory.embedder.embed([text]))[0]
     words_only = CandidateQuery(words=text, statuses=LIVING_STATUSES, sparse_limit=10, dense_limit=10)
     dense_only = replace(words_only, words="")
@@ -201,7 +201,7 @@ async def measure(
     as_asked = chatter(name) if chatty else str
     result = SetResult()
     ledger = memory.ledger
-    open_gate = Recall(
+    open_gate = RecallMemories(
         ledger.recall,
         memory.index,
         memory.embedder,

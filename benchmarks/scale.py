@@ -97,11 +97,11 @@ async def measure(folder: Path, size: int, calls: int) -> dict[str, Any]:
         figures["store"] = await timed([lambda scene=scene: use.store(SCOPE, [scene]) for scene in new])  # type: ignore[misc]
         figures |= await measure_search(memory)
         figures["forget"], figures["erased from the bytes"] = await measure_forgetting(memory, data_dir)
-        await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=1)))
+        await memory.ledger.memories.commit_store_batch(SCOPE, batch_of(new_memories(size, night=1)))
         await memory.index_keeper.index_marked_memories()
         figures["patrol"] = await timed([lambda: use.patrol(SCOPE)])
         [last] = await use.patrol.runs(SCOPE, limit=1)
-        figures["undo of the patrol"] = await timed([lambda: use.patrol.undo(SCOPE, last.id)])
+        figures["undo of the patrol"] = await timed([lambda: use.patrol.undo_patrol(SCOPE, last.id)])
         figures["resident MB"], figures["of it our own, MB"] = resident_megabytes()
     return figures
 
@@ -135,7 +135,7 @@ async def measure_forgetting(memory: OpenedMemory, data_dir: Path) -> tuple[dict
     if stored.memory.id in [memory.id for memory, _ in recalled.memories]:
         raise RuntimeError("what was forgotten is still recalled")
     scrubber = memory.use_cases.forget.scrubber
-    erased = await timed([lambda: scrubber.run_and_wait(within_seconds=MAX_ERASURE_SECONDS)])
+    erased = await timed([lambda: scrubber.request_and_wait(within_seconds=MAX_ERASURE_SECONDS)])
     if (await memory.ledger.erasure.scrub_backlog()).pending:
         raise RuntimeError("the bytes of what was forgotten are still there")
     if files := await asyncio.to_thread(files_with, word, data_dir):
@@ -155,7 +155,7 @@ def disk_bytes_a_memory(data_dir: Path, text_bytes: float, size: int) -> dict[st
 
 
 async def mean_text_bytes(memory: OpenedMemory) -> float:
-    page = await memory.ledger.index_source.all_memories(after=None, limit=1_000)
+    page = await memory.ledger.index_source.memories_after_id(after=None, limit=1_000)
     return sum(len(one.scene.action.encode()) for one in page) / len(page)
 
 

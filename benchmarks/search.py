@@ -66,7 +66,9 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             )
             for at in moments
         )  # fmt: skip
-        await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(new), model=EmbeddingModelName("none"), vectors={}))
+        await ledger.memories.commit_store_batch(
+            SCOPE, StoreBatch(new=tuple(new), model=EmbeddingModelName("none"), vectors={})
+        )
         messages = [
             ConversationMessage(
                 id=MessageId(next(ids)), session_id=f"session {start}", position=0, role="user", speaker="Ann",

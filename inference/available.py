@@ -15,7 +15,7 @@ def models_without_network(models_dir: Path) -> list[str]:
     """The default model, its fp32 form where its package is installed, those that fastembed has fetched, and the
     directories with a model in `models_dir`."""
     names = [PACKAGED_MODEL_NAME]
-    if packaged.source_model_directory() is not None:
+    if packaged.find_fp32_model_directory() is not None:
         names.append(FP32_MODEL_NAME)
     return [*names, *_fetched_models(models_dir / "hub"), *_model_directories(models_dir)]
 

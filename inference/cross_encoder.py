@@ -14,7 +14,7 @@ from madeleine.inference.loading import onnx_session_options
 from madeleine.inference.model_directory import (
     TOKENIZER_FILE_NAME,
     find_onnx_file,
-    max_tokens_of_directory,
+    max_tokens_of_model_directory,
     named_model_inputs,
 )
 
@@ -37,7 +37,7 @@ def find_cross_encoder_directory(name: str) -> CrossEncoderDirectory | None:
     if not path.is_dir():
         return None
     onnx_file = find_onnx_file(path, setting="MADELEINE_RERANKER")
-    return CrossEncoderDirectory(path.resolve(), onnx_file, max_tokens_of_directory(path))
+    return CrossEncoderDirectory(path.resolve(), onnx_file, max_tokens_of_model_directory(path))
 
 
 class DirectoryCrossEncoder:

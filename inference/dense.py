@@ -24,7 +24,7 @@ from madeleine.inference.loading import (
     model_load_errors_translated,
     register_fastembed_model,
 )
-from madeleine.inference.model_directory import find_model_directory, load_directory_engine
+from madeleine.inference.model_directory import find_model_directory, load_directory_embedding_engine
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import VectorSpace
@@ -79,13 +79,13 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     """The default model from this package, one in a directory, or any other by fastembed, which fetches it. Raises
     `EmbeddingUnavailable`, `InvalidInput`."""
     if name == PACKAGED_MODEL_NAME:
-        engine = packaged.load_int8_engine()
+        engine = packaged.load_int8_embedding_engine()
         return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
     if adapted := find_adapted_model(name):
         return _load_adapted_model(adapted, models_dir)
     if directory := find_model_directory(name):
         with model_load_errors_translated(directory.name, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"):
-            own = load_directory_engine(directory)
+            own = load_directory_embedding_engine(directory)
         space = read_or_measure_space_of_model(directory.name, models_dir, own.embed)
         return LoadedEmbeddingModel(own.embed, _whole_text_tokenizer(own.tokenizer), space)
     fetched = _load_fastembed_engine(name, models_dir)
@@ -119,14 +119,14 @@ def read_or_measure_space_of_model(
 @cache
 def packaged_vector_space() -> VectorSpace:
     """Of the default model in either precision."""
-    return space_measurement.read_vector_space(space_measurement.PACKAGED_SPACE_FILE)
+    return space_measurement.read_vector_space(space_measurement.PACKAGED_VECTOR_SPACE_FILE)
 
 
 def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    source = packaged.source_model_directory() if name == FP32_MODEL_NAME else None
+    source = packaged.find_fp32_model_directory() if name == FP32_MODEL_NAME else None
     with model_load_errors_translated(name, EmbeddingUnavailable, "check the name and the network"):
         if source is None:
             return load_fastembed_model(TextEmbedding, name, cache_dir=str(models_dir / "hub"))
@@ -175,7 +175,7 @@ class DenseEmbedder:
         directory = find_adapted_model(name) or find_model_directory(name)
         self._name = directory.name if directory else EmbeddingModelName(name)
         self._configured_name = name
-        has_source = name == FP32_MODEL_NAME and packaged.source_model_directory() is not None
+        has_source = name == FP32_MODEL_NAME and packaged.find_fp32_model_directory() is not None
         self._is_on_disk = name == PACKAGED_MODEL_NAME or has_source or directory is not None
         self._patience = MAX_MODEL_LOAD_WAIT_SECONDS if patience is None and not self._is_on_disk else patience
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
@@ -198,7 +198,7 @@ class DenseEmbedder:
         if self._name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
             return packaged_vector_space()
         model = self._loading.loaded
-        return model.space if model else VectorSpace.without_languages()
+        return model.space if model else VectorSpace.create_without_languages()
 
     async def dimension(self) -> int:
         """Of the vectors. Raises `InvalidInput` for a name that nobody knows."""
@@ -206,7 +206,7 @@ class DenseEmbedder:
 
     async def warm_up(self) -> None:
         """Load the model now, however long it takes. Raises `EmbeddingUnavailable`."""
-        await asyncio.shield(self._loading.attempt())
+        await asyncio.shield(self._loading.current_or_new_attempt())
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = await self._model()
@@ -226,14 +226,14 @@ class DenseEmbedder:
     async def close(self) -> None:
         """A model that is loaded from the disk is waited for: ONNX Runtime ends a process that ends meanwhile."""
         if self._is_on_disk:
-            await self._loading.wait_for_attempt(MAX_MODEL_LOAD_WAIT_SECONDS_AT_CLOSE)
+            await self._loading.wait_for_running_attempt(MAX_MODEL_LOAD_WAIT_SECONDS_AT_CLOSE)
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 
     async def _model(self) -> LoadedEmbeddingModel:
         if self._loading.loaded:
             return self._loading.loaded
-        attempt = self._loading.attempt()
+        attempt = self._loading.current_or_new_attempt()
         waited = time.monotonic() - self._loading.began
         patience = None if self._patience is None else max(0.0, self._patience - waited)
         await asyncio.wait({attempt}, timeout=patience)

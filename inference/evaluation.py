@@ -42,7 +42,7 @@ class LabelledQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchedDocuments:
+class DocumentsWithQueries:
     """`documents`: id → text; `queries` are asked of these only."""
 
     documents: Mapping[str, str]
@@ -83,7 +83,7 @@ def recall_at_k(ranks: Sequence[int], relevant: int, *, at: int) -> float:
     return sum(rank <= at for rank in ranks) / relevant if relevant else 0.0
 
 
-def evaluate_queries(searched: SearchedDocuments, embed: EmbedTexts) -> list[QueryEvaluation]:
+def evaluate_queries(searched: DocumentsWithQueries, embed: EmbedTexts) -> list[QueryEvaluation]:
     """In the order of the queries."""
     ids = list(searched.documents)
     if not ids or not searched.queries:
@@ -160,7 +160,7 @@ def data_set_names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def read_data_set(folder: Path, name: str) -> list[SearchedDocuments]:
+def read_data_set(folder: Path, name: str) -> list[DocumentsWithQueries]:
     """Its units. Raises `InvalidInput`."""
     documents: dict[str, dict[str, str]] = defaultdict(dict)
     queries: dict[str, list[LabelledQuery]] = defaultdict(list)
@@ -174,7 +174,7 @@ def read_data_set(folder: Path, name: str) -> list[SearchedDocuments]:
                 queries[str(row.get("unit") or "")].append(query)
     except (KeyError, TypeError) as error:
         raise InvalidInput(f"The set {name} in {folder} lacks {error} in a line.") from error
-    return [SearchedDocuments(texts, tuple(queries[unit])) for unit, texts in documents.items()]
+    return [DocumentsWithQueries(texts, tuple(queries[unit])) for unit, texts in documents.items()]
 
 
 def _file_of_set(folder: Path, name: str) -> Path:

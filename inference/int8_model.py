@@ -62,7 +62,7 @@ def make_int8_model(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -> None:
     `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
     """
     made = {
-        INT8_MODEL_FILE: int8_model(read_fp32_tensors(read_checked_file(source, FP32_WEIGHTS_FILE))),
+        INT8_MODEL_FILE: quantize_to_int8_onnx(read_fp32_tensors(read_checked_file(source, FP32_WEIGHTS_FILE))),
         TOKENIZER_FILE: read_checked_file(source, TOKENIZER_FILE),
     }
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def read_fp32_tensors(weights: bytes) -> Tensors:
     return tensors
 
 
-def int8_model(source: Tensors) -> bytes:
+def quantize_to_int8_onnx(source: Tensors) -> bytes:
     """The ONNX file."""
     graph = _Graph()
     words, word_scales = _quantized(source["words"], axis=1, maximum=127)

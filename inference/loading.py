@@ -42,7 +42,7 @@ class ModelLoader(Generic[LoadedModelT, E]):
         self.failure: E | None = None
         """Why the model could not be had at the last attempt, or None."""
 
-    def attempt(self) -> asyncio.Future[LoadedModelT]:
+    def current_or_new_attempt(self) -> asyncio.Future[LoadedModelT]:
         """The one that is under way or has succeeded, or a new one; to be shielded from those who wait for it. Raises
         the last failure while it is too early for a new one."""
         if self._attempt and (not self._attempt.done() or self.loaded is not None):
@@ -55,7 +55,7 @@ class ModelLoader(Generic[LoadedModelT, E]):
         threading.Thread(target=self._run, args=(loop, self._attempt), name="loading a model", daemon=True).start()
         return self._attempt
 
-    async def wait_for_attempt(self, seconds: float) -> None:
+    async def wait_for_running_attempt(self, seconds: float) -> None:
         """Wait at most so long for an attempt that is under way."""
         if self._attempt and not self._attempt.done():
             await asyncio.wait({self._attempt}, timeout=seconds)

@@ -74,7 +74,7 @@ def find_model_directory(name: str) -> ModelDirectory | None:
         onnx_file=onnx_file,
         pooling=_pooling(path, pooling),
         dimension=dimension,
-        max_tokens=max_tokens_of_directory(path),
+        max_tokens=max_tokens_of_model_directory(path),
     )
 
 
@@ -87,7 +87,7 @@ def find_onnx_file(path: Path, *, setting: str) -> Path:
     return onnx_file.resolve()
 
 
-def max_tokens_of_directory(path: Path) -> int:
+def max_tokens_of_model_directory(path: Path) -> int:
     """How much of a text the model reads: the smallest limit that its files tell."""
     limits = [
         _json(path / "config.json").get("max_position_embeddings"),
@@ -132,7 +132,7 @@ class DirectoryEmbeddingEngine:
         return output / np.float32(length)
 
 
-def load_directory_engine(directory: ModelDirectory) -> DirectoryEmbeddingEngine:
+def load_directory_embedding_engine(directory: ModelDirectory) -> DirectoryEmbeddingEngine:
     """Loads the model and embeds a word. Raises `EmbeddingUnavailable`, and whatever ONNX Runtime and tokenizers do."""
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer

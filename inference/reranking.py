@@ -70,7 +70,7 @@ class CrossEncoderReranker:
     async def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         if not texts:
             return []
-        loading = self._loading.attempt()
+        loading = self._loading.current_or_new_attempt()
         try:
             async with asyncio.timeout(self._patience):
                 model = await asyncio.shield(loading)

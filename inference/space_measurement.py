@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from madeleine.memory.vector_space import VectorSpace, vector_space_from_samples
 
 SAMPLE_SENTENCES_FILE = Path(__file__).parent / "sample_sentences.toml"
-PACKAGED_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
+PACKAGED_VECTOR_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +58,9 @@ def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArra
 
 
 def main() -> None:
-    from madeleine.inference.packaged import load_int8_engine
+    from madeleine.inference.packaged import load_int8_embedding_engine
 
-    write_vector_space(PACKAGED_SPACE_FILE, measure_vector_space(load_int8_engine().embed))
+    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space(load_int8_embedding_engine().embed))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class RecordAuditEvent:
 
     def __call__(self, scope: Scope, event: AuditEventKind, *, tool: str = "", ids: Iterable[str] = ()) -> None:
         """Returns at once; written within a second."""
-        self.log.record(build_audit_entry(scope, event, self.now(), tool=tool, ids=ids))
+        self.log.add_audit_entry(build_audit_entry(scope, event, self.now(), tool=tool, ids=ids))
 
 
 AuditEventKind = Literal[
@@ -72,7 +72,7 @@ class AuditLog(Protocol):
     """For events that change nothing stored: written in batches off the request path, within a second. Changes are
     audited by the ledger, in their own transaction."""
 
-    def record(self, entry: AuditEntry) -> None: ...
+    def add_audit_entry(self, entry: AuditEntry) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ class ChatSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnwatchedSession:
+class SessionWithUnreadMessages:
     """A session with messages that the memory thread has not looked at (spec T1): those at positions in [`watched`,
     `messages`), of which some may have been erased since. `put_off`: those before this position hold no sign of
     anything to remember, and are read together with what follows. `failures`: how often it has failed at them.
@@ -76,7 +76,7 @@ class UnwatchedSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryThreadBacklog:
+class UnreadMessageBacklog:
     """Counts of messages, over all beings: `unread` by the memory thread, `put_off` of these until more is said, and
     `abandoned` after too many failures."""
 

@@ -63,7 +63,7 @@ class EmbeddingOutcome:
     error: EmbeddingUnavailable | None = None
 
     @property
-    def unavailable(self) -> str:
+    def error_text(self) -> str:
         """The error as text, "" for none."""
         return str(self.error) if self.error else ""
 

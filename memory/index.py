@@ -14,7 +14,7 @@ from madeleine.memory.model import Category, Emotion, EmotionVector, Memory, Mem
 
 
 @dataclass(frozen=True, slots=True)
-class WordingSignals:
+class MemoryWordingTraits:
     """Signals in the wording of a memory. `asks`: it ends with a question. `tells_when`: it mentions a day or a span of
     time. `prefers`: somebody mentions a preference. `first_person`: share in [0, 1] told by "I" or "we"."""
 
@@ -89,7 +89,7 @@ class RankingFeatures:
     """Words of the action."""
     tokens: int
     """Tokens of all text that a recall may return of the memory (spec L2)."""
-    signals: WordingSignals = WordingSignals()
+    signals: MemoryWordingTraits = MemoryWordingTraits()
     may_supersede: MemoryId | None = None
     """The earlier memory that it was proposed to supersede; a decision may change it."""
     version: VersionChainPosition = "only"
@@ -151,7 +151,7 @@ class CandidatePool:
         return (self.weights @ self.idf).astype(np.float32)
 
 
-TERM_IN_NO_MEMORY = "qxzjvkwqxz"
+NONSENSE_WORD_FOR_MAX_IDF = "qxzjvkwqxz"
 """A word that no memory has: it has the greatest IDF."""
 
 
@@ -191,7 +191,7 @@ class Index(WritableIndex, RecallIndex, Protocol):
 
     async def count(self) -> int: ...
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Returns when nothing of what was deleted or replaced before the call is left in the index's own files.
         Queries and upserts go on meanwhile. Raises `IndexUnavailable`; it can be tried again."""
 

@@ -82,7 +82,7 @@ TagMatchMode = Literal["words", "beginning", "part"]
 
 
 @dataclass(frozen=True, slots=True)
-class MessageTag:
+class SearchTagFromMessage:
     """A folded word or phrase of a message, and how texts match it: a form is a whole word (`words`), the beginning of
     a word (`beginning`) or, in scripts without spaces, any part of the text (`part`).
 
@@ -96,18 +96,18 @@ class MessageTag:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageTagQuery:
+class TagSearchQuery:
     """A search within the sources and filters of `filters`, whose terms and mode are ignored. `related`: folded themes
     that co-occur with the tags. `max_texts`: the newest texts of each source that are searched."""
 
-    tags: tuple[MessageTag, ...]
+    tags: tuple[SearchTagFromMessage, ...]
     related: tuple[str, ...]
     filters: KeywordQuery
     max_texts: int
 
 
 @dataclass(frozen=True, slots=True)
-class MessageTagMatches:
+class TagSearchMatches:
     """The texts of one source that hold any of the tags. Bit `n` of a text's mask is set where it holds tag `n`, the
     bit after the last where it has a related theme. `newest` are (position, mask) of the newest texts of each mask,
     `counts` the number of all texts by mask."""

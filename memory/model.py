@@ -105,7 +105,7 @@ class EmotionVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Mood:
+class EmotionSummary:
     """How several memories felt. `emotions`: their most frequent labels, at most three; `vector`: the mean."""
 
     emotions: tuple[Emotion, ...]

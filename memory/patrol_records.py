@@ -31,7 +31,7 @@ RunState = Literal["running", "finished", "undone", "rolled_back", "pruned", "un
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryState:
+class MemoryFieldsForPatrol:
     """The fields of a memory that a patrol changes or decides by."""
 
     id: MemoryId
@@ -48,7 +48,7 @@ class MemoryState:
     may_supersede: MemoryId | None = None
 
     @property
-    def shapes_cluster(self) -> bool:
+    def counts_in_cluster_mean(self) -> bool:
         """Whether its vector is part of the mean of its cluster (spec P3, ruling 14)."""
         return self.status == "active" and self.truth == "current"
 
@@ -80,7 +80,7 @@ class DiaryEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointsForNextSession:
+class ThoughtsForNextSession:
     """think_md (spec P8): what the being noticed or wants to remember for the next session."""
 
     points: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class PatrolChanges:
 
     new_memories: tuple[Memory, ...] = ()
     notes: tuple[Note, ...] = ()
-    states: tuple[MemoryState, ...] = ()
+    states: tuple[MemoryFieldsForPatrol, ...] = ()
     """The changed ones, as they become."""
     rewritten_memories: tuple[Memory, ...] = ()
     """Survivors of merges, with what they have taken over (❹)."""
@@ -117,7 +117,7 @@ class PatrolChanges:
     """New or changed."""
     removed_clusters: tuple[ClusterId, ...] = ()
     diary: DiaryEntry | None = None
-    thoughts: PointsForNextSession | None = None
+    thoughts: ThoughtsForNextSession | None = None
     decided_request_ids: tuple[DecisionRequestId, ...] = ()
     declined: Mapping[str, int] = field(default_factory=dict)
     """Topics that were declined, and how many memories their clusters had (ruling 20)."""

@@ -43,7 +43,7 @@ class KnowledgeWriteAccess(BaseModel):
     knowledge: frozenset[Role] = _TRUSTED | {"agent"}
 
     @property
-    def by_kind(self) -> Mapping[KnowledgeKind, frozenset[Role]]:
+    def roles_by_knowledge_kind(self) -> Mapping[KnowledgeKind, frozenset[Role]]:
         return {
             "policy": self.policy,
             "decision": self.decision,
@@ -53,7 +53,7 @@ class KnowledgeWriteAccess(BaseModel):
         }
 
     def may_write(self, role: Role, kind: KnowledgeKind) -> bool:
-        return role in self.by_kind[kind]
+        return role in self.roles_by_knowledge_kind[kind]
 
     def may_change(self, role: Role, kind: KnowledgeKind, *, is_author: bool) -> bool:
         """Supersede or retract; where `is_author`, what the caller's being has shared."""

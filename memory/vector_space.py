@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Vector
 
-MIN_LEGIBILITY = 0.5
+MIN_LEGIBILITY_OF_EMBEDDED_TEXT = 0.5
 """How well the model must read a text's language for its vector to mean anything."""
 VectorRows = NDArray[np.float32]
 
@@ -64,7 +64,7 @@ class VectorSpace:
         return self.calibration(cosines) if self.calibration else cosines
 
     @classmethod
-    def without_languages(cls) -> VectorSpace:
+    def create_without_languages(cls) -> VectorSpace:
         return cls(np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
 
     def legibility_of_text(self, vector: Vector) -> float:
@@ -75,7 +75,7 @@ class VectorSpace:
         """bool, (n,): whether the model reads the text of each."""
         if not len(self.means):
             return np.ones(len(vectors), np.bool_)
-        return np.asarray(self.legibility[self._language(vectors)] >= MIN_LEGIBILITY, np.bool_)
+        return np.asarray(self.legibility[self._language(vectors)] >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT, np.bool_)
 
     def mean_of_nearest_language(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
@@ -89,13 +89,13 @@ class VectorSpace:
         margins = of_query.max() - of_query[0, others] + of_vectors.max(axis=1) - of_vectors[:, own]
         return bool((mean_products.any(axis=1) & (margins >= MIN_FOREIGN_LANGUAGE_MARGIN)).all())
 
-    def centred(self, vectors: VectorRows) -> VectorRows:
+    def centred_by_language(self, vectors: VectorRows) -> VectorRows:
         """float32, (n, dim), unit rows: each without the mean of its language."""
         if not len(self.means) or not len(vectors):
             return vectors
         return normalize_vector_rows(vectors - self.means[self._language(vectors)])
 
-    def readable_cosines(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
+    def cosines_of_readable_vectors(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
         """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
         missing or cannot be read."""
         cosines: list[float | None] = [None] * len(others)
@@ -103,7 +103,7 @@ class VectorSpace:
         if vector is None or not there:
             return cosines
         rows = np.asarray([vector, *(others[at] for at in there)], np.float32)
-        readable, centred = self.are_readable(rows), self.centred(rows)
+        readable, centred = self.are_readable(rows), self.centred_by_language(rows)
         if readable[0]:
             calibrated = self.calibrated_cosines(centred[1:] @ centred[0])
             for at in np.flatnonzero(readable[1:]):
@@ -121,7 +121,7 @@ class VectorSpace:
         return np.asarray(mean_products - (self.means**2).sum(axis=1) / 2, np.float32)
 
 
-def calibrate_cosines(
+def fit_cosine_calibration(
     space: VectorSpace, vectors: VectorRows, reference_space: VectorSpace, reference: VectorRows
 ) -> CosineCalibration | None:
     """What makes the cosines between unrelated texts of one model those of another, the reference (ruling 16). Both
@@ -137,7 +137,10 @@ def calibrate_cosines(
         return None
     quantiles = [
         np.quantile((centred @ centred.T)[rows[same], columns[same]], CALIBRATION_QUANTILES)
-        for centred in (space.centred(vectors[is_read]), reference_space.centred(reference[is_read]))
+        for centred in (
+            space.centred_by_language(vectors[is_read]),
+            reference_space.centred_by_language(reference[is_read]),
+        )
     ]
     (own_middle, own_high), (middle, high) = quantiles
     slope = float((high - middle) / max(own_high - own_middle, 1e-3))

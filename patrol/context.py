@@ -60,7 +60,7 @@ class PatrolServices:
     """None: nothing is archived."""
 
     @property
-    def embedding_model(self) -> EmbeddingModelName:
+    def embedding_model_name(self) -> EmbeddingModelName:
         return self.embedder.model
 
     def today(self) -> date:
@@ -100,11 +100,11 @@ class PatrolRunContext:
             self.language_model = MeteredModel(
                 language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens
             )
-        self.reads: PatrolReads = self.services.ledger.patrol_reads(self.scope)
+        self.reads: PatrolReads = self.services.ledger.patrol_reader(self.scope)
         self._shared_transaction: PatrolTransaction | None = None
         self._step_deadline = 0.0
 
-    def use_one_transaction(self, transaction: PatrolTransaction) -> None:
+    def share_transaction_between_steps(self, transaction: PatrolTransaction) -> None:
         """For all steps of a dry run."""
         self.reads = self._shared_transaction = transaction
 
@@ -113,7 +113,7 @@ class PatrolRunContext:
         self._step_deadline = time.monotonic() + self.services.config.step_seconds
 
     @property
-    def is_out_of_time(self) -> bool:
+    def is_step_out_of_time(self) -> bool:
         return time.monotonic() > self._step_deadline
 
     @asynccontextmanager
@@ -129,7 +129,7 @@ class PatrolRunContext:
                 self.scope,
                 transaction,
                 services.word_idf,
-                services.embedding_model,
+                services.embedding_model_name,
                 run=self.run_id,
                 prepared=prepared or PreparedStepInputs(),
                 space=services.embedder.vector_space,

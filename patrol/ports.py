@@ -19,19 +19,19 @@ class PatrolReads(VectorCache, Protocol):
     async def erasure_count(self) -> int:
         """A number that rises whenever something is forgotten."""
 
-    async def unclustered_memory_states(self, *, limit: int) -> list[records.MemoryState]:
+    async def unclustered_memory_states(self, *, limit: int) -> list[records.MemoryFieldsForPatrol]:
         """Living memories without a cluster, in the order of their arrival."""
 
-    async def memory_states_with_outdated_status(self) -> list[records.MemoryState]:
-        """Living memories whose status `memory.rules.dynamics.importance.status_after_flagging` changes."""
+    async def memory_states_with_outdated_status(self) -> list[records.MemoryFieldsForPatrol]:
+        """Living memories whose status `memory.rules.dynamics.importance.status_from_decayed_importance` changes."""
 
-    async def recalled_dead_memory_states(self) -> list[records.MemoryState]:
+    async def recalled_dead_memory_states(self) -> list[records.MemoryFieldsForPatrol]:
         """Dead ones that were recalled since they died."""
 
-    async def cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryState]:
+    async def cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryFieldsForPatrol]:
         """Of these clusters, in the order of their arrival, dead ones included."""
 
-    async def memory_states(self, ids: Sequence[MemoryId]) -> list[records.MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[records.MemoryFieldsForPatrol]:
         """Those that exist, each once, in the order of `ids`."""
 
     async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterMemoryCounts]:
@@ -42,7 +42,7 @@ class PatrolReads(VectorCache, Protocol):
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+    async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries and what is not true any more."""
 
     async def unsummarised_sessions(self) -> list[records.UnsummarisedSession]:
@@ -63,10 +63,10 @@ class PatrolReads(VectorCache, Protocol):
     async def unreadable_notes(self) -> list[Note]:
         """Scene notes whose content could not be read, oldest first."""
 
-    async def proposed_supersessions(self) -> list[MemoryId]:
+    async def ids_proposed_to_supersede(self) -> list[MemoryId]:
         """Living current memories that may supersede another current one, in the order in which they happened."""
 
-    async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+    async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         """The memories that these, or memories that these have absorbed, summarise."""
 
     async def last_aged_at(self) -> datetime | None:
@@ -74,7 +74,7 @@ class PatrolReads(VectorCache, Protocol):
 
     async def last_diary_entry(self) -> records.DiaryEntry | None: ...
 
-    async def points_for_next_session(self) -> records.PointsForNextSession: ...
+    async def thoughts_for_next_session(self) -> records.ThoughtsForNextSession: ...
 
     async def decision_requests(
         self, ids: Sequence[records.DecisionRequestId]
@@ -90,7 +90,7 @@ class PatrolReads(VectorCache, Protocol):
 class PatrolTransaction(PatrolReads, Protocol):
     """Holds the writer from reading the state to committing the changes; no model is called meanwhile."""
 
-    async def increment_session_counts(self, run: RunId) -> int:
+    async def age_active_memories(self, run: RunId) -> int:
         """❷ Add one cycle for every active memory, journalled; return their number."""
 
     async def apply_changes(self, changes: records.PatrolChanges, *, run: RunId, step: str) -> None: ...
@@ -106,7 +106,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     def patrol_transaction(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""
 
-    def patrol_reads(self, scope: Scope) -> PatrolReads:
+    def patrol_reader(self, scope: Scope) -> PatrolReads:
         """For preparation without the writer: each read sees the last commit."""
 
     async def store_decision_requests(
@@ -129,7 +129,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     async def unfinished_runs(self) -> list[records.PatrolRun]:
         """Of all beings; their processes have died."""
 
-    async def undo(
+    async def undo_run(
         self, scope: Scope, run: RunId, *, at: datetime, state: records.RunState = "undone"
     ) -> records.PatrolUndoResult:
         """Restore what the run changed, in one transaction; fields changed since by anything but a patrol stay as they

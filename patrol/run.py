@@ -20,10 +20,10 @@ from madeleine.memory.patrol_records import PatrolRun, PatrolUndoResult
 from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
-from madeleine.patrol.deciding.answers import Decision, InvalidDecision
+from madeleine.patrol.deciding.answers import AgentDecision, RejectedAgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import (
-    DECISION_TYPES,
+    DECISION_HANDLERS,
     MAX_OFFERED_DECISION_REQUESTS_BYTES,
     apply_agent_decisions,
     decide_pending_with_model,
@@ -124,10 +124,10 @@ class RunPatrols:
         async with self._ledger.patrol_lock(Scope(being_id), wait=False) as is_free:
             return not is_free
 
-    async def decide(
+    async def apply_decisions_and_offer_more(
         self,
         scope: Scope,
-        decisions: Sequence[Decision | InvalidDecision],
+        decisions: Sequence[AgentDecision | RejectedAgentDecision],
         *,
         pending_bytes: int = MAX_OFFERED_DECISION_REQUESTS_BYTES,
     ) -> PatrolReport:
@@ -151,11 +151,11 @@ class RunPatrols:
                 explained = frozenset(request.kind for request in open_before)
                 return replace(report, pending=new, still_open=still_open, explained_kinds=explained)
 
-    async def undo(self, scope: Scope, run_id: RunId) -> PatrolUndoResult:
+    async def undo_patrol(self, scope: Scope, run_id: RunId) -> PatrolUndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
         async with self._exclusive(scope):
             async with self.services.write_lock:
-                undone = await self._ledger.undo(scope, run_id, at=self.services.now())
+                undone = await self._ledger.undo_run(scope, run_id, at=self.services.now())
             await self._after_undo(undone)
             return undone
 
@@ -163,7 +163,7 @@ class RunPatrols:
         """The latest first."""
         return await self._ledger.runs(scope, limit=limit)
 
-    async def roll_back_unfinished(self) -> int:
+    async def roll_back_unfinished_runs(self) -> int:
         """Roll back the unfinished runs of dead processes; return their number. Called at start, before any other
         call is served."""
         beings = {run.being_id for run in await self._ledger.unfinished_runs()}
@@ -247,7 +247,7 @@ class RunPatrols:
         try:
             try:
                 async with self.services.write_lock:
-                    undone = await self._ledger.undo(scope, run_id, at=now(), state="rolled_back")
+                    undone = await self._ledger.undo_run(scope, run_id, at=now(), state="rolled_back")
                 await self._after_undo(undone)
                 logger.warning("the patrol run %s did not come to its end; what it did is undone", run_id)
             except CannotUndo as error:
@@ -282,7 +282,7 @@ class RunPatrols:
             context.prepared = await prepare_cluster_assignment(context)
         with suppress(_DryRunRollback):
             async with self._ledger.patrol_transaction(context.scope) as transaction:
-                context.use_one_transaction(transaction)
+                context.share_transaction_between_steps(transaction)
                 reports = await run_patrol_steps(context, steps, on_progress)
                 _, waiting = await offer_decisions_to_agent(context)
                 report = replace(report, steps=tuple(reports), waiting_count=waiting)
@@ -314,7 +314,7 @@ async def run_patrol_steps(
             if context.dry_run:  # its transaction may hold half of the step
                 break
         on_progress(replace(progress, done=done + 1))
-    if context.language_model is None and DECISION_TYPES.keys() & set(names):
+    if context.language_model is None and DECISION_HANDLERS.keys() & set(names):
         logger.info(SKIP_MESSAGE_WITHOUT_MODEL)
     return reports
 
@@ -326,7 +326,7 @@ def _report_part(step: PatrolProgress, on_progress: Callable[[PatrolProgress], N
 async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepReport:
     if name == "assign":
         return await _assign_in_batches(context)
-    if name in DECISION_TYPES:
+    if name in DECISION_HANDLERS:
         is_without_mind = context.language_model is None and not context.dry_run
         if name == "compress" and is_without_mind and (joined := await join_undecided_episodes(context)):
             return joined
@@ -360,6 +360,6 @@ async def _assign_in_batches(context: PatrolRunContext) -> PatrolStepReport:
         counts.update(batch_counts)
         counts["waiting_for_vectors"] = batch_counts["waiting_for_vectors"]
         prepared = replace(prepared, memories=(), notes=())
-        if batch_counts["assigned"] < MAX_ASSIGNMENT_BATCH_MEMORIES or context.is_out_of_time:
+        if batch_counts["assigned"] < MAX_ASSIGNMENT_BATCH_MEMORIES or context.is_step_out_of_time:
             return PatrolStepReport("assign", dict(counts))
         context.report_progress(counts["assigned"], counts["assigned"] + MAX_ASSIGNMENT_BATCH_MEMORIES)

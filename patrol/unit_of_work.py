@@ -28,9 +28,9 @@ from madeleine.memory.model import (
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
-    MemoryState,
+    MemoryFieldsForPatrol,
     PatrolChanges,
-    PointsForNextSession,
+    ThoughtsForNextSession,
 )
 from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_NAMES, RootClusterName, unit_mean_vector
 from madeleine.memory.rules.dynamics.truth import Supersession
@@ -66,7 +66,7 @@ class UnitOfWork:
     embedding_model: EmbeddingModelName
     run: RunId
     prepared: PreparedStepInputs = PreparedStepInputs()
-    space: VectorSpace = field(default_factory=VectorSpace.without_languages)
+    space: VectorSpace = field(default_factory=VectorSpace.create_without_languages)
     """Of the embedding model."""
     excluded_from_merge: frozenset[ClusterId] = frozenset()
     clusters: dict[ClusterId, Cluster] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class UnitOfWork:
     superseded: list[Supersession] = field(default_factory=list)
     new_vectors: VectorByContentHash = field(default_factory=dict)
     diary: DiaryEntry | None = None
-    thoughts: PointsForNextSession | None = None
+    thoughts: ThoughtsForNextSession | None = None
     decided_request_ids: list[DecisionRequestId] = field(default_factory=list)
     declined: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._states: dict[MemoryId, MemoryState] = {}
-        self._states_before: dict[MemoryId, MemoryState] = {}
+        self._states: dict[MemoryId, MemoryFieldsForPatrol] = {}
+        self._states_before: dict[MemoryId, MemoryFieldsForPatrol] = {}
         self._vectors: VectorByContentHash = dict(self.prepared.vectors)
         self._clusters_before: dict[ClusterId, Cluster] = {}
         self._members: dict[ClusterId | None, dict[MemoryId, None]] = defaultdict(dict)
@@ -95,7 +95,7 @@ class UnitOfWork:
 
     # --- memories -----------------------------------------------------------------------------------------------
 
-    def working_states(self, states: Iterable[MemoryState]) -> list[MemoryState]:
+    def working_copies_of_states(self, states: Iterable[MemoryFieldsForPatrol]) -> list[MemoryFieldsForPatrol]:
         """The memories that were read from the transaction, as they are in this working copy."""
         current = []
         for state in states:
@@ -105,13 +105,13 @@ class UnitOfWork:
             current.append(self._states[state.id])
         return current
 
-    async def load_memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def load_memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
         """Of those that exist."""
         if unread := [id_ for id_ in ids if id_ not in self._states]:
-            self.working_states(await self.transaction.memory_states(unread))
+            self.working_copies_of_states(await self.transaction.memory_states(unread))
         return [self._states[id_] for id_ in ids if id_ in self._states]
 
-    async def cluster_members(self, cluster_id: ClusterId) -> list[MemoryState]:
+    async def cluster_members(self, cluster_id: ClusterId) -> list[MemoryFieldsForPatrol]:
         """In the order of their arrival, dead ones too."""
         await self.load_cluster_members([cluster_id])
         return [self._states[id_] for id_ in self._members[cluster_id]]
@@ -120,19 +120,21 @@ class UnitOfWork:
         """All at once, so that `cluster_members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
-            self.working_states(await self.transaction.cluster_members(*unread))
+            self.working_copies_of_states(await self.transaction.cluster_members(*unread))
 
-    async def load_active_vectors(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
+    async def load_vectors_of_active_members(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
         await self.load_cluster_members(ids)
-        active = {id_: [state for state in await self.cluster_members(id_) if state.shapes_cluster] for id_ in ids}
-        vectors = await self.load_vectors([state for states in active.values() for state in states])
+        active = {
+            id_: [state for state in await self.cluster_members(id_) if state.counts_in_cluster_mean] for id_ in ids
+        }
+        vectors = await self.load_memory_vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
 
-    def active_count(self, cluster_id: ClusterId) -> int:
+    def active_member_count(self, cluster_id: ClusterId) -> int:
         return self._active[cluster_id]
 
-    def put_state(self, state: MemoryState) -> None:
+    def put_memory_state(self, state: MemoryFieldsForPatrol) -> None:
         """Change a memory that was read, or add one."""
         before = self._states.get(state.id)
         if before is not None:
@@ -145,19 +147,19 @@ class UnitOfWork:
 
     def add_memory(self, memory: Memory) -> None:
         self.new_memories.append(memory)
-        self.put_state(memory_state_from_memory(memory))
+        self.put_memory_state(memory_state_from_memory(memory))
 
-    def move_to_cluster(self, states: Iterable[MemoryState], cluster_id: ClusterId) -> None:
+    def move_to_cluster(self, states: Iterable[MemoryFieldsForPatrol], cluster_id: ClusterId) -> None:
         for state in list(states):
-            self.put_state(replace(state, cluster_id=cluster_id))
+            self.put_memory_state(replace(state, cluster_id=cluster_id))
 
-    async def load_vectors(self, states: Sequence[MemoryState]) -> dict[MemoryId, Vector]:
+    async def load_memory_vectors(self, states: Sequence[MemoryFieldsForPatrol]) -> dict[MemoryId, Vector]:
         """Of those that have been embedded."""
         unknown = [state.content_hash for state in states if state.content_hash not in self._vectors]
         self._vectors |= await cached_vectors_of_any_precision(self.transaction, self.embedding_model, unknown)
         return {state.id: self._vectors[state.content_hash] for state in states if state.content_hash in self._vectors}
 
-    async def load_memories(self, states: Sequence[MemoryState]) -> list[Memory]:
+    async def load_memories(self, states: Sequence[MemoryFieldsForPatrol]) -> list[Memory]:
         new = {memory.id: memory for memory in self.new_memories}
         stored = await self.transaction.memories([state.id for state in states if state.id not in new])
         return [*stored, *(new[state.id] for state in states if state.id in new)]
@@ -206,14 +208,14 @@ class UnitOfWork:
         self._clusters_with_members.add(cluster.id)
         return cluster
 
-    async def recompute_vectors(self, ids: Iterable[ClusterId | None]) -> None:
+    async def recompute_cluster_vectors(self, ids: Iterable[ClusterId | None]) -> None:
         """A cluster's vector is the mean of its active memories' vectors (spec P3). A cluster without active memories
         keeps its last one, by which ❼ finds its nearest sibling."""
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ is not None]
         await self.load_clusters(wanted)
         existing = [id_ for id_ in wanted if id_ in self.clusters]
         for start in range(0, len(existing), CLUSTERS_PER_RECOMPUTE_BATCH):
-            vectors = await self.load_active_vectors(existing[start : start + CLUSTERS_PER_RECOMPUTE_BATCH])
+            vectors = await self.load_vectors_of_active_members(existing[start : start + CLUSTERS_PER_RECOMPUTE_BATCH])
             # A root may have tens of thousands.
             for id_, mean in (await asyncio.to_thread(_cluster_means, vectors)).items():
                 if mean is not None:
@@ -252,11 +254,11 @@ def _cluster_means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[Cluste
     return {id_: unit_mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
-def memory_state_from_memory(memory: Memory) -> MemoryState:
-    return MemoryState(**{field.name: getattr(memory, field.name) for field in fields(MemoryState)})
+def memory_state_from_memory(memory: Memory) -> MemoryFieldsForPatrol:
+    return MemoryFieldsForPatrol(**{field.name: getattr(memory, field.name) for field in fields(MemoryFieldsForPatrol)})
 
 
-def _with_memory_state(memory: Memory, state: MemoryState) -> Memory:
+def _with_memory_state(memory: Memory, state: MemoryFieldsForPatrol) -> Memory:
     return replace(
         memory, status=state.status, fresh=state.fresh, cluster_id=state.cluster_id, session_count=state.session_count
     )

@@ -32,14 +32,14 @@ def raise_open_file_limit() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class HttpAndHostConnectionLimits:
     """Connections at once, of HTTP and of the host's own socket. HTTP never takes what the socket's clients need."""
 
     http: int
     host: int
 
     @classmethod
-    def for_open_files(cls, limit: int) -> ConnectionLimits:
+    def from_open_file_limit(cls, limit: int) -> HttpAndHostConnectionLimits:
         available = max(limit - RESERVED_OPEN_FILES, 32)
         http = min(MAX_HTTP_CONNECTIONS, available * 3 // 4)
         return cls(http, available - http)
@@ -103,7 +103,7 @@ class ConnectionSlots:
         return False
 
 
-class LimitedWarnings:
+class ThrottledWarnings:
     """One line for many errors in a row."""
 
     def __init__(self, seconds: float = ACCEPT_ERROR_LOG_SECONDS) -> None:
@@ -111,7 +111,7 @@ class LimitedWarnings:
         self._logged_at = float("-inf")
         self._count = 0
 
-    def warning(self, message: str, error: object, *, now: float) -> None:
+    def log(self, message: str, error: object, *, now: float) -> None:
         self._count += 1
         if now - self._logged_at >= self._seconds:
             logger.warning("%s (%d times): %s", message, self._count, error)
@@ -128,7 +128,7 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
     asyncio's own servers, when no file can be opened, log each of up to `backlog` failures at a time, and begin as many
     further attempts a second later.
     """
-    loop, errors = asyncio.get_running_loop(), LimitedWarnings()
+    loop, errors = asyncio.get_running_loop(), ThrottledWarnings()
     accepted = 0
     listener.setblocking(False)
     while True:
@@ -137,7 +137,7 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
         except ConnectionError:
             continue  # the client left before it was accepted
         except OSError as error:
-            errors.warning("a connection could not be accepted", error, now=loop.time())
+            errors.log("a connection could not be accepted", error, now=loop.time())
             await asyncio.sleep(ACCEPT_RETRY_SECONDS)
             continue
         on_connection(connection, address)

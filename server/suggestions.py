@@ -12,7 +12,7 @@ def nearest_name(given: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(given, sorted(known), n=1, cutoff=0.6)), "")
 
 
-def suggestion(given: str, known: Iterable[str]) -> str:
+def did_you_mean_text(given: str, known: Iterable[str]) -> str:
     """ " Is X meant?", or all that there are where nothing is near."""
     names = sorted(known)
     near = nearest_name(given, names)

@@ -89,7 +89,7 @@ class WordEmbedder:
         self.batches: list[list[str]] = []
         """The texts of each call that was answered."""
         self._model = EmbeddingModelName(model)
-        self.vector_space = VectorSpace.without_languages()
+        self.vector_space = VectorSpace.create_without_languages()
 
     @property
     def model(self) -> EmbeddingModelName:
@@ -203,7 +203,7 @@ class FakeActivationLog:
         self.added: list[tuple[Scope, MemoryReactivation]] = []
         self.settled = 0
 
-    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
+    def add_reactivations(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         self.added += [(scope, activation) for activation in activations if scope.count_activations]
 
     async def flush(self) -> None:

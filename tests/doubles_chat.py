@@ -12,9 +12,9 @@ from madeleine.memory.chat import (
     ChatRole,
     ChatSession,
     ConversationMessage,
-    MemoryThreadBacklog,
     MessageId,
-    UnwatchedSession,
+    SessionWithUnreadMessages,
+    UnreadMessageBacklog,
 )
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from tests.doubles import NOW
@@ -108,16 +108,16 @@ class FakeChat:
         self._set_times(place)
         return [message.id for message in new]
 
-    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
+    async def messages_by_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         own = {message.id: message for message in self._own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
 
-    async def keyed_messages(
+    async def messages_by_keys(
         self, scope: Scope, session_id: str, keys: Sequence[str]
     ) -> dict[str, ConversationMessage]:
         return {key: message for message, key in self._of(scope, session_id) if key is not None and key in keys}
 
-    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+    async def last_message_key(self, scope: Scope, session_id: str) -> str | None:
         return next((key for _, key in reversed(self._of(scope, session_id)) if key is not None), None)
 
     # ChatReads
@@ -151,9 +151,9 @@ class FakeChat:
 
     # WatchLedger
 
-    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
+    async def sessions_with_unread_messages(self, *, now: datetime, limit: int) -> list[SessionWithUnreadMessages]:
         due = [
-            (kept.next_try, UnwatchedSession(
+            (kept.next_try, SessionWithUnreadMessages(
                 being_id=being, session_id=id_, watched=kept.watched, messages=kept.next, failures=kept.failures,
                 put_off=kept.put_off, project=kept.project,
             ))
@@ -167,14 +167,14 @@ class FakeChat:
     ) -> list[ConversationMessage]:
         return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
 
-    async def spoken_messages(
+    async def earlier_and_unread_spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
     ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         spoken = [message for message, _ in self._of(scope, session_id) if message.role in SPOKEN_ROLES]
         earlier = [message for message in spoken if message.position < start]
         return earlier[max(0, len(earlier) - before) :], [one for one in spoken if one.position >= start][:unread]
 
-    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+    async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
         kept = self._sessions.get((scope.being_id, session_id))
         if kept and kept.watched <= up_to:
             kept.watched = min(up_to, kept.next)
@@ -183,14 +183,14 @@ class FakeChat:
             left = [message for message, _ in kept.messages if message.position >= up_to]
             kept.next_try = left[0].stored_at if left else kept.next_try
 
-    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_unread_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         if kept := self._sessions.get((scope.being_id, session_id)):
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
 
-    async def thread_backlog(self) -> MemoryThreadBacklog:
+    async def unread_message_backlog(self) -> UnreadMessageBacklog:
         every = self._sessions.values()
-        return MemoryThreadBacklog(
+        return UnreadMessageBacklog(
             unread=sum(kept.next - kept.watched for kept in every),
             put_off=sum(max(0, kept.put_off - kept.watched) for kept in every),
             abandoned=sum(kept.abandoned for kept in every),

@@ -192,10 +192,10 @@ class MortalLedger:
         self._step()
         await self._ledger.finish_run(*args)
 
-    async def undo(self, *args: Any, **fields: Any) -> PatrolUndoResult:
+    async def undo_run(self, *args: Any, **fields: Any) -> PatrolUndoResult:
         if self.dead:
             raise ProcessKilled("dead")
-        return await self._ledger.undo(*args, **fields)
+        return await self._ledger.undo_run(*args, **fields)
 
 
 class Household:
@@ -230,7 +230,7 @@ class Household:
 
     async def recall(self, *ids: MemoryId, scope: Scope = ADA, times: int = 1) -> None:
         self.clock.advance(MOMENT)
-        self.ledger.activations.add(scope, [MemoryReactivation(id_, times, self.clock()) for id_ in ids])
+        self.ledger.activations.add_reactivations(scope, [MemoryReactivation(id_, times, self.clock()) for id_ in ids])
         await self.ledger.activations.flush()
 
     async def correct(self, id_: MemoryId, scope: Scope = ADA, **changes: Any) -> None:
@@ -244,14 +244,14 @@ class Household:
         return await self.patrol(scope, language=language, steps=steps, **fields)
 
     async def undo(self, run: RunId, scope: Scope = ADA) -> PatrolUndoResult:
-        return await self.patrol.undo(scope, run)
+        return await self.patrol.undo_patrol(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:
         [found] = await self.ledger.memories.memories(scope, [one.id if isinstance(one, Memory) else one])
         return found
 
     async def all(self) -> list[Memory]:
-        return await self.ledger.index_source.all_memories(after=None, limit=10_000)
+        return await self.ledger.index_source.memories_after_id(after=None, limit=10_000)
 
     def told(self) -> dict[str, list[tuple[Any, ...]]]:
         with closing(sqlite3.connect(self.path)) as connection:

@@ -147,7 +147,7 @@ def whole_exports(draw: st.DrawFn, being: str = BEING, first: int = 1) -> list[E
             pinned=maybe(st.booleans()), when=maybe(lists), **of_memory,
         ),
         *several(
-            r.TruthActExportRecord, act_id=st.uuids().map(str), kind=texts, tool=texts, run_id=texts, before=acts,
+            r.TruthChangeExportRecord, act_id=st.uuids().map(str), kind=texts, tool=texts, run_id=texts, before=acts,
             after=acts, **of_memory,
         ),
         *lessons,

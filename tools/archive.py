@@ -65,11 +65,12 @@ def _permission_of(arguments: ArchiveArguments) -> Permission:
 @tool(
     ArchiveArguments,
     object_schema("", array="memories groups missing rules", string="notice run_id", integer="archived max_memories"),
+    name="archive",
     listed=False,
     permission="read",
     permission_of=_permission_of,
 )
-async def archive(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
+async def manage_archive(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     """Look into the archive, where memories go whose time is over, and bring them back exactly as they were. Nothing of
     it is part of a recall; search_memory names what it finds there. Restore what is needed again."""
     use, scope = call.use_cases.archive, call.scope
@@ -78,19 +79,19 @@ async def archive(call: ToolCallContext, arguments: ArchiveArguments) -> dict[st
             query = ArchiveQuery(
                 terms=split_search_terms(arguments.query), limit=arguments.limit, position=arguments.position
             )
-            entries = await use.find(scope, query)
+            entries = await use.search_archived(scope, query)
             call.audit_recall("archive", [entry.memory.id for entry in entries])
             return {"memories": [archived_memory_as_json(entry) for entry in entries]}
         case "groups":
             groups = await use.groups(scope, limit=arguments.limit)
             return {"groups": [archive_group_as_json(group) for group in groups]}
         case "plan":
-            planned = await use.plan(scope)
+            planned = await use.groups_due_for_archiving(scope)
             shown = [await _planned_as_json(call, group) for group in planned]
             return {
                 "groups": shown,
                 "archived": sum(len(group.reasons) for group in planned),
-                "rules": [retention_rule_as_json(rule) for rule in use.rules(scope.being_id)],
+                "rules": [retention_rule_as_json(rule) for rule in use.retention_rules_of_being(scope.being_id)],
             } | without_empty_fields(max_memories=use.config.max_memories_of(scope.being_id))
         case "restore":
             return await _restore(call, arguments)
@@ -119,7 +120,7 @@ async def _summarise(call: ToolCallContext, arguments: ArchiveArguments) -> dict
     named = [group.id for group in groups if arguments.group and group.id.startswith(arguments.group)]
     if len(named) != 1:
         raise InvalidInput("Nothing was changed. group: give the id of one group, as action groups shows it.")
-    await call.use_cases.archive.summarise(call.scope, ArchiveGroupId(named[0]), arguments.text)
+    await call.use_cases.archive.set_group_summary(call.scope, ArchiveGroupId(named[0]), arguments.text)
     return notice_field("The archive tells this of the group now.")
 
 
@@ -127,7 +128,7 @@ async def _end(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, 
     if bool(arguments.session_id) == bool(arguments.project):
         raise InvalidInput("Nothing was done. Give either the session_id or the project that has ended.")
     ended = EndedSessionOrProject(session_id=arguments.session_id, project=arguments.project)
-    if not await call.use_cases.archive.plan(call.scope, ended):
+    if not await call.use_cases.archive.groups_due_for_archiving(call.scope, ended):
         return {"archived": 0}  # hooks end every session: one that kept nothing makes no patrol run
     report = await call.use_cases.patrol(
         call.scope, steps=["retention"], language=call.language_model, offer_pending=False, ended=ended

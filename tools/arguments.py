@@ -91,7 +91,7 @@ class ToolArguments(BaseModel):
         lists = _text_lists(cls)
         return {name: [value] if isinstance(value, str) and name in lists else value for name, value in raw.items()}
 
-    def to_value(self, value_type: type[ValueT], **other_fields: Any) -> ValueT:
+    def to_dataclass(self, value_type: type[ValueT], **other_fields: Any) -> ValueT:
         """A value of this dataclass: the arguments of the same name, lists as tuples, and the `other_fields`."""
         shared = {field.name for field in fields(value_type)} & type(self).model_fields.keys() - other_fields.keys()
         values = {name: getattr(self, name) for name in shared}

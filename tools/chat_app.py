@@ -13,32 +13,32 @@ from typing import Any
 
 import mcp_types as types
 
-CHAT_APP_MIME_TYPE = "text/html;profile=mcp-app"
-CHAT_APP_URI_BEGINNING = "ui://madeleine/"
-TOOLS_WITH_CHAT_APP = frozenset({"recall", "recall_memory", "search_memory", "run_patrol"})
+MCP_APP_MIME_TYPE = "text/html;profile=mcp-app"
+MCP_APP_URI_PREFIX = "ui://madeleine/"
+TOOLS_WITH_MCP_APP = frozenset({"recall", "recall_memory", "search_memory", "run_patrol"})
 _FILE = Path(__file__).with_suffix(".html")
 
 
 @cache
-def chat_app_html() -> str:
+def mcp_app_html() -> str:
     return _FILE.read_text(encoding="utf-8")
 
 
 @cache
-def chat_app_uri() -> str:
+def mcp_app_uri() -> str:
     """It names the content: a client that keeps pages by their URI shows no old one."""
-    return f"{CHAT_APP_URI_BEGINNING}{hashlib.sha256(chat_app_html().encode()).hexdigest()[:6]}"
+    return f"{MCP_APP_URI_PREFIX}{hashlib.sha256(mcp_app_html().encode()).hexdigest()[:6]}"
 
 
-def chat_app_meta() -> dict[str, Any]:
+def mcp_app_tool_meta() -> dict[str, Any]:
     """The `_meta` of a tool in the list of tools."""
-    return {"ui": {"resourceUri": chat_app_uri()}}
+    return {"ui": {"resourceUri": mcp_app_uri()}}
 
 
-def read_chat_app_resource(uri: str) -> types.ReadResourceResult | None:
+def read_mcp_app_resource(uri: str) -> types.ReadResourceResult | None:
     """None for any other URI. The page of an earlier version is asked for by a client that has kept its list of tools:
     this one stands in."""
-    if not uri.startswith(CHAT_APP_URI_BEGINNING):
+    if not uri.startswith(MCP_APP_URI_PREFIX):
         return None
-    content = types.TextResourceContents(uri=uri, mime_type=CHAT_APP_MIME_TYPE, text=chat_app_html())
+    content = types.TextResourceContents(uri=uri, mime_type=MCP_APP_MIME_TYPE, text=mcp_app_html())
     return types.ReadResourceResult(contents=[content])

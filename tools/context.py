@@ -23,8 +23,8 @@ from madeleine.memory.context.values import (
 )
 from madeleine.memory.model import BeingId, Memory, memory_date, scene_to_text, short_id_of_non_memory
 from madeleine.memory.patrol_records import DiaryEntry
-from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncated
-from madeleine.memory.text.structure import json_without_structure, text_without_structure
+from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncate_with_ellipsis
+from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import (
@@ -69,16 +69,17 @@ class ContextArguments(ToolArguments):
         "tags_placeholder",
         object="tokens",
     ),
+    name="context",
     counts_recalls=True,
     permission="read",
     listed=False,
 )
-async def context(call: ToolCallContext, arguments: ContextArguments) -> dict[str, Any]:
+async def build_context(call: ToolCallContext, arguments: ContextArguments) -> dict[str, Any]:
     """Build a context for the next answer, within a token limit: identity (system_prompt, cacheable), a snapshot of
     notes, knowledge and diary, recently active memories, memories relevant to the message, and chat history; as blocks
     and as one prompt. For programs that build prompts; to remember something call recall."""
     flags = arguments.model_dump(include=set(ContextFlags.model_fields), exclude_none=True)
-    query = arguments.to_value(
+    query = arguments.to_dataclass(
         ContextQuery,
         token_limit=arguments.token_limit or call.use_cases.context.token_limit,
         blocks=frozenset(arguments.blocks),
@@ -153,7 +154,7 @@ def recent_memory_as_json(memory: Memory) -> dict[str, Any]:
 
 
 def context_message_as_json(message: ConversationMessage) -> dict[str, Any]:
-    text = truncated(message.text, MAX_PROMPT_MESSAGE_CHARS)
+    text = truncate_with_ellipsis(message.text, MAX_PROMPT_MESSAGE_CHARS)
     fields = {
         "id": short_id_of_non_memory(message.id),
         "when": iso_time(message.at),
@@ -202,7 +203,7 @@ async def get_context_prompt(
         )
         messages = [_prompt_message("user", start or "Nothing is stored yet.")]
         return types.GetPromptResult(description=CONTEXT_MCP_PROMPT.description, messages=messages)
-    query = arguments.to_value(ContextQuery, token_limit=arguments.token_limit or own.token_limit, flags=own.flags)
+    query = arguments.to_dataclass(ContextQuery, token_limit=arguments.token_limit or own.token_limit, flags=own.flags)
     built = await build_audited_context(call, query, audited_as=CONTEXT_MCP_PROMPT.name)
     messages = context_as_prompt_messages(built, arguments.message)
     return types.GetPromptResult(description=CONTEXT_MCP_PROMPT.description, messages=messages)
@@ -222,7 +223,7 @@ def context_as_prompt_messages(context: BuiltContext, message: str) -> list[type
 
 
 def _prompt_message(role: types.Role, *texts: str) -> types.PromptMessage:
-    text = text_without_structure("\n\n".join(text for text in texts if text))
+    text = escape_foreign_markup("\n\n".join(text for text in texts if text))
     return types.PromptMessage(role=role, content=types.TextContent(type="text", text=text))
 
 
@@ -244,7 +245,7 @@ class MemoryResource:
 
 async def read_snapshot_resource(call: ToolCallContext) -> str:
     context = await _build_block(call, "snapshot", token_limit=call.use_cases.context.token_limit)
-    return text_without_structure(context.snapshot[0].content) if context.snapshot else ""
+    return escape_foreign_markup(context.snapshot[0].content) if context.snapshot else ""
 
 
 async def read_recent_memories_resource(call: ToolCallContext) -> str:
@@ -312,4 +313,4 @@ async def _build_block(
 
 
 def _json_text(content: Any) -> str:
-    return json.dumps(json_without_structure(content), ensure_ascii=False)
+    return json.dumps(escape_foreign_markup_in_json(content), ensure_ascii=False)

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.ingest import IngestedChunk, IngestOutcome, IngestR
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of_non_memory
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
+from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, excerpt_for_error, unique
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
@@ -23,7 +23,7 @@ from madeleine.tools.tool import ToolCallContext, object_schema, tool
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
 CHUNK_SCORE_DIGITS = 4
-FORGOTTEN_CHUNKS_NOTICE = (
+KEY_OF_FORGOTTEN_TEXT_NOTICE = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
@@ -70,15 +70,16 @@ class ObserveArguments(ToolArguments):
 @tool(
     ObserveArguments,
     object_schema("new", integer="new position known", array="ids memories", string="last_key"),
+    name="observe",
     listed=False,
 )
-async def observe(call: ToolCallContext, arguments: ObserveArguments) -> dict[str, Any]:
+async def observe_conversation(call: ToolCallContext, arguments: ObserveArguments) -> dict[str, Any]:
     """Append messages to the chat history, word for word; for programs that watch a conversation. A message with a key
     is stored once. Memories drawn from the messages may come along; to remember anything else use store. Without
     messages: returns the key of the session's last one. position: that of the first new message in its session; the
     others follow."""
-    observation = arguments.to_value(
-        Observation,
+    observation = arguments.to_dataclass(
+        ObservedConversationPart,
         messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
         memories=[
             AgentExtractedMemory(
@@ -132,7 +133,7 @@ async def ingest(call: ToolCallContext, arguments: IngestArguments) -> dict[str,
     part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
     use store."""
     key = arguments.key or call.request_key() or None
-    text = arguments.to_value(IngestRequest, key=key, actors=unique(arguments.actors))
+    text = arguments.to_dataclass(IngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use_cases.ingest(call.scope, text)
     named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
     short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, named)
@@ -151,7 +152,7 @@ async def ingest(call: ToolCallContext, arguments: IngestArguments) -> dict[str,
         )
         | notice_field(
             missing_vector_notice("Stored", ingested.embedding_error),
-            FORGOTTEN_CHUNKS_NOTICE if counts["forgotten"] else "",
+            KEY_OF_FORGOTTEN_TEXT_NOTICE if counts["forgotten"] else "",
             UNREADABLE_DATE_NOTICE if arguments.when and parse_iso_period(arguments.when) is None else "",
         )
     )

@@ -30,12 +30,13 @@ class CoreMemoryArguments(ToolArguments):
 @tool(
     CoreMemoryArguments,
     object_schema("blocks", array="blocks"),
+    name="core_memory",
     read_only=True,
     idempotent=True,
     listed=False,
     permission="read",
 )
-async def core_memory(call: ToolCallContext, arguments: CoreMemoryArguments) -> dict[str, Any]:
+async def read_core_memory(call: ToolCallContext, arguments: CoreMemoryArguments) -> dict[str, Any]:
     """Read your core memory: named blocks that stand in every prompt, such as who you are, whom you serve, what you are
     at. Each has a version, which edit_core_memory asks for. What is not here, recall and search_memory find."""
     if arguments.name.strip():
@@ -91,7 +92,7 @@ async def edit_core_memory(call: ToolCallContext, arguments: EditCoreMemoryArgum
     )
     if not (arguments.text or arguments.old) and (arguments.description, arguments.max_chars) == (None, None):
         raise InvalidInput("Nothing was changed. Give text; or old without text, to take that part out.")
-    edit = arguments.to_value(VersionedCoreBlockEdit, kind=kind)
+    edit = arguments.to_dataclass(VersionedCoreBlockEdit, kind=kind)
     edited = await call.use_cases.core_blocks.edit(call.scope, edit)
     return {"block": core_block_as_json(edited.block)} | without_empty_fields(redacted=dict(edited.redacted))
 

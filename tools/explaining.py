@@ -15,7 +15,7 @@ from madeleine.tools.tool import ToolCallContext
 MAX_EXPLAINED_TEXT_CHARS = 80
 
 
-async def explained_ids(call: ToolCallContext, explain: bool | str) -> dict[MemoryId, str] | None:
+async def resolve_explain_argument(call: ToolCallContext, explain: bool | str) -> dict[MemoryId, str] | None:
     """The memory that is asked for beside the best ones, with its id as it was given; None for no explanation."""
     if isinstance(explain, bool):
         return {} if explain else None
@@ -35,14 +35,14 @@ async def explanation_as_json(
     """What is 0 or empty is left out. The parts of a score add up to it, and those of a likeness."""
     memories = []
     unknown = [one.id for one in explanation.memories if one.memory is None]
-    entries = await call.use_cases.archive.entries(call.scope, unknown) if unknown else []
+    entries = await call.use_cases.archive.archived_by_ids(call.scope, unknown) if unknown else []
     archived = {entry.memory.id: entry for entry in entries}
     for explained in explanation.memories:
         if (entry := archived.get(explained.id)) is not None:
             because = explain_why_archived(entry, call.use_cases.archive.config, call.scope.being_id)
             memories.append({"id": entry.short_id, "outcome": "archived", "reason": because})
             continue
-        reason = await call.with_short_ids(explained.reason)
+        reason = await call.replace_ids_with_short_ids(explained.reason)
         memories.append(_memory_explanation_as_json(explained, reason, given_ids.get(explained.id, explained.id)))
     return {"ranking": explanation.profile, "memories": memories}
 

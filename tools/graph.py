@@ -11,10 +11,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.graph.values import (
     MAX_ENTITY_CHARS,
     MAX_RELATION_CHARS,
-    DatedRelation,
     NamedEntity,
     NeighbourEntity,
     RelatedEntities,
+    RelationWithMemory,
 )
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
@@ -38,12 +38,13 @@ class RelatedArguments(ToolArguments):
 @tool(
     RelatedArguments,
     object_schema("", object="entity", array="relations neighbours timeline entities", string="notice"),
+    name="related",
     read_only=True,
     idempotent=True,
     listed=False,
     permission="read",
 )
-async def related(call: ToolCallContext, arguments: RelatedArguments) -> dict[str, Any]:
+async def find_related_entities(call: ToolCallContext, arguments: RelatedArguments) -> dict[str, Any]:
     """Follow what memories tell around a person, a thing, a place or a theme: its relations to others, what it is named
     together with, and its timeline with what was true before. For questions that need two memories at once; to find one
     memory call recall. Nothing counts as recalled."""
@@ -85,7 +86,7 @@ def entity_as_json(entity: NamedEntity) -> dict[str, Any]:
     return {"name": entity.name, "kind": entity.kind, "memories": entity.memories}
 
 
-def relation_as_json(dated: DatedRelation) -> dict[str, Any]:
+def relation_as_json(dated: RelationWithMemory) -> dict[str, Any]:
     relation, memory = dated.relation, dated.memory
     shown = {"subject": relation.subject, "relation": relation.relation, "object": relation.object}
     return shown | _source_as_json(memory) | without_empty_fields(stated=relation.stated or None)
@@ -131,9 +132,10 @@ class RelateArguments(ToolArguments):
 @tool(
     RelateArguments,
     object_schema("memory", string="memory notice", integer="stated removed", object="redacted"),
+    name="relate",
     listed=False,
 )
-async def relate(call: ToolCallContext, arguments: RelateArguments) -> dict[str, Any]:
+async def state_relations(call: ToolCallContext, arguments: RelateArguments) -> dict[str, Any]:
     """State how persons, things, places and themes are related, as a memory says it: what no rule can read out of its
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""
     if not arguments.memory.strip():

@@ -15,7 +15,7 @@ from madeleine.memory.lessons.lessons import (
     MAX_STEPS,
     LessonProposal,
 )
-from madeleine.memory.lessons.values import Failure, LearntLesson
+from madeleine.memory.lessons.values import LessonWithOutcomeCounts, ReportedFailure
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import LineText, NonEmptyText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
@@ -27,7 +27,7 @@ DEFAULT_LESSON_LIMIT = 3
 LessonPart = Annotated[NonEmptyText, Field(max_length=MAX_LESSON_PART_CHARS)]
 
 
-class LessonArguments(ToolArguments):
+class NewLessonArguments(ToolArguments):
     discovery: Annotated[
         NonEmptyText, Field(max_length=MAX_LESSON_DISCOVERY_CHARS, description="What was found out, in one sentence.")
     ]
@@ -46,7 +46,7 @@ class ReportFailureArguments(ToolArguments):
     turns: Annotated[int, Field(ge=0, le=10_000)] = 0
     session_id: ShortText = ""
     lesson: Annotated[
-        LessonArguments | None,
+        NewLessonArguments | None,
         Field(description="Of a reviewer: another agent, or you as one who sees nothing but the failure."),
     ] = None
 
@@ -60,7 +60,7 @@ async def report_failure(call: ToolCallContext, arguments: ReportFailureArgument
     """Report a task that failed, so that the lesson is found when its condition comes up again. No conversation: task,
     error, tools. With status propose, call it again with the same failure and the lesson that its instructions ask
     for. Before a task, ask lessons."""
-    failure = arguments.to_value(Failure)
+    failure = arguments.to_dataclass(ReportedFailure)
     proposal = None
     if arguments.lesson is not None:
         told = arguments.lesson.model_dump()
@@ -95,11 +95,12 @@ def _permission_of(arguments: LessonsArguments) -> Permission:
 @tool(
     LessonsArguments,
     object_schema("lessons", array="lessons"),
+    name="lessons",
     listed=False,
     permission="read",
     permission_of=_permission_of,
 )
-async def lessons(call: ToolCallContext, arguments: LessonsArguments) -> dict[str, Any]:
+async def find_or_rate_lessons(call: ToolCallContext, arguments: LessonsArguments) -> dict[str, Any]:
     """Find the lessons of earlier failures that apply to a task; none if it is like none of them. With an id: how to
     carry one out, and with outcome say whether it helped, so that good ones stay and bad ones go."""
     if bool(arguments.task) == bool(arguments.id) or (arguments.outcome and not arguments.id):
@@ -113,11 +114,13 @@ async def lessons(call: ToolCallContext, arguments: LessonsArguments) -> dict[st
         learnt = await call.use_cases.lessons.open_lesson(call.scope, memory_id)
         call.audit_recall("lessons", [memory_id])
     else:
-        learnt = await call.use_cases.lessons.count_outcome(call.scope, memory_id, helped=arguments.outcome == "helped")
+        learnt = await call.use_cases.lessons.record_lesson_outcome(
+            call.scope, memory_id, helped=arguments.outcome == "helped"
+        )
     return {"lessons": [lesson_as_json(learnt, in_full=True)]}
 
 
-def lesson_as_json(learnt: LearntLesson, *, in_full: bool = False) -> dict[str, Any]:
+def lesson_as_json(learnt: LessonWithOutcomeCounts, *, in_full: bool = False) -> dict[str, Any]:
     """Its first two tiers; `in_full` also the third (spec O11)."""
     lesson = learnt.lesson
     shown = {"id": learnt.memory.short_id, "text": lesson.discovery, "condition": lesson.condition}

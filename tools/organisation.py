@@ -42,9 +42,10 @@ class ShareArguments(ToolArguments):
 @tool(
     ShareArguments,
     object_schema("id", string="id kind status notice", object="superseded redacted"),
+    name="share",
     listed=False,
 )
-async def share(call: ToolCallContext, arguments: ShareArguments) -> dict[str, Any]:
+async def share_with_organisation(call: ToolCallContext, arguments: ShareArguments) -> dict[str, Any]:
     """Share what everybody in the organisation should know: a finding (knowledge), a convention, a procedure, a
     decision, a policy. All agents can read it, under your name; your role decides which kinds you may write. If
     something shared has changed, name it in supersedes. For your own memory use store."""
@@ -114,7 +115,7 @@ async def search_shared(call: ToolCallContext, arguments: SearchSharedArguments)
         return await _versions(call, arguments.id)
     if arguments.query.strip():
         personal = arguments.scope == "all" and not arguments.kinds
-        query = arguments.to_value(RecallQuery, text=arguments.query, as_of=as_of)
+        query = arguments.to_dataclass(RecallQuery, text=arguments.query, as_of=as_of)
         result = await organisation.search(
             call.scope, query, kinds=arguments.kinds, personal=personal, language=call.language_model
         )
@@ -163,11 +164,12 @@ def _permission_to_retract(arguments: RetractArguments) -> Permission:
 @tool(
     RetractArguments,
     object_schema("id", string="id status notice", array="changed copies"),
+    name="retract",
     destructive=True,
     listed=False,
     permission_of=_permission_to_retract,
 )
-async def retract(call: ToolCallContext, arguments: RetractArguments) -> dict[str, Any]:
+async def retract_shared_knowledge(call: ToolCallContext, arguments: RetractArguments) -> dict[str, Any]:
     """Take back what was shared and is wrong: nobody finds it any more, its history is kept, and undo brings it back.
     An agent can retract what it has shared itself. Something that was true until now: share its successor with
     supersedes."""

@@ -50,12 +50,13 @@ def _permission_of(arguments: ProfileArguments) -> Permission:
 @tool(
     ProfileArguments,
     object_schema("", array="entries notes", string="removed done", object="redacted"),
+    name="profile",
     destructive=True,
     listed=False,
     permission="read",
     permission_of=_permission_of,
 )
-async def profile(call: ToolCallContext, arguments: ProfileArguments) -> dict[str, Any]:
+async def show_or_edit_profile(call: ToolCallContext, arguments: ProfileArguments) -> dict[str, Any]:
     """Show and edit who the owner of this memory is and whom it deals with: soul, partner_rules, preferences,
     relationships, tools, map, knowledge, and open notes. It is part of every context. set replaces the entry of that
     name. A preference is also a memory: it is recalled, and removing it erases that memory. For what happened use

@@ -30,7 +30,7 @@ from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_period_argument, parse_time_window
-from madeleine.tools.explaining import explained_ids, explanation_as_json, ids_of_explained_memories
+from madeleine.tools.explaining import explanation_as_json, ids_of_explained_memories, resolve_explain_argument
 from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
@@ -54,7 +54,9 @@ MAX_RECALLED_MEMORIES_WITHOUT_LIMIT = 10
 """Of the other formats, where the caller sets no limit."""
 
 MAX_ARCHIVED_HITS_IN_SEARCH = 5
-ARCHIVED_HITS_NOTICE = "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
+ARCHIVED_HITS_RESTORE_HINT = (
+    "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
+)
 
 RecallFormat = Literal["fragments", "memories", "prompt"]
 
@@ -82,7 +84,7 @@ class RecallArguments(ToolArguments):
     explain: Annotated[bool | ShortText, Field(description="Why; an id: why not.")] = False
 
 
-def recall_tool(rng: RandomSource) -> Tool:
+def make_recall_tool(rng: RandomSource) -> Tool:
     formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
 
     @tool(
@@ -103,8 +105,10 @@ def recall_tool(rng: RandomSource) -> Tool:
         as_of = parse_as_of(arguments.as_of)
         limit = arguments.limit or DEFAULT_FRAGMENT_MEMORIES
         most = 0 if arguments.limit or arguments.format == "fragments" else MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
-        query = arguments.to_value(RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times)
-        explain = await explained_ids(call, arguments.explain)
+        query = arguments.to_dataclass(
+            RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times
+        )
+        explain = await resolve_explain_argument(call, arguments.explain)
         format_ = formats[arguments.format]
         result = await call.use_cases.recall(
             call.scope, query, format_, language=call.language_model, explain=None if explain is None else [*explain]
@@ -231,10 +235,11 @@ class RecallMemoryArguments(ToolArguments):
 @tool(
     RecallMemoryArguments,
     object_schema("", array="memories clusters missing", string="next_cursor"),
+    name="recall_memory",
     counts_recalls=True,
     permission="read",
 )
-async def recall_memory(call: ToolCallContext, arguments: RecallMemoryArguments) -> dict[str, Any]:
+async def read_whole_memories(call: ToolCallContext, arguments: RecallMemoryArguments) -> dict[str, Any]:
     """Read whole memories, with their history and where they come from, faded ones too (status dead): by ids such as
     m12, or all of a cluster_id, newest first. Without arguments: the clusters. By meaning use recall, by words
     search_memory."""
@@ -262,7 +267,7 @@ async def recall_memory(call: ToolCallContext, arguments: RecallMemoryArguments)
     return (
         memory_page_as_json(page, short_ids)
         | without_empty_fields(missing=missing, archived={entry.short_id: entry.archival_id for entry in archived})
-        | notice_field(ARCHIVED_HITS_NOTICE if archived else "")
+        | notice_field(ARCHIVED_HITS_RESTORE_HINT if archived else "")
     )
 
 
@@ -317,11 +322,15 @@ async def search_memory(call: ToolCallContext, arguments: SearchArguments) -> di
     hits = [search_hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
     archived = [] if arguments.cursor or arguments.mode == "subject" else await _archived_hits(call, arguments)
-    projects = [] if hits or arguments.cursor else await call.use_cases.find_non_memory_matches.projects(call.scope)
+    projects = (
+        []
+        if hits or arguments.cursor
+        else await call.use_cases.find_non_memory_matches.unsearched_project_names(call.scope)
+    )
     return (
         {"hits": hits}
         | without_empty_fields(next_cursor=page.next_cursor, omitted=page.omitted or None, archived=archived)
-        | notice_field(*respelled, ARCHIVED_HITS_NOTICE if archived else "", other_projects_notice(projects))
+        | notice_field(*respelled, ARCHIVED_HITS_RESTORE_HINT if archived else "", other_projects_notice(projects))
     )
 
 
@@ -331,7 +340,7 @@ async def _archived_hits(call: ToolCallContext, arguments: SearchArguments) -> l
     if not terms or "memories" not in arguments.sources or arguments.as_of:
         return []
     mode: Literal["or", "and"] = "and" if arguments.mode == "and" else "or"
-    entries = await call.use_cases.archive.find(
+    entries = await call.use_cases.archive.search_archived(
         call.scope, ArchiveQuery(terms=terms, mode=mode, limit=MAX_ARCHIVED_HITS_IN_SEARCH)
     )
     if entries:
@@ -342,7 +351,7 @@ async def _archived_hits(call: ToolCallContext, arguments: SearchArguments) -> l
 async def _search(call: ToolCallContext, arguments: SearchArguments) -> SearchPage:
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
-    query = arguments.to_value(
+    query = arguments.to_dataclass(
         KeywordQuery,
         terms=(),
         mode="or",

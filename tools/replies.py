@@ -15,20 +15,20 @@ from mcp_types import CallToolResult, TextContent
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import (
+    EmotionSummary,
     Memory,
     MemoryId,
     MemoryRevision,
-    Mood,
     Provenance,
     memory_date,
     short_id_of_non_memory,
     timeline_to_json,
 )
-from madeleine.memory.recall.ports import ClusterSummary
-from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_valid_since
+from madeleine.memory.recall.ports import ClusterWithMemoryCounts
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
-from madeleine.memory.text.structure import json_without_structure, text_without_structure
+from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 
 if TYPE_CHECKING:
     from madeleine.tools.tool import ToolCallContext
@@ -38,15 +38,15 @@ logger = logging.getLogger(__name__)
 
 def tool_result_of_content(content: dict[str, Any]) -> CallToolResult:
     """`structuredContent` is complete by itself; the text is the same, compact. Stored text in it is data."""
-    content = json_without_structure(content)
+    content = escape_foreign_markup_in_json(content)
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
 def tool_result_of_error(error: MadeleineError) -> CallToolResult:
     """A tool error whose message says what to do; its kind is in `_meta`, for programs."""
-    text = TextContent(type="text", text=text_without_structure(str(error)))
-    meta = {ERROR_META_KEY: json_without_structure(error_as_json(error))}
+    text = TextContent(type="text", text=escape_foreign_markup(str(error)))
+    meta = {ERROR_META_KEY: escape_foreign_markup_in_json(error_as_json(error))}
     return CallToolResult(content=[text], is_error=True, meta=meta)
 
 
@@ -110,7 +110,7 @@ def memory_annotations_as_json(memory: Memory) -> dict[str, Any]:
         when=memory_date(memory),
         updated=memory.corrected_at.date().isoformat() if memory.corrected_at else None,
         lesson=memory.lesson,
-        since=version_valid_since(memory),
+        since=version_start_date_text(memory),
         before=memory.before,
         status=status_limiting_recall(memory),
         until=memory.valid_until.date().isoformat() if memory.truth == "superseded" and memory.valid_until else None,
@@ -154,7 +154,7 @@ def memory_as_json(
     ) | attributes_as_json(memory, "pinned session_count access_count reactivation_count")
 
 
-def cluster_as_json(cluster: ClusterSummary, mood: Mood | None) -> dict[str, Any]:
+def cluster_as_json(cluster: ClusterWithMemoryCounts, mood: EmotionSummary | None) -> dict[str, Any]:
     """With its short id, and how its active memories felt, where that is known."""
     felt = {"emotions": list(mood.emotions), "emotion_vector": asdict(mood.vector)} if mood else {}
     return asdict(cluster) | {"id": short_id_of_non_memory(cluster.id)} | without_empty_fields(**felt)

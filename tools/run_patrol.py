@@ -9,7 +9,7 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.model import RunId
-from madeleine.patrol.deciding.answers import Decision, InvalidDecision, ReceivedDecision
+from madeleine.patrol.deciding.answers import AgentDecision, ReceivedDecision, RejectedAgentDecision
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES, MAX_OFFERED_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
 from madeleine.tools.arguments import ShortText, ToolArguments
@@ -47,12 +47,14 @@ async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> di
     patrol = call.use_cases.patrol
     room = MAX_OFFERED_DECISION_REQUESTS_BYTES if arguments.details else MAX_BRIEF_DECISION_REQUESTS_BYTES
     if arguments.undo:
-        undone = await patrol.undo(
+        undone = await patrol.undo_patrol(
             call.scope, RunId(await call.use_cases.short_ids.full_id(call.scope, "run", arguments.undo))
         )
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
-        report = await patrol.decide(call.scope, await _with_full_offers(call, arguments.decisions), pending_bytes=room)
+        report = await patrol.apply_decisions_and_offer_more(
+            call.scope, await _with_full_offers(call, arguments.decisions), pending_bytes=room
+        )
         return report.as_json() if arguments.details else report.as_brief_json()
     report = await patrol(
         call.scope,
@@ -66,17 +68,17 @@ async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> di
 
 
 async def _with_full_offers(
-    call: ToolCallContext, decisions: Sequence[Decision | InvalidDecision]
-) -> list[Decision | InvalidDecision]:
+    call: ToolCallContext, decisions: Sequence[AgentDecision | RejectedAgentDecision]
+) -> list[AgentDecision | RejectedAgentDecision]:
     """An offer that is not known, or ambiguous, rejects its own decision only."""
-    named: list[Decision | InvalidDecision] = []
+    named: list[AgentDecision | RejectedAgentDecision] = []
     for decision in decisions:
         try:
             offer = (
                 await call.use_cases.short_ids.full_id(call.scope, "decision", decision.offer) if decision.offer else ""
             )
         except MadeleineError as error:
-            named.append(InvalidDecision(offer=decision.offer, reason=str(error)))
+            named.append(RejectedAgentDecision(offer=decision.offer, reason=str(error)))
         else:
             named.append(decision.model_copy(update={"offer": offer}))
     return named

@@ -15,7 +15,7 @@ from madeleine.memory.errors import StorageError
 from madeleine.memory.graph.graph import ExploreEntityGraph
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.truth import ChangeMemoryTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.lessons.lessons import LearnLessons
@@ -23,9 +23,9 @@ from madeleine.memory.model import MemoryLevel, Scope
 from madeleine.memory.organisation.knowledge import OrganisationKnowledge
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.outside_memories import FindNonMemoryMatches
-from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.search import BrowseMemories, SearchStoredTexts
-from madeleine.memory.retention.archive import Archive
+from madeleine.memory.retention.archive import MemoryArchive
 from madeleine.memory.retention.levels import scope_at_level
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
@@ -42,9 +42,9 @@ class ToolUseCases:
     store: StoreScenes
     ingest: IngestText
     update: UpdateMemory
-    change_truth: ChangeTruth
+    change_truth: ChangeMemoryTruth
     forget: ForgetMemories
-    recall: Recall
+    recall: RecallMemories
     search: SearchStoredTexts
     find_non_memory_matches: FindNonMemoryMatches
     browse: BrowseMemories
@@ -57,7 +57,7 @@ class ToolUseCases:
     lessons: LearnLessons
     graph: ExploreEntityGraph
     core_blocks: EditCoreBlocks
-    archive: Archive
+    archive: MemoryArchive
     short_ids: ShortIdTranslator
 
 
@@ -81,11 +81,11 @@ class ToolCallContext:
         """The call in a project that its arguments name; "" for that of the connection."""
         return replace(self, scope=replace(self.scope, project=project)) if project else self
 
-    def at_level(self, level: MemoryLevel | None) -> ToolCallContext:
+    def at_memory_level(self, level: MemoryLevel | None) -> ToolCallContext:
         """The call at a level that its arguments name. Raises `InvalidInput`."""
         return replace(self, scope=scope_at_level(self.scope, level))
 
-    async def with_short_ids(self, message: str) -> str:
+    async def replace_ids_with_short_ids(self, message: str) -> str:
         """The message with short ids for full ones; as it is if they cannot be looked up now."""
         with suppress(StorageError):
             return await self.use_cases.short_ids.text_with_short_ids(self.scope, message)
@@ -125,14 +125,15 @@ class Tool:
 
 
 def tool(
-    arguments: type[ArgumentsT], schema: Mapping[str, Any], **flags: Any
+    arguments: type[ArgumentsT], schema: Mapping[str, Any], *, name: str = "", **flags: Any
 ) -> Callable[[Callable[[ToolCallContext, ArgumentsT], Awaitable[dict[str, Any]]]], Tool]:
-    """Make a function a tool of its name. Its docstring is the description: product text, for the agent that reads it.
-    `schema`: of the answers. `flags`: those of `Tool`."""
+    """Make a function a tool, of this name or its own. Its docstring is the description: product text, for the agent
+    that reads it. `schema`: of the answers. `flags`: those of `Tool`."""
 
     def declare(run: Callable[[ToolCallContext, ArgumentsT], Awaitable[dict[str, Any]]]) -> Tool:
         text = " ".join((run.__doc__ or "").split())
-        return Tool(name=run.__name__, description=text, arguments=arguments, output_schema=schema, run=run, **flags)
+        published = name or run.__name__
+        return Tool(name=published, description=text, arguments=arguments, output_schema=schema, run=run, **flags)
 
     return declare
 

@@ -14,21 +14,21 @@ from madeleine.memory.model import MemoryLevel, Role
 from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.retention.levels import MemoryLevelKeepsNothing
 from madeleine.memory.rules.prompting import RandomSource
-from madeleine.tools.archive import archive
+from madeleine.tools.archive import manage_archive
 from madeleine.tools.arguments import excerpt_for_error, tool_input_schema, unique, validate_tool_arguments
-from madeleine.tools.chat_app import TOOLS_WITH_CHAT_APP, chat_app_meta
-from madeleine.tools.context import context
-from madeleine.tools.conversation import ingest, observe
-from madeleine.tools.core_blocks import core_memory, edit_core_memory
-from madeleine.tools.graph import relate, related
-from madeleine.tools.lessons import lessons, report_failure
-from madeleine.tools.organisation import retract, search_shared, share
-from madeleine.tools.profile import profile
-from madeleine.tools.reading import recall_memory, recall_tool, search_memory
+from madeleine.tools.chat_app import TOOLS_WITH_MCP_APP, mcp_app_tool_meta
+from madeleine.tools.context import build_context
+from madeleine.tools.conversation import ingest, observe_conversation
+from madeleine.tools.core_blocks import edit_core_memory, read_core_memory
+from madeleine.tools.graph import find_related_entities, state_relations
+from madeleine.tools.lessons import find_or_rate_lessons, report_failure
+from madeleine.tools.organisation import retract_shared_knowledge, search_shared, share_with_organisation
+from madeleine.tools.profile import show_or_edit_profile
+from madeleine.tools.reading import make_recall_tool, read_whole_memories, search_memory
 from madeleine.tools.replies import notice_field, tool_result_of_content, tool_result_of_crash, tool_result_of_error
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import RunTool, Tool, ToolCallContext
-from madeleine.tools.writing import forget, store, update_memory
+from madeleine.tools.writing import forget, store_memories, update_memory
 
 TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "memory": ("recall", "recall_memory", "search_memory", "store", "update_memory", "forget"),
@@ -65,7 +65,7 @@ class Toolset:
         return [tool.name for tool in self._listed]
 
     def list_tools(self) -> list[types.Tool]:
-        return [mcp_tool(tool, self.max_text_chars) for tool in self._listed]
+        return [to_mcp_tool(tool, self.max_text_chars) for tool in self._listed]
 
     def for_caller(self, role: Role, *, read_only: bool = False) -> Toolset:
         """The tools for a caller of this role. The one place where a right is decided: `call` refuses what the role
@@ -94,7 +94,7 @@ class Toolset:
                 content |= notice_field(content.get("notice", ""), *unique(notices))
             return tool_result_of_content(content)
         except MadeleineError as error:
-            error.args = (await call.with_short_ids(str(error)),)
+            error.args = (await call.replace_ids_with_short_ids(str(error)),)
             return tool_result_of_error(error)
         except Exception as error:  # the one place where an unexpected error of a tool is caught
             return tool_result_of_crash(name, error)
@@ -159,7 +159,7 @@ async def _run_without_counting(run: RunTool, call: ToolCallContext, arguments: 
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 
-def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
+def to_mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
     """The tool as `tools/list` shows it."""
     shown = types.Tool(
         name=tool.name,
@@ -173,13 +173,14 @@ def mcp_tool(tool: Tool, max_text_chars: int) -> types.Tool:
             open_world_hint=False,
         ),
     )
-    return shown.model_copy(update={"meta": chat_app_meta()}) if tool.name in TOOLS_WITH_CHAT_APP else shown
+    return shown.model_copy(update={"meta": mcp_app_tool_meta()}) if tool.name in TOOLS_WITH_MCP_APP else shown
 
 
 def make_all_tools(rng: RandomSource) -> list[Tool]:
     """Every tool; `choose_tools` selects among them."""
     return [
-        recall_tool(rng), recall_memory, search_memory, store, update_memory, forget, run_patrol, observe, ingest,
-        context, profile, share, search_shared, retract, report_failure, lessons, archive,
-        related, relate, core_memory, edit_core_memory,
+        make_recall_tool(rng), read_whole_memories, search_memory, store_memories, update_memory, forget, run_patrol,
+        observe_conversation, ingest, build_context, show_or_edit_profile, share_with_organisation, search_shared,
+        retract_shared_knowledge, report_failure, find_or_rate_lessons, manage_archive, find_related_entities,
+        state_relations, read_core_memory, edit_core_memory,
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from pydantic import Field, WithJsonSchema
 from madeleine.memory.errors import CannotUndo, InvalidInput, MadeleineError
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoredSceneResult
-from madeleine.memory.ingest.store_plan import OutdatedCopy
+from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory
 from madeleine.memory.model import (
     MAX_SUPERSEDED_TEXT_CHARS,
     Category,
@@ -51,7 +51,7 @@ CURRENT_AGAIN_NOTICE = (
 REMAINING_COPIES_NOTICE = (
     "The files named in copies were made before and may still hold it: tell the person, who alone can delete them."
 )
-WORDING_NOT_KEPT_NOTICE = (
+DUPLICATE_WORDING_NOT_KEPT_NOTICE = (
     "That memory says the same, so your wording was not kept. If a fact differs, store with distinct."
 )
 
@@ -129,12 +129,13 @@ class StoreArguments(SceneArguments):
 @tool(
     StoreArguments,
     object_schema("", string="id status notice", array="scenes may_supersede", object="superseded"),
+    name="store",
 )
-async def store(call: ToolCallContext, arguments: StoreArguments) -> dict[str, Any]:
+async def store_memories(call: ToolCallContext, arguments: StoreArguments) -> dict[str, Any]:
     """Store what later conversations should know, one scene a memory: an event, decision, fact, preference, feeling or
     lesson; several by scenes. If something known has changed or moved, name the old memory
     in supersedes. What says the same as an earlier one reinforces that."""
-    call = call.in_project(arguments.project).at_level(arguments.level)
+    call = call.in_project(arguments.project).at_memory_level(arguments.level)
     scenes = arguments.scenes_or_errors
     [first, *others] = outcomes = await _store_each(call, scenes)
     if not arguments.scenes:
@@ -145,7 +146,7 @@ async def store(call: ToolCallContext, arguments: StoreArguments) -> dict[str, A
         raise first if not others else InvalidInput(" ".join(unique(str(outcome) for outcome in outcomes)))
     return {
         "scenes": [
-            {"refused": (await call.with_short_ids(str(outcome))).removeprefix("Nothing was done. ")}
+            {"refused": (await call.replace_ids_with_short_ids(str(outcome))).removeprefix("Nothing was done. ")}
             if isinstance(outcome, MadeleineError)
             else await stored_scene_as_json(call, outcome, has_key=True)
             for outcome in outcomes
@@ -206,7 +207,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         superseded=memory_version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice_field(
-        WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
+        DUPLICATE_WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
         _supersession_advice(memory, before) if before else "",
@@ -252,7 +253,7 @@ def _decided_notice(stored: StoredSceneResult) -> str:
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
 
 
-def _told_again_notice(memory: Memory, told_again: OutdatedCopy) -> str:
+def _told_again_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
     earlier, now = told_again.earlier, told_again.now
     if now is None:
         return (
@@ -274,17 +275,17 @@ def _besides_notice(stored: StoredSceneResult) -> str:
 
 def new_scene_from_arguments(arguments: SceneArguments, *, request_key: str = "") -> NewScene:
     """`request_key` replaces a key that the caller did not give."""
-    return arguments.to_value(
+    return arguments.to_dataclass(
         NewScene,
         supersedes=None,
-        scene=arguments.to_value(
+        scene=arguments.to_dataclass(
             Scene,
             action=arguments.text.strip(),
             actors=unique(arguments.actors),
             when=parse_timeline("when", arguments.when or ()),
         ),
         emotions=unique(arguments.emotions),
-        emotion=arguments.emotion_vector.to_value(EmotionVector) if arguments.emotion_vector else None,
+        emotion=arguments.emotion_vector.to_dataclass(EmotionVector) if arguments.emotion_vector else None,
         themes=unique(arguments.themes),
         key=arguments.key or request_key or None,
     )
@@ -313,7 +314,7 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     text = arguments.text.strip() or None
     dates = tuple(str(entry) for entry in parse_timeline("when", arguments.when)) if arguments.when else None
-    changes = arguments.to_value(MemoryChanges, text=text, themes=themes, when=None if text else dates)
+    changes = arguments.to_dataclass(MemoryChanges, text=text, themes=themes, when=None if text else dates)
     if changes == MemoryChanges():
         raise InvalidInput("Nothing to change. Give text, when, importance, themes, pinned, retracted or undo.")
     if text and dates:

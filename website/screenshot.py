@@ -16,7 +16,7 @@ from rich.console import Console
 from examples.demo import run_demo
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.serve import serve_page
+from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from website.pictures import FOLDER
@@ -42,7 +42,7 @@ async def shoot(target: Path) -> None:
             async def opened() -> OpenedMemory:
                 return memory
 
-            async with serve_page(settings, opened, models, PatrolEventBroadcast()) as link:
+            async with serve_web_ui(settings, opened, models, PatrolEventBroadcast()) as link:
                 browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
                 page = await browser.new_page(viewport=SIZE, color_scheme="light", locale="en-GB")
                 await page.goto(link)

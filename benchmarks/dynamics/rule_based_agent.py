@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from madeleine.memory.rules.storing.likeness import extract_text_facts
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shorten_with_ellipsis
 
 SAME_WORDING_SHARE = 0.8
@@ -24,7 +24,7 @@ DECIDED_KINDS = ("consolidate", "diary")
 _WORD = re.compile(r"\w+")
 
 
-def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
+def decide(requests: Sequence[DecisionRequest]) -> list[AgentDecision]:
     """Decide the requests of `DECIDED_KINDS`; the others stay open."""
     return [
         write_diary(request) if request.kind == "diary" else _merge(request)
@@ -33,10 +33,10 @@ def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
     ]
 
 
-def _merge(request: DecisionRequest) -> Decision:
+def _merge(request: DecisionRequest) -> AgentDecision:
     groups = repeated([memory for memory in request.memories if not memory.pinned])
     merged = {memory.id for group in groups for memory in group}
-    return Decision(
+    return AgentDecision(
         offer=request.id,
         merges=[[memory.id for memory in reversed(group)] for group in groups],
         make_dead=[
@@ -66,7 +66,7 @@ def same(first: str, second: str) -> bool:
     shared = len(first_words & second_words) / max(1, len(first_words | second_words))
     return first == second or (
         shared >= SAME_WORDING_SHARE
-        and extract_text_facts(TextReading(first, second)) == extract_text_facts(TextReading(second, first))
+        and extract_text_facts(AnalysedText(first, second)) == extract_text_facts(AnalysedText(second, first))
     )
 
 
@@ -75,7 +75,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold())) - ENGLISH_STOP_WORDS
 
 
-def write_diary(request: DecisionRequest) -> Decision:
+def write_diary(request: DecisionRequest) -> AgentDecision:
     lines = [shorten_with_ellipsis(" ".join(memory.text.split()), 200) for memory in request.memories[:3]]
     lines += ["Nothing else happened."] * (3 - len(lines))
-    return Decision(offer=request.id, diary="\n".join(lines), think_md=lines)
+    return AgentDecision(offer=request.id, diary="\n".join(lines), think_md=lines)

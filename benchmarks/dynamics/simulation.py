@@ -16,7 +16,7 @@ from madeleine.inference.stems import stem_english_word
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
-from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
@@ -57,7 +57,7 @@ class Simulation:
         self.clock = datetime.min
         ledger, index, embedder = memory.ledger, memory.index, memory.embedder
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now)
-        self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
+        self.recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.now)
         self.search = SearchStoredTexts(
             ledger.search,
             ledger.activations,
@@ -81,19 +81,19 @@ class Simulation:
             decisions = rule_based_agent.decide(report.pending)
             if not decisions:
                 break
-            report = await self.patrol.decide(SCOPE, decisions)
+            report = await self.patrol.apply_decisions_and_offer_more(SCOPE, decisions)
             counts.update(_counts(report))
         await self.memory.index_keeper.index_marked_memories()
         return counts
 
     async def status_counts(self) -> dict[str, int]:
-        clusters = await self.memory.ledger.patrols.patrol_reads(SCOPE).cluster_memory_counts()
+        clusters = await self.memory.ledger.patrols.patrol_reader(SCOPE).cluster_memory_counts()
         return {name: sum(getattr(count, name) for count in clusters) for name in ("active", "dying", "dead")}
 
     async def all_memories(self) -> dict[MemoryId, Memory]:
         memories: dict[MemoryId, Memory] = {}
         after: MemoryId | None = None
-        while page := await self.memory.ledger.index_source.all_memories(after=after, limit=500):
+        while page := await self.memory.ledger.index_source.memories_after_id(after=after, limit=500):
             memories |= {memory.id: memory for memory in page}
             after = page[-1].id
         return memories

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig, LessonProposal
-from madeleine.memory.lessons.values import Failure
+from madeleine.memory.lessons.values import ReportedFailure
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory
@@ -38,7 +38,7 @@ async def learn_all(lessons: LearnLessons) -> list[str]:
     ids: list[str] = []
     for row in failures():
         lesson = {name: row[name] for name in ("discovery", "condition", "action")}
-        failure = Failure(task=row["condition"], error=row["discovery"])
+        failure = ReportedFailure(task=row["condition"], error=row["discovery"])
         outcome = await lessons.report_failure(SCOPE, failure, LessonProposal.model_validate(lesson))
         assert outcome.learnt is not None, row
         ids.append(outcome.learnt.memory.id)

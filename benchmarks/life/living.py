@@ -17,10 +17,10 @@ from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityS
 from madeleine.memory.ingest.ingest import IngestRequest, IngestText
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObserveConversation
+from madeleine.memory.watch.observe import AgentExtractedMemory, ObserveConversation, ObservedConversationPart
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES
@@ -92,7 +92,7 @@ class LivedStore:
         similar = SimilarMemorySearch(ledger.recall, index, embedder)
         remember = RememberExtractedMemories(self._store.store_redacted, ledger.memories, similar)
         self._observe = ObserveConversation(ledger.conversations, remember.store_agent_memory, now=self.now)
-        self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
+        self.recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)
         self._patrol = RunPatrols(services, ledger.activations)
         self.memories_of: dict[str, list[MemoryId]] = defaultdict(list)
@@ -138,7 +138,9 @@ class LivedStore:
             AgentExtractedMemory(ExtractedMemory(turn.text, emotions=(), weight=0.5), sources=(turn.id,))
             for turn in session.turns
         ]
-        answer = await self._observe(SCOPE, Observation(session_id=session.id, messages=messages, memories=memories))
+        answer = await self._observe(
+            SCOPE, ObservedConversationPart(session_id=session.id, messages=messages, memories=memories)
+        )
         for turn, stored in zip(session.turns, answer.memories, strict=True):
             if stored:
                 self.memories_of[turn.id].append(stored.memory.id)
@@ -158,7 +160,9 @@ class LivedStore:
             decisions = obedient_mind.decide(report.pending)
             if not decisions:
                 break
-            report = await self._patrol.decide(SCOPE, decisions, pending_bytes=MAX_BRIEF_DECISION_REQUESTS_BYTES)
+            report = await self._patrol.apply_decisions_and_offer_more(
+                SCOPE, decisions, pending_bytes=MAX_BRIEF_DECISION_REQUESTS_BYTES
+            )
             self._count(report)
             decided += sum(not result.refused for result in report.decided)
             sizes.append(_tokens(report))

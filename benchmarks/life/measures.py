@@ -60,7 +60,7 @@ async def measure_day(lived: LivedStore, life: Life, day: int, data_dir: Path) -
 async def all_memories(lived: LivedStore) -> dict[MemoryId, Memory]:
     memories: dict[MemoryId, Memory] = {}
     after: MemoryId | None = None
-    while page := await lived.memory.ledger.index_source.all_memories(after=after, limit=500):
+    while page := await lived.memory.ledger.index_source.memories_after_id(after=after, limit=500):
         memories |= {memory.id: memory for memory in page}
         after = page[-1].id
     return memories
@@ -150,7 +150,7 @@ async def _clusters(
     lived: LivedStore, memories: Mapping[MemoryId, Memory], topics: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
     """Of the memories that are neither dead nor absorbed; those directly under a root are in no cluster."""
-    clusters = {cluster.id: cluster for cluster in await lived.memory.ledger.patrols.patrol_reads(SCOPE).clusters()}
+    clusters = {cluster.id: cluster for cluster in await lived.memory.ledger.patrols.patrol_reader(SCOPE).clusters()}
     members: dict[str, list[MemoryId]] = defaultdict(list)
     loose = 0
     for memory in memories.values():

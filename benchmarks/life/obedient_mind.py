@@ -14,9 +14,9 @@ from functools import lru_cache
 from benchmarks.dynamics.rule_based_agent import repeated, words, write_diary
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
 
 MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.7
@@ -26,32 +26,32 @@ MAX_ARCHIVE_GROUP_SUMMARY_CHARS = 1_000
 MIN_PART_SIZE, MIN_LEFT, MAX_PARTS = 3, 2, 3
 
 
-def decide(requests: Sequence[DecisionRequest]) -> list[Decision]:
+def decide(requests: Sequence[DecisionRequest]) -> list[AgentDecision]:
     return [_decide(request) for request in requests]
 
 
-def _decide(request: DecisionRequest) -> Decision:
+def _decide(request: DecisionRequest) -> AgentDecision:
     match request.kind:
         case "consolidate":
             return _consolidate(request)
         case "split":
-            return Decision(offer=request.id, parts=parts(request.cluster, request.memories))
+            return AgentDecision(offer=request.id, parts=parts(request.cluster, request.memories))
         case "diary":
             return write_diary(request)
         case "compress":
-            return Decision(offer=request.id, summary=extract_summary(request.memories))
+            return AgentDecision(offer=request.id, summary=extract_summary(request.memories))
         case "repair":
-            return Decision(offer=request.id, text=request.note)
+            return AgentDecision(offer=request.id, text=request.note)
         case "supersede":
-            return Decision(offer=request.id)
+            return AgentDecision(offer=request.id)
 
 
-def _consolidate(request: DecisionRequest) -> Decision:
+def _consolidate(request: DecisionRequest) -> AgentDecision:
     usable = [memory for memory in request.memories if not memory.pinned and memory.truth == "current"]
     groups = repeated(usable)
     merged = {memory.id for group in groups for memory in group}
     dying = [memory for memory in request.memories if memory.status == "dying" and memory.id not in merged]
-    return Decision(
+    return AgentDecision(
         offer=request.id,
         merges=[[memory.id for memory in reversed(group)] for group in groups],
         make_dead=[memory.id for memory in dying if not may_still_hold(memory)],
@@ -74,9 +74,9 @@ def may_still_hold(memory: OfferedMemory) -> bool:
 @lru_cache(maxsize=20_000)
 def still_holds(text: str) -> bool:
     """Whether it states, besides its questions, a number, a name, or something of some length."""
-    stated = " ".join(sentence for sentence in split_sentences(text) if not TextReading(sentence).is_question)
-    reading = TextReading(stated)
-    return reading.tells_number or reading.names_something or len(words(stated)) >= MIN_TELLING_WORDS
+    stated = " ".join(sentence for sentence in split_sentences(text) if not AnalysedText(sentence).is_question)
+    reading = AnalysedText(stated)
+    return reading.mentions_number or reading.contains_recognised_name or len(words(stated)) >= MIN_TELLING_WORDS
 
 
 def extract_summary(memories: Sequence[OfferedMemory]) -> str:
@@ -84,7 +84,7 @@ def extract_summary(memories: Sequence[OfferedMemory]) -> str:
     order."""
     last = len(memories) - 1
     by_facts = sorted(
-        range(len(memories)), key=lambda i: (-chunk_salience(TextReading(memories[i].text), rarity=0.0), i)
+        range(len(memories)), key=lambda i: (-chunk_salience(AnalysedText(memories[i].text), rarity=0.0), i)
     )
     chosen: dict[int, str] = {}
     room = MAX_ARCHIVE_GROUP_SUMMARY_CHARS

@@ -23,7 +23,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 
-from madeleine.inference.packaged import check_and_lay_out_fp32_model, source_model_directory
+from madeleine.inference.packaged import check_and_lay_out_fp32_model, find_fp32_model_directory
 
 ROOT = Path(__file__).parents[2]
 QDRANT_SERVER = "mcp-server-qdrant==0.8.1"
@@ -160,7 +160,7 @@ async def servers(folder: Path) -> list[MemoryServer]:
 
 def _model_files(folder: Path) -> Path:
     """The model in fp32 as fastembed looks for it."""
-    source = source_model_directory()
+    source = find_fp32_model_directory()
     if source is None:
         raise RuntimeError("the extra fp32 is not installed: make .venv/.dev")
     onnx_file, directory = check_and_lay_out_fp32_model(source, folder)

@@ -109,7 +109,7 @@ class MadeUpEmbedder:
 
     @property
     def vector_space(self) -> VectorSpace:
-        return VectorSpace.without_languages()
+        return VectorSpace.create_without_languages()
 
     async def dimension(self) -> int:
         return packaged.PACKAGED_MODEL_DIMENSION
@@ -167,7 +167,9 @@ async def fill(data_dir: Path, count: int, *, idle_nights: int = 1) -> None:
                 )
             )
             if len(written) >= WRITTEN_AT_ONCE or start + CLUSTER >= count:
-                await ledger.memories.commit(SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors))
+                await ledger.memories.commit_store_batch(
+                    SCOPE, StoreBatch(new=tuple(written), model=MODEL, vectors=vectors)
+                )
                 written, vectors = [], {}
         async with ledger.patrols.patrol_transaction(SCOPE) as transaction:
             await transaction.apply_changes(PatrolChanges(clusters=tuple(clusters)), run=RunId("fill"), step="fill")

@@ -29,7 +29,7 @@ async def growth(folder: Path, sizes: Sequence[int], nights: int) -> dict[str, A
         }  # fmt: skip
         for night in range(nights + 1):
             for size, memory in stores.items():
-                await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=night)))
+                await memory.ledger.memories.commit_store_batch(SCOPE, batch_of(new_memories(size, night=night)))
                 await memory.index_keeper.index_marked_memories()
                 patrol = await timed_patrol(memory, folder / f"growth-{size}")
                 if night:
@@ -80,7 +80,7 @@ async def recall_during_patrols(folder: Path, size: int, rounds: int) -> dict[st
     async with open_store(data_dir, size, real=real, background=True) as memory:
         await timed_recalls(memory, [next(queries) for _ in range(50)], lambda: False)
         for night in range(rounds + 1):
-            await memory.ledger.memories.commit(SCOPE, batch_of(new_memories(size, night=night)))
+            await memory.ledger.memories.commit_store_batch(SCOPE, batch_of(new_memories(size, night=night)))
             await memory.index_keeper.index_marked_memories()
             at_rest_now = await timed_recalls(memory, [next(queries) for _ in range(60)], lambda: False)
             running = asyncio.create_task(timed_patrol(memory, data_dir))

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.data_sets import names, read
 from benchmarks.should_remember import by_a_person, without_speaker
 from madeleine.memory.rules.storing.chunk_scoring import chunk_category
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 
 KINDS = ("own", "about", "none")
 DRAWN_TURNS = 150
@@ -25,7 +25,7 @@ PRINTED_TURN_CHARS = 500
 
 
 def is_labelled(text: str) -> bool:
-    return chunk_category(TextReading(text)) == "procedural"
+    return chunk_category(AnalysedText(text)) == "procedural"
 
 
 def measure() -> None:

@@ -12,7 +12,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
-from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.wiring.open_memory import OpenedMemory
 
@@ -36,7 +36,7 @@ class TruthStore:
         self.scope = Scope(BeingId(self.role), "benchmark", count_activations=False)
         search = SupersededMemorySearch(index)
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now, search_superseded=search)
-        self.recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.now)
+        self.recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.now)
 
     def now(self) -> datetime:
         return self.clock

@@ -56,7 +56,7 @@ class ModelReply:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFailure:
+class FailedModelCall:
     """No reply. The reason is a sentence of ours: a server's own words may quote the key, or the prompt."""
 
     reason: str
@@ -98,7 +98,7 @@ class StructuredLanguageModel(ABC):
     ) -> Answer | RejectedModelAnswer:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
         reply = await self._reply(model, prompt, schema)
-        if isinstance(reply, ModelFailure):
+        if isinstance(reply, FailedModelCall):
             raise LanguageModelUnavailable(model, reply.reason)
         on_cost(self._call_cost(prompt, model, reply))
         if reply.end_reason == "cut off":
@@ -124,12 +124,12 @@ class StructuredLanguageModel(ABC):
     def _read(self, answer: Any) -> ModelReply:
         """Raises `ValueError` for an answer of another shape."""
 
-    async def _reply(self, model: str, prompt: Prompt, schema: type[BaseModel]) -> ModelReply | ModelFailure:
+    async def _reply(self, model: str, prompt: Prompt, schema: type[BaseModel]) -> ModelReply | FailedModelCall:
         """If no variant is accepted, the failure is that of the first."""
         sdk, *_ = [await asyncio.to_thread(import_module, name) for name in self.sdk_modules]
         client = self._client = self._client or self._open(sdk)
         variants = self._variants(sdk, model, prompt, schema)
-        first_failure: ModelFailure | None = None
+        first_failure: FailedModelCall | None = None
         for number in range(min(self._accepted_variants.get(model, 0), len(variants) - 1), len(variants)):
             reply = await self._send(sdk, client, variants[number])
             if isinstance(reply, ModelReply):
@@ -141,11 +141,11 @@ class StructuredLanguageModel(ABC):
         assert first_failure is not None
         return first_failure
 
-    async def _send(self, sdk: ModuleType, client: Any, arguments: SdkArguments) -> ModelReply | ModelFailure:
+    async def _send(self, sdk: ModuleType, client: Any, arguments: SdkArguments) -> ModelReply | FailedModelCall:
         """What an SDK raises does not leave this function: it holds the server's words and the request."""
         config = self._config
         at_url = f" at {config.url}" if config.url else ""
-        another_api = ModelFailure(
+        another_api = FailedModelCall(
             f"the server{at_url} does not speak the {config.protocol} API. Check MADELEINE_LLM_URL and MADELEINE_LLM."
         )
         waits = max(MAX_SDK_BACKOFF_SECONDS, MAX_RETRY_AFTER_SECONDS) * config.retries
@@ -158,11 +158,11 @@ class StructuredLanguageModel(ABC):
             return another_api
         except (TimeoutError, sdk.APITimeoutError):
             within = f"{config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS)"
-            return ModelFailure(f"it did not answer within {within}.")
+            return FailedModelCall(f"it did not answer within {within}.")
         except sdk.APIStatusError as error:
-            return ModelFailure(_status_reason(error.status_code, error.body), error.status_code)
+            return FailedModelCall(_status_reason(error.status_code, error.body), error.status_code)
         except sdk.APIConnectionError:
-            return ModelFailure(f"it cannot be reached{at_url}, or hung up before it had answered.")
+            return FailedModelCall(f"it cannot be reached{at_url}, or hung up before it had answered.")
         except (sdk.APIError, ValueError):  # no JSON, or not what the API's answers are made of
             return another_api
 

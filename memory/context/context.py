@@ -25,7 +25,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder
-from madeleine.memory.recall.recall import Recall, RecallResult
+from madeleine.memory.recall.recall import RecallMemories, RecallResult
 from madeleine.memory.recall.search import SearchByMessageTags
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import (
@@ -53,7 +53,7 @@ MAX_CONTEXT_NOTES = 1_000
 MEMORY_BLOCK_TOKEN_BUDGET = 2000
 """Token budget of the memory block (spec L2)."""
 DEFAULT_MAX_CONTEXT_TOKENS = 8000
-MAX_SESSIONS_SEARCHED_FOR_INTERFACE = 100
+MAX_SESSIONS_FILTERED_BY_CHAT_INTERFACE = 100
 """The latest sessions, among which those of one interface are looked for."""
 _MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
@@ -67,7 +67,7 @@ class BuildContext:
     memories shown because they were recalled lately would keep themselves alive."""
 
     ledger: ContextLedger
-    recall: Recall
+    recall: RecallMemories
     search: SearchByMessageTags
     embedder: Embedder
     activations: ReactivationRecorder
@@ -88,7 +88,7 @@ class BuildContext:
         context = context_from_fitted_prompt(query, material, fit)
         now = self.now()
         matching = (memory for memory, score in context.recalled if score)
-        self.activations.add(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
+        self.activations.add_reactivations(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return context
 
     async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPartName]) -> ContextMaterial:
@@ -115,7 +115,7 @@ class BuildContext:
             if parts & profile_parts
             else (),
             core_blocks=await ledger.core_blocks(scope) if "core_blocks" in parts else (),
-            thoughts=(await ledger.points_for_next_session(scope)).points if "thoughts" in parts else (),
+            thoughts=(await ledger.thoughts_for_next_session(scope)).points if "thoughts" in parts else (),
             notes=await ledger.list_open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
             diary=await ledger.diary_entries_since(scope, since, limit=diary_limit) if "diary" in parts else (),
             recent_nodes=(
@@ -155,7 +155,7 @@ class BuildContext:
         ledger, limit, session_id = self.ledger, query.flags.item_limit, query.session_id
         if query.flags.unified_history:
             return await ledger.recent_messages(scope, limit=limit, other_than=session_id or None)
-        sessions = await ledger.sessions(scope, limit=MAX_SESSIONS_SEARCHED_FOR_INTERFACE)
+        sessions = await ledger.sessions(scope, limit=MAX_SESSIONS_FILTERED_BY_CHAT_INTERFACE)
         interface = next((chat.interface for chat in sessions if chat.session_id == session_id), scope.client)
         others = [chat.session_id for chat in sessions if chat.interface == interface and chat.session_id != session_id]
         # The last `limit` messages are in at most the `limit` latest sessions.
@@ -243,7 +243,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
         diary=remaining("diary", days, attrgetter("date")),
         thoughts=None if thoughts is None else tuple(text for _, text in thoughts),
         tags_placeholder=() if "tags_placeholder" in blocks else None,
-        dropped=tuple(fit.dropped()),
+        dropped=tuple(fit.dropped_entry_counts()),
         tokens=fit.tokens,
         shown_ids=[audit_id_of_prompt_entry(entry.part, entry.id) for entry in shown],
         words_only_reason=material.words_only_reason,

@@ -10,7 +10,7 @@ from typing import Protocol
 from madeleine.memory.chat import ChatSession, ConversationMessage
 from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
-from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
+from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
@@ -98,7 +98,7 @@ class ContextLedger(ChatReader, CoreBlockReader, Protocol):
 
     async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]: ...
 
-    async def points_for_next_session(self, scope: Scope) -> PointsForNextSession: ...
+    async def thoughts_for_next_session(self, scope: Scope) -> ThoughtsForNextSession: ...
 
     async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         """The latest of those of that ISO date and later, oldest first."""

@@ -30,8 +30,8 @@ from madeleine.memory.rules.prompting import (
     prompt_part_delimiters,
     render_core_block,
     render_dated_item,
-    render_line_with_short_id,
     render_list_item,
+    render_memory_line_with_id,
     render_memory_lines,
     render_message_item,
     render_named_item,
@@ -117,7 +117,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
             entry
             for part, memories in material.start.groups().items()
             for entry in _entries_best_first(
-                part, ((memory.id, render_line_with_short_id(memory)) for memory in memories)
+                part, ((memory.id, render_memory_line_with_id(memory)) for memory in memories)
             )
         ),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
@@ -254,7 +254,7 @@ class FittedPrompt:
     tokens: Mapping[str, int]
     costs: PromptEntryTokenCosts | None = None
 
-    def dropped(self) -> Iterator[DroppedPromptEntries]:
+    def dropped_entry_counts(self) -> Iterator[DroppedPromptEntries]:
         """The entries that were dropped or shortened, by part, in display order."""
         if self.costs is None:
             return

@@ -19,8 +19,8 @@ from madeleine.memory.graph.values import (
 )
 from madeleine.memory.model import Memory, TimelineEntry
 from madeleine.memory.text.dates import parse_iso_period
-from madeleine.memory.text.lexicon import words_in_lexicon_lists
-from madeleine.memory.text.reading import TextReading, WordInText
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
+from madeleine.memory.text.reading import AnalysedText, WordInText
 
 GRAPH_EXTRACTION_VERSION = 1
 """Raise it with a change of what is extracted: all memories are then read again."""
@@ -52,16 +52,16 @@ def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) 
     )
 
 
-def possible_name_keys(memory: Memory) -> set[str]:
+def keys_of_capitalised_words(memory: Memory) -> set[str]:
     """Keys of the words with a capital, of which some may be known as names."""
     return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.capitalised}
 
 
-def _readings(memory: Memory) -> list[TextReading]:
+def _readings(memory: Memory) -> list[AnalysedText]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
     texts = (text[:MAX_GRAPH_EXTRACTION_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
-    return [TextReading(_SPEAKER.sub("", TextReading(text).normalized_text, count=1)) for text in texts]
+    return [AnalysedText(_SPEAKER.sub("", AnalysedText(text).normalized_text, count=1)) for text in texts]
 
 
 class _Phrase(NamedTuple):
@@ -80,7 +80,7 @@ class _Names:
                 self._actors[word].add(actor)
         self._known = known
 
-    def phrases(self, reading: TextReading) -> list[_Phrase]:
+    def phrases(self, reading: AnalysedText) -> list[_Phrase]:
         """Runs of names with one space between, without the `'s` behind them."""
         words = reading.words
         is_name = self._which_are_names(reading)
@@ -96,17 +96,17 @@ class _Names:
                 spans.append((word.start, end))
         return [_Phrase(start, end, self._name(reading.normalized_text[start:end])) for start, end in spans]
 
-    def _which_are_names(self, reading: TextReading) -> list[bool]:
+    def _which_are_names(self, reading: AnalysedText) -> list[bool]:
         """More than the reading is sure of: a capital inside a sentence tells a name, whatever that word is in another
         language; one at its beginning does where a name follows."""
         lexicons = reading.lexicons
         empty_lists = [lexicon.words("function_words", "stop_words") for lexicon in lexicons]
-        others = words_in_lexicon_lists(lexicons, "not_names", "days", "months", "first_person", "roles")
-        openers = words_in_lexicon_lists(lexicons, "openers", "time_words")
+        others = all_words_of_lexicon_lists(lexicons, "not_names", "days", "months", "first_person", "roles")
+        openers = all_words_of_lexicon_lists(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
         capitals = sum(word.capitalised for word in reading.words)
         capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_WORD_SHARE * len(reading.words) + 2
-        sure = {at for start, end in reading.name_phrases for at in range(start, end)}
+        sure = {at for start, end in reading.name_phrase_spans for at in range(start, end)}
 
         def may_be_name(word: WordInText) -> bool:
             return word.capitalised and len(word.text) > 1 and word.stem not in others
@@ -137,7 +137,7 @@ class _Names:
         return next(iter(actors)) if len(actors) == 1 else text
 
 
-def _named(memory: Memory, readings: Sequence[TextReading], names: _Names) -> Iterator[tuple[str, EntityKind]]:
+def _named(memory: Memory, readings: Sequence[AnalysedText], names: _Names) -> Iterator[tuple[str, EntityKind]]:
     scene = memory.scene
     yield from ((actor, "actor") for actor in scene.actors)
     yield from ((scene.setting, "place"),) if scene.setting else ()
@@ -163,14 +163,14 @@ def _day(item: TimelineEntry) -> str:
     return period.text[:10] if period is not None and "/" not in period.text else ""
 
 
-def _relations(reading: TextReading, names: _Names) -> Iterator[tuple[str, str, str]]:
+def _relations(reading: AnalysedText, names: _Names) -> Iterator[tuple[str, str, str]]:
     phrases = names.phrases(reading)
     start = 0
     for sentence in reading.sentences:
         end = start + len(sentence)
         own = [phrase for phrase in phrases if start <= phrase.start < end]
         start = end
-        if len(own) < 2 or TextReading(sentence).asks:
+        if len(own) < 2 or AnalysedText(sentence).ends_with_question_mark:
             continue
         subject = ""
         for phrase, following in pairwise(own):
@@ -181,16 +181,16 @@ def _relations(reading: TextReading, names: _Names) -> Iterator[tuple[str, str, 
                 yield subject, between, following.name
 
 
-def _words_between(part: TextReading, start: int, end: int) -> tuple[str, bool]:
+def _words_between(part: AnalysedText, start: int, end: int) -> tuple[str, bool]:
     """The words between two names, "" if they relate nothing; and whether they go on about the subject before."""
     between = _BETWEEN.fullmatch(part.normalized_text[start:end])
     if between is None:
         return "", False
     words = between[1].split()
-    reading = TextReading(between[1], part.text)
-    continues = words[0].casefold() in words_in_lexicon_lists(reading.lexicons, "conjunctions")
+    reading = AnalysedText(between[1], part.text)
+    continues = words[0].casefold() in all_words_of_lexicon_lists(reading.lexicons, "conjunctions")
     text = " ".join(words[continues:])
-    empty = words_in_lexicon_lists(reading.lexicons, "stop_words", "function_words")
+    empty = all_words_of_lexicon_lists(reading.lexicons, "stop_words", "function_words")
     has_content = any(word.stem not in empty for word in reading.words)
     relates = (
         has_content

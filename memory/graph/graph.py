@@ -9,17 +9,17 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.extraction import extract_entities_and_relations, possible_name_keys
+from madeleine.memory.graph.extraction import extract_entities_and_relations, keys_of_capitalised_words
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_MENTION_KINDS,
-    DatedRelation,
     EntitiesOfMemory,
     EntityMention,
     NamedEntity,
     NeighbourEntity,
     RelatedEntities,
     Relation,
+    RelationWithMemory,
     entity_key,
 )
 from madeleine.memory.model import Memory, MemoryId, Scope
@@ -67,7 +67,7 @@ class ExtractGraph:
     async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[EntitiesOfMemory]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         read before, or in these."""
-        possible = await asyncio.to_thread(lambda: [possible_name_keys(memory) for memory in memories])
+        possible = await asyncio.to_thread(lambda: [keys_of_capitalised_words(memory) for memory in memories])
         known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
         def extract() -> list[EntitiesOfMemory]:
@@ -145,7 +145,7 @@ class ExploreEntityGraph:
     async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:
         """The entity, or the only one whose name holds these words; and others whose names do."""
         like = await self.ledger.entities_with_similar_name(scope, key, limit=limit + 1)
-        entity = await self.ledger.entity(scope, key)
+        entity = await self.ledger.entity_by_key(scope, key)
         if entity is None and key and len(like) == 1:
             return like[0], []
         return entity, like[:limit]
@@ -164,7 +164,7 @@ class ExploreEntityGraph:
     ) -> list[NeighbourEntity]:
         """Entities that these memories name beside the `origins`, the nearest first, without those `known`."""
         mentions: defaultdict[MemoryId, dict[str, EntityMention]] = defaultdict(dict)
-        for mention in await self.ledger.mentions(scope, [memory.id for memory in memories]):
+        for mention in await self.ledger.entity_mentions_in_memories(scope, [memory.id for memory in memories]):
             mentions[mention.memory_id].setdefault(mention.key, mention)
         found: dict[str, NeighbourEntity] = {}
         for memory in memories:
@@ -183,15 +183,15 @@ class ExploreEntityGraph:
 
     async def _relations(
         self, scope: Scope, key: str, followed: Sequence[str], as_of: datetime | None
-    ) -> list[DatedRelation]:
+    ) -> list[RelationWithMemory]:
         """Each once, as the latest memory says it; those of the entity itself first, stated ones before others."""
-        found = await self.ledger.relations(scope, [key, *followed], limit=MAX_GRAPH_RELATIONS_READ)
+        found = await self.ledger.relations_of_entities(scope, [key, *followed], limit=MAX_GRAPH_RELATIONS_READ)
         memories = await self.ledger.memories(scope, list(dict.fromkeys(one.memory_id for one in found)))
         true = {memory.id: memory for memory in self._true(memories, as_of)}
-        dated: dict[tuple[str, ...], DatedRelation] = {}
+        dated: dict[tuple[str, ...], RelationWithMemory] = {}
         for relation in found:
             if memory := true.get(relation.memory_id):
-                dated.setdefault((*relation.keys, relation.relation.casefold()), DatedRelation(relation, memory))
+                dated.setdefault((*relation.keys, relation.relation.casefold()), RelationWithMemory(relation, memory))
         return sorted(dated.values(), key=lambda one: key not in one.relation.keys)
 
     async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:

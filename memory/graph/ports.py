@@ -29,7 +29,7 @@ class GraphLedger(Protocol):
     """All of it is of the scope's being. Mentions and relations of absorbed and retracted memories are left out; those
     of superseded and faded ones are not."""
 
-    async def entity(self, scope: Scope, key: str) -> NamedEntity | None: ...
+    async def entity_by_key(self, scope: Scope, key: str) -> NamedEntity | None: ...
 
     async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
         """Those whose key holds this one, named by most memories first, then by key; all for ""."""
@@ -37,10 +37,10 @@ class GraphLedger(Protocol):
     async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         """Memories that name any of these entities, the latest by `happened_at` first."""
 
-    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
+    async def entity_mentions_in_memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         """What these memories name, each entity of a memory once."""
 
-    async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
         """Relations with one of these entities on either side, stated ones first, then those of later memories; drawn
         ones that are also stated of the same memory once."""
 

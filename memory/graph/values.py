@@ -69,7 +69,7 @@ class NamedEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class DatedRelation:
+class RelationWithMemory:
     """A relation with the memory that says it."""
 
     relation: Relation
@@ -99,7 +99,7 @@ class RelatedEntities:
     `is_incomplete`: whether memories are still to be read."""
 
     entity: NamedEntity | None
-    relations: Sequence[DatedRelation] = ()
+    relations: Sequence[RelationWithMemory] = ()
     neighbours: Sequence[NeighbourEntity] = ()
     timeline: Sequence[Memory] = ()
     named_like: Sequence[NamedEntity] = ()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
+from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
 from madeleine.memory.ingest.ports import CentroidLedger
 from madeleine.memory.model import BeingId, EmbeddingModelName, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
@@ -64,14 +64,16 @@ class BeingCentroids:
         model, space = self._embedder.model, self._embedder.vector_space
         key = scope.being_id, model
         cached = self._sums.get(key, _VectorSum())
-        last_audit, was_invalidated = await self._source.audit_entries_since(scope, after=cached.last_audit)
+        last_audit, was_invalidated = await self._source.last_audit_number_and_change_flag(
+            scope, after=cached.last_audit
+        )
         if was_invalidated:
             cached = _VectorSum()
         total, last_summed = cached.total, cached.last_memory
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.vectors_stored_after(
+        while page := await self._source.vectors_of_memories_after_number(
             scope, model, after=last_read, limit=CENTROID_VECTORS_PER_PAGE
         ):
             in_order: list[Vector] = []
@@ -93,7 +95,7 @@ class BeingCentroids:
 
 
 def _sum_of_vectors(vectors: Sequence[Vector], space: VectorSpace) -> NDArray[np.float64] | float:
-    return np.sum(space.centred(np.stack(vectors)), axis=0, dtype=np.float64) if vectors else 0.0
+    return np.sum(space.centred_by_language(np.stack(vectors)), axis=0, dtype=np.float64) if vectors else 0.0
 
 
 class TextRarityScorer:
@@ -109,7 +111,7 @@ class TextRarityScorer:
         """In [0, 1], of each text; 0 for all while the index is unavailable."""
         words = [words_for_rarity(text) for text in texts]
         try:
-            [absent_term_idf] = await self._statistics.idf(scope, [TERM_IN_NO_MEMORY])
+            [absent_term_idf] = await self._statistics.idf(scope, [NONSENSE_WORD_FOR_MAX_IDF])
             if absent_term_idf < MIN_ABSENT_TERM_IDF:
                 return [0.0] * len(texts)
             idf = await self._look_up(scope, set().union(*words), absent_term_idf)

@@ -11,18 +11,18 @@ from madeleine.memory.embedding import Embedder, VectorByContentHash
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
-from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, OutdatedCopy, StorePlan
+from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan
 from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
 from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
 from madeleine.memory.rules.dynamics.truth import require_current_memory
-from madeleine.memory.rules.storing.similar_wording import most_resembling_text
+from madeleine.memory.rules.storing.similar_wording import index_of_most_resembling_text
 from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.vector_space import VectorSpace
 
 logger = logging.getLogger(__name__)
 
 
-class EarlierMemories(NamedTuple):
+class EarlierSimilarMemories(NamedTuple):
     """(memory, cosine) of what a new scene may say again. `near`: with the very text, the nearest, and those that share
     words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `candidates`: those
     that are still true, and those that the call stores with it."""
@@ -31,7 +31,7 @@ class EarlierMemories(NamedTuple):
     candidates: Sequence[tuple[Memory, float]]
 
 
-async def find_earlier_memories(
+async def find_earlier_similar_memories(
     ledger: StoreScenesLedger,
     index: WritableIndex,
     scope: Scope,
@@ -40,7 +40,7 @@ async def find_earlier_memories(
     *,
     supersedes: MemoryId | None,
     sharing_words: Sequence[MemoryId] | None = None,
-) -> EarlierMemories:
+) -> EarlierSimilarMemories:
     """`supersedes`: no candidate. `sharing_words`: those that `ids_sharing_words` found, if they are known."""
     near = await _near(ledger, index, scope, point, sharing_words)
     known = plan.similar_memories(point) + [
@@ -52,7 +52,7 @@ async def find_earlier_memories(
         and other.id != supersedes
         and other.level in (None, point.memory.level)  # else it would go sooner than what is told now
     ]
-    return EarlierMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
+    return EarlierSimilarMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
 
 
 async def ids_sharing_words(index: WritableIndex, scope: Scope, memory: Memory) -> list[MemoryId]:
@@ -99,9 +99,9 @@ async def prepare_new_version(
     return version, known[0], since
 
 
-async def find_memory_with_same_text(
+async def find_absorbed_or_outdated_duplicate(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
-) -> Memory | OutdatedCopy | None:
+) -> Memory | RepeatedOutdatedMemory | None:
     """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
     words = wording_key(memory.scene.action)
     told = (one for one, _ in near if one.truth != "current" or one.absorbed_into is not None)
@@ -113,9 +113,9 @@ async def find_memory_with_same_text(
     if latest.truth == "current":
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
-        return OutdatedCopy(earlier, None)
+        return RepeatedOutdatedMemory(earlier, None)
     current = await ledger.current_version_ids(scope, [latest.id])
-    return OutdatedCopy(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
+    return RepeatedOutdatedMemory(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
 
 
 async def vectors_of_memories(
@@ -144,7 +144,7 @@ def find_most_similar_id(
     resembling: float,
 ) -> MemoryId | None:
     """The one of `known` that resembles the new one most, if it does so enough."""
-    cosines = space.readable_cosines(point.vector, [vectors.get(other.content_hash) for other in known])
+    cosines = space.cosines_of_readable_vectors(point.vector, [vectors.get(other.content_hash) for other in known])
     texts = [other.scene.action for other in known]
-    best = most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
+    best = index_of_most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
     return None if best is None else known[best].id

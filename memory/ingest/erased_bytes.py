@@ -47,7 +47,7 @@ class ErasedBytesScrubber:
         """There may be something to scrub, and the last run did not fail."""
         return (self._requested.is_set() or self._running) and not self._failed
 
-    async def requested(self) -> None:
+    async def wait_until_requested(self) -> None:
         """Returns when there may be something to scrub, and somebody waits for it or others have had a moment to
         forget more: each run rewrites all files."""
         await self._requested.wait()
@@ -58,7 +58,7 @@ class ErasedBytesScrubber:
     def request(self) -> None:
         self._requested.set()
 
-    async def run_and_wait(self, *, within_seconds: float) -> bool:
+    async def request_and_wait(self, *, within_seconds: float) -> bool:
         """Request a run, and wait until the bytes of everything forgotten before are gone. False if the run failed or
         takes longer: it goes on, or is repeated."""
         finished: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -68,7 +68,7 @@ class ErasedBytesScrubber:
         done, _ = await asyncio.wait({finished}, timeout=within_seconds)
         return bool(done) and finished.result()
 
-    async def run(self) -> int:
+    async def scrub_once(self) -> int:
         """Returns the number of memories whose bytes are gone. Raises `MadeleineError`, and keeps the marks then."""
         self._requested.clear()
         self._waited_for.clear()
@@ -85,15 +85,15 @@ class ErasedBytesScrubber:
                     finished.set_result(succeeded)
 
     async def _scrub(self) -> int:
-        pending = await self.ledger.pending_scrubs()
+        pending = await self.ledger.pending_scrub_marks()
         if not pending:
             return 0
         await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))
         # Memories that were changed by the erasure are marked, too: their old points are replaced first.
         await self.keeper.index_marked_memories()
-        await self.ledger.scrub()
+        await self.ledger.scrub_deleted_bytes()
         for index in (self.index, *([self.keeper.successor.index] if self.keeper.successor else [])):
-            await index.scrub()
+            await index.scrub_deleted_bytes()
         # Only now: until here a crash must find them.
-        await self.ledger.clear_scrubs([mark for mark, _ in pending])
+        await self.ledger.clear_scrub_marks([mark for mark, _ in pending])
         return len(pending)

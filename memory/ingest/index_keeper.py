@@ -30,7 +30,7 @@ from madeleine.memory.model import (
 from madeleine.memory.rules.prompting import recallable_text_of_memory
 from madeleine.memory.text.pieces import split_into_text_pieces
 from madeleine.memory.text.terms import bm25_text_of_memory
-from madeleine.memory.vector_space import MIN_LEGIBILITY
+from madeleine.memory.vector_space import MIN_LEGIBILITY_OF_EMBEDDED_TEXT
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class IndexKeeper:
     """New memories that the index has, and whose first mark is pending."""
     _mark_readings: int = field(default=0, init=False)
 
-    def begin_index_update(self) -> ReportIndexed:
+    def callback_for_newly_indexed_memories(self) -> ReportIndexed:
         """To be called before a commit. The function that it returns takes the new memories that are in the index
         after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
         among those.
@@ -115,7 +115,7 @@ class IndexKeeper:
             kept = {memory.id for memory in await self.source.memories_of_any_being(ids)}
             await self._delete([id_ for id_ in ids if id_ not in kept])
 
-    async def embed_missing(self) -> int:
+    async def embed_memories_without_vector(self) -> int:
         """Embed memories that were stored while the model was unavailable, or embedded in another precision, whose
         vectors are then dropped. Returns their number. Raises `EmbeddingUnavailable`."""
         done = 0
@@ -138,7 +138,7 @@ class IndexKeeper:
         while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
             pieces = await self._pieces(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
-            await self.source.add_missing_vectors(model, whole)
+            await self.source.cache_vectors_of_known_texts(model, whole)
             several = [hash_ for hash_ in pieces if hash_ not in whole]
             for start in range(0, len(several), size):
                 vectors = await self._vectors_of_pieces(
@@ -148,7 +148,7 @@ class IndexKeeper:
                     self.embedder.model
                 ):  # switched meanwhile: these may be vectors of either
                     return done
-                await self.source.add_missing_vectors(model, vectors)
+                await self.source.cache_vectors_of_known_texts(model, vectors)
             done += sum(memory.content_hash not in whole for memory in memories)
         return done
 
@@ -168,7 +168,9 @@ class IndexKeeper:
         return {hash_: np.concatenate([rows[text] for text in of_memory]) for hash_, of_memory in pieces.items()}
 
     def _is_legible(self, vector: Vector | None) -> bool:
-        return vector is None or self.embedder.vector_space.legibility_of_text(vector) >= MIN_LEGIBILITY
+        return (
+            vector is None or self.embedder.vector_space.legibility_of_text(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
+        )
 
     async def embed_missing_texts_with(self, embedder: Embedder) -> int:
         """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
@@ -184,7 +186,7 @@ class IndexKeeper:
         if embedded.error:
             raise embedded.error
         if embedder.model == model:  # else it was switched meanwhile, and these may be vectors of either
-            await self.source.add_missing_vectors(model, embedded.vectors, mark=mark)
+            await self.source.cache_vectors_of_known_texts(model, embedded.vectors, mark=mark)
         return len(memories)
 
     async def fill_successor_index(self) -> None:
@@ -196,7 +198,7 @@ class IndexKeeper:
             # A page at a time: what is marked meanwhile is not to be overwritten by what was read before.
             async with self._lock:
                 assert self.successor is not None
-                page = await self.source.all_memories(after=after, limit=INDEXING_BATCH_MEMORIES)
+                page = await self.source.memories_after_id(after=after, limit=INDEXING_BATCH_MEMORIES)
                 await self._index_in(self.successor, page)
             if not page:
                 break
@@ -218,7 +220,7 @@ class IndexKeeper:
             last_index_mark = await self.source.last_index_mark()
             after: MemoryId | None = None
             done = 0
-            while page := await self.source.all_memories(after=after, limit=INDEXING_BATCH_MEMORIES):
+            while page := await self.source.memories_after_id(after=after, limit=INDEXING_BATCH_MEMORIES):
                 await self._index_memories(page, [])
                 await self.source.clear_index_marks_of_memories([memory.id for memory in page], up_to=last_index_mark)
                 after = page[-1].id
@@ -279,7 +281,9 @@ async def index_points_from_memories(
         IndexPoint(
             memory=memory,
             words=bm25_text_of_memory(memory),
-            vector=vector if vector is not None and space.legibility_of_text(vector) >= MIN_LEGIBILITY else None,
+            vector=vector
+            if vector is not None and space.legibility_of_text(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
+            else None,
             tokens=count,
         )
         for memory, vector, count in zip(memories, of_memories, tokens, strict=True)

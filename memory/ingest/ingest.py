@@ -42,8 +42,8 @@ from madeleine.memory.rules.storing.chunk_scoring import (
 )
 from madeleine.memory.rules.storing.chunking import DEFAULT_CHUNK_TOKEN_LIMITS, ChunkTokenLimits, split_into_chunks
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
-from madeleine.memory.text.normalization import clean_text
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import best_cut_position
 
 INGEST_TOOL_NAME = "ingest"
@@ -122,9 +122,9 @@ class IngestText:
         refuse_secret_argument("key", request.key or "", self.redact)
         redaction = CountingRedactor(self.redact)
         # Before it is chunked: a secret may be longer than a chunk.
-        text = await asyncio.to_thread(lambda: redaction.redact_text(clean_text(request.text)))
+        text = await asyncio.to_thread(lambda: redaction.redact_text(normalize_unicode_and_whitespace(request.text)))
         request = redaction.redact_fields(request, "session_id", "when", "actors")
-        if request.key is not None and (earlier := await self.ledger.ingest_outcome(scope, request.key)):
+        if request.key is not None and (earlier := await self.ledger.earlier_ingest_outcome(scope, request.key)):
             return await self._repeated(scope, request.key, text, earlier)
         pieces = [piece async for piece in self._pieces(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
@@ -135,7 +135,7 @@ class IngestText:
         scored = await self._scored(scope, scenes, embedded.vectors)
         low_keys = [new.key for chunk, new in scored if chunk.importance < self.threshold and new.key is not None]
         # Stored by an earlier try that did not end: they were important enough before they were known.
-        stored_before = await self.ledger.key_outcomes(scope, low_keys)
+        stored_before = await self.ledger.idempotency_key_outcomes(scope, low_keys)
         kept = [(chunk, new) for chunk, new in scored if chunk.importance >= self.threshold or new.key in stored_before]
         new_scenes = [new for _, new in kept]
         stored = await self.store.store_redacted(scope, new_scenes, vectors=embedded.vectors) if kept else []
@@ -143,7 +143,7 @@ class IngestText:
         ingested = IngestOutcome(
             text=text,
             chunks=tuple(_chunk_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
-            embedding_error=embedded.unavailable,
+            embedding_error=embedded.error_text,
             redacted=redaction.found,
         )
         if request.key is not None:
@@ -170,7 +170,7 @@ class IngestText:
             for position, chunk in enumerate(chunks)
         ]
         existing_keys = [chunk_key for chunk_key, chunk in zip(keys, chunks, strict=True) if chunk.id in existing]
-        known = await self.ledger.key_outcomes(scope, existing_keys)
+        known = await self.ledger.idempotency_key_outcomes(scope, existing_keys)
         remaining: list[IngestedChunk] = []
         for chunk_key, chunk in zip(keys, chunks, strict=True):
             if chunk_key in known:
@@ -220,7 +220,7 @@ class IngestText:
             text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
             newness = 1.0 if vector is None else chunk_novelty(vector, centroid, self.embedder.vector_space)
-            salient = chunk_salience(TextReading(new.scene.action), rarity=rarity)
+            salient = chunk_salience(AnalysedText(new.scene.action), rarity=rarity)
             worth = chunk_importance(novelty=newness, salience=salient)
             length = len(new.scene.action)
             chunk = IngestedChunk(
@@ -240,7 +240,7 @@ def _scenes_of_pieces(request: IngestRequest, pieces: Sequence[str]) -> dict[int
         action = piece.strip("\n").rstrip()
         scenes[start + len(piece) - len(piece.lstrip("\n"))] = NewScene(
             scene=Scene(action=action, actors=request.actors, when=(request.when,) if request.when else ()),
-            category=request.category or chunk_category(TextReading(action)),
+            category=request.category or chunk_category(AnalysedText(action)),
             session_id=request.session_id,
             key=None if request.key is None else _chunk_key(request.key, position, action),
             tool=INGEST_TOOL_NAME,

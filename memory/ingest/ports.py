@@ -21,8 +21,8 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
-from madeleine.memory.rules.storing.retelling import Reinforcement
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange
+from madeleine.memory.rules.storing.retelling import MemoryRetelling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class StoreBatch:
     """One transaction of a store: all of it is durable when `commit` returns, or none is."""
 
     new: tuple[Memory, ...] = ()
-    reinforcements: tuple[Reinforcement, ...] = ()
+    reinforcements: tuple[MemoryRetelling, ...] = ()
     supersessions: tuple[Supersession, ...] = ()
     sources: Mapping[MemoryId, Sequence[MessageId]] = field(default_factory=dict)
     """The messages that memories were drawn from, new ones or reinforced ones."""
@@ -60,15 +60,15 @@ class IdempotencyKeyOutcome:
     status: Literal["stored", "reinforced"]
 
 
-class MemoryAndKeyReader(Protocol):
+class MemoryAndIdempotencyKeyReader(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         """Those that exist, each once, in the order of `ids`."""
 
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
+    async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         """The outcome of each key that was used before."""
 
 
-class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
+class StoreScenesLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
     async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""
@@ -79,7 +79,7 @@ class StoreScenesLedger(MemoryAndKeyReader, VectorCache, Protocol):
     async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
+    async def commit_store_batch(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         """Write memories, reinforcements, vectors and a pending index mark for each new memory, durably.
 
         A reinforcement changes its memory as `memory_after_retelling` says; what is searched of that memory leaves an
@@ -127,27 +127,27 @@ class ScrubBacklog:
 class ErasedBytesLedger(Protocol):
     """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
 
-    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
     async def scrub_backlog(self) -> ScrubBacklog: ...
 
-    async def clear_scrubs(self, marks: Sequence[int]) -> None: ...
+    async def clear_scrub_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Returns when the ledger's files hold nothing that is not in its tables. Reads go on meanwhile, writes wait.
 
         Raises `StorageBusy`, `StorageFull`, `StorageError`; it can be tried again.
         """
 
 
-class TruthLedger(Protocol):
+class TruthChangeLedger(Protocol):
     """Acts that change what is true, each journalled and undone by one call (ruling 14)."""
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
         """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
 
-    async def undo_last_truth_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+    async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
         memory. Raises `CannotUndo` if there is no act, or a later one stands on it."""
 
@@ -155,7 +155,7 @@ class TruthLedger(Protocol):
 class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
         """What the memories said before each change, oldest first."""
 
     async def change_memory(
@@ -193,12 +193,12 @@ class IndexingLedger(VectorCache, Protocol):
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         """By id, whosever they are."""
 
-    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+    async def memories_after_id(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
         """Every memory of every being in order of id, a page at a time."""
 
     async def count_memories(self) -> int: ...
 
-    async def add_missing_vectors(
+    async def cache_vectors_of_known_texts(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         """Those of texts that a memory has; with `mark` leaves a mark for each such memory but for an empty vector."""
@@ -213,8 +213,8 @@ class IndexingLedger(VectorCache, Protocol):
         Returns the number of vectors."""
 
 
-class IngestLedger(MemoryAndKeyReader, VectorCache, Protocol):
-    async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+class IngestLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
+    async def earlier_ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         """The outcome of the text with this key; None until the text is ingested to the end."""
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
@@ -224,11 +224,11 @@ class IngestLedger(MemoryAndKeyReader, VectorCache, Protocol):
 class CentroidLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
-    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def last_audit_number_and_change_flag(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 
-    async def vectors_stored_after(
+    async def vectors_of_memories_after_number(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has

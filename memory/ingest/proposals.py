@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import TERM_IN_NO_MEMORY, WordIdfSource
+from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
 from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
 from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
-from madeleine.memory.rules.dynamics.truth import memory_true_since
+from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
 from madeleine.memory.rules.storing.statements import (
-    Statement,
+    StatementForComparison,
+    cached_statement_for_comparison,
     differ_in_value_of_one_thing,
-    read_statement,
     share_content_words,
     states_change_of_old_statement,
 )
@@ -24,10 +24,10 @@ from madeleine.memory.rules.storing.supersession import (
     MAX_SUPERSESSION_CANDIDATES_COMPARED,
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
-    WordRarity,
+    WordRarities,
     may_be_superseded,
     supersession_score,
-    word_rarity,
+    word_rarities_from_idf,
 )
 
 logger = logging.getLogger(__name__)
@@ -51,26 +51,29 @@ class SupersededMemorySearch:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
 
-    async def read_ahead(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
+    async def prefetch(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Read what a search will most likely ask for, so that it is remembered. `others`: share words with the new
         memory, the most similar first. Raises `IndexUnavailable`."""
-        new = read_statement(memory.scene.action)
-        old = [read_statement(other.scene.action) for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]]
+        new = cached_statement_for_comparison(memory.scene.action)
+        old = [
+            cached_statement_for_comparison(other.scene.action)
+            for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
+        ]
         likely = [one for one in old if share_content_words(new, one) and may_be_superseded(new, one)]
         await self._rarities(scope, likely)
 
     async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:MAX_NEIGHBOURS_READ_FOR_SUPERSESSION] if cosine > 0]
-        new = read_statement(memory.scene.action)
+        new = cached_statement_for_comparison(memory.scene.action)
         candidates = [
             (other, cosine, old)
             for other, cosine in nearest[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
             if cosine >= MIN_SUPERSESSION_PROPOSAL_COSINE
             and other.truth == "current"
             and not other.compressed
-            and memory_true_since(other) < memory_true_since(memory)
-            and share_content_words(new, old := read_statement(other.scene.action))
+            and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
+            and share_content_words(new, old := cached_statement_for_comparison(other.scene.action))
         ]
         but_for_a_value = [
             other
@@ -90,15 +93,15 @@ class SupersededMemorySearch:
                 best, best_score = other, score
         return best
 
-    async def _rarities(self, scope: Scope, statements: Sequence[Statement]) -> list[WordRarity]:
+    async def _rarities(self, scope: Scope, statements: Sequence[StatementForComparison]) -> list[WordRarities]:
         """Of each statement's words that the index has. A word that no memory has is as rare as a word can be."""
         if not statements:
             return []
         words = list({word for statement in statements for word in statement.content_words_by_stem.values()})
-        *values, greatest = await self.index.idf(scope, [*words, TERM_IN_NO_MEMORY])
+        *values, greatest = await self.index.idf(scope, [*words, NONSENSE_WORD_FOR_MAX_IDF])
         known = {word: value for word, value in zip(words, values, strict=True) if 0 < value < greatest}
         return [
-            word_rarity(
+            word_rarities_from_idf(
                 {stem: known[word] for stem, word in statement.content_words_by_stem.items() if word in known}, greatest
             )
             for statement in statements

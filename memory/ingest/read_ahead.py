@@ -15,11 +15,11 @@ from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.rules.storing.similar_wording import wording_resemblance_bounds
+from madeleine.memory.rules.storing.similar_wording import wording_resemblance_upper_bounds
 
 
 @dataclass(frozen=True, slots=True)
-class StoreReadings:
+class StoreScenesPrefetchResult:
     """`sharing_words`: for each of the new memories in order, as `ids_sharing_words`; they hold for whoever has the
     write lock in that `turn`."""
 
@@ -28,7 +28,7 @@ class StoreReadings:
 
 
 @dataclass(frozen=True, eq=False)
-class StoreReadAhead:
+class StoreScenesPrefetcher:
     """Only the ids are handed on. The readings of texts and the rarities of words are remembered where they are made,
     so that to ask for them again costs nothing."""
 
@@ -38,7 +38,9 @@ class StoreReadAhead:
     search_superseded: SupersededMemorySearch | None
 
     @asynccontextmanager
-    async def running(self, scope: Scope, memories: Sequence[Memory]) -> AsyncIterator[Awaitable[StoreReadings]]:
+    async def prefetching(
+        self, scope: Scope, memories: Sequence[Memory]
+    ) -> AsyncIterator[Awaitable[StoreScenesPrefetchResult]]:
         """Reading begins when the caller first waits for something else, and ends with the context."""
         reading = asyncio.create_task(self._read(scope, memories))
         try:
@@ -47,18 +49,20 @@ class StoreReadAhead:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, scope: Scope, memories: Sequence[Memory]) -> StoreReadings:
-        turn = self.write_lock.next_turn()
+    async def _read(self, scope: Scope, memories: Sequence[Memory]) -> StoreScenesPrefetchResult:
+        turn = self.write_lock.start_optimistic_read()
         try:
-            return StoreReadings(turn, [await self._ids_sharing_words(scope, memory) for memory in memories])
+            return StoreScenesPrefetchResult(
+                turn, [await self._ids_sharing_words(scope, memory) for memory in memories]
+            )
         except IndexUnavailable:  # the store itself says so, if it still is
-            return StoreReadings(None, [])
+            return StoreScenesPrefetchResult(None, [])
 
     async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
         ids = await ids_sharing_words(self.index, scope, memory)
         others = await self.ledger.memories(scope, ids) if ids else []
-        wording_resemblance_bounds(memory.scene.action, [other.scene.action for other in others])
+        wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
-            await self.search_superseded.read_ahead(scope, memory, others)
+            await self.search_superseded.prefetch(scope, memory, others)
         await asyncio.sleep(0)
         return ids

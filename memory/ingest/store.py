@@ -15,9 +15,9 @@ from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_ca
 from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.earlier_memories import (
-    EarlierMemories,
-    find_earlier_memories,
-    find_memory_with_same_text,
+    EarlierSimilarMemories,
+    find_absorbed_or_outdated_duplicate,
+    find_earlier_similar_memories,
     find_most_similar_id,
     prepare_new_version,
     vectors_of_memories,
@@ -27,8 +27,8 @@ from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
-from madeleine.memory.ingest.read_ahead import StoreReadAhead, StoreReadings
-from madeleine.memory.ingest.store_plan import OutdatedCopy, StoreOutcome, StorePlan
+from madeleine.memory.ingest.read_ahead import StoreScenesPrefetcher, StoreScenesPrefetchResult
+from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, StoreOutcome, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import (
     ContentHash,
@@ -42,7 +42,7 @@ from madeleine.memory.model import (
 from madeleine.memory.retention.levels import memory_as_kept_at_level
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
-from madeleine.memory.rules.storing.retelling import Reinforcement, has_room_for_retelling, reinforcement_from_draft
+from madeleine.memory.rules.storing.retelling import MemoryRetelling, has_room_for_retelling, retelling_from_draft
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.same_words import have_same_words
 
@@ -67,7 +67,7 @@ class StoredSceneResult:
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
-    told_again: OutdatedCopy | None = None
+    told_again: RepeatedOutdatedMemory | None = None
     """It says what is not true any more; what is true still comes first."""
 
     @property
@@ -96,8 +96,9 @@ class _Draft(NamedTuple):
 class StoreScenes:
     """The use case. One store at a time decides and commits, so that two equal scenes at once become one memory.
 
-    `on_commit`: called after each commit that leaves index marks; must not block. `begin_index_update`: of the keeper.
-    `write_lock`: shared with use cases that change memories, so that none goes away before the commit."""
+    `on_commit`: called after each commit that leaves index marks; must not block.
+    `callback_for_newly_indexed_memories`: of the keeper. `write_lock`: shared with use cases that change memories, so
+    that none goes away before the commit."""
 
     ledger: StoreScenesLedger
     index: WritableIndex
@@ -105,7 +106,7 @@ class StoreScenes:
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
-    begin_index_update: Callable[[], ReportIndexed] = lambda: lambda _: None
+    callback_for_newly_indexed_memories: Callable[[], ReportIndexed] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: WriteLock = field(default_factory=WriteLock)
     search_superseded: SupersededMemorySearch | None = None
@@ -146,7 +147,7 @@ class StoreScenes:
             if memory.scene.when and scene.supersedes is None and self.search_superseded and vectors is None
         }
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
-        async with self._read_ahead.running(scope, memories) as reading:
+        async with self._read_ahead.prefetching(scope, memories) as reading:
             texts = [*(memory.embedded_text for memory in memories), *undated.values()]
             embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
             points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
@@ -167,13 +168,13 @@ class StoreScenes:
         drafts: Sequence[_Draft],
         embedded: EmbeddingOutcome,
         *,
-        readings: StoreReadings,
+        readings: StoreScenesPrefetchResult,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
         async with self.write_lock:
-            report_indexed = self.begin_index_update()
-            sharing_words = readings.sharing_words if self.write_lock.is_turn(readings.turn) else []
+            report_indexed = self.callback_for_newly_indexed_memories()
+            sharing_words = readings.sharing_words if self.write_lock.is_optimistic_read_valid(readings.turn) else []
             plan = await self._plan(scope, drafts, sharing_words, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
@@ -189,7 +190,7 @@ class StoreScenes:
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                     import_id=import_id,
                 )
-                committed = await self.ledger.commit(scope, batch)
+                committed = await self.ledger.commit_store_batch(scope, batch)
                 new = {memory.id: memory for memory in committed.new}
                 changed = {memory.id: memory for memory in committed.changed}
             if new or changed or plan.changes_words:
@@ -198,7 +199,7 @@ class StoreScenes:
             points = [*fresh, *await self._points_of(tuple(changed.values()))]
             if points and await index_committed_points(self.index, points):
                 report_indexed(point.memory.id for point in fresh)
-            answers = await self._answers(scope, plan.outcomes, new | changed, embedded.unavailable)
+            answers = await self._answers(scope, plan.outcomes, new | changed, embedded.error_text)
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
                 if scene.supersedes is not None and scene.supersedes in changed
@@ -211,8 +212,8 @@ class StoreScenes:
             ]
 
     @cached_property
-    def _read_ahead(self) -> StoreReadAhead:
-        return StoreReadAhead(self.ledger, self.index, self.write_lock, self.search_superseded)
+    def _read_ahead(self) -> StoreScenesPrefetcher:
+        return StoreScenesPrefetcher(self.ledger, self.index, self.write_lock, self.search_superseded)
 
     async def index_changed_memories(self, memories: Sequence[Memory]) -> None:
         """Index memories whose state an act has changed, after its commit."""
@@ -235,7 +236,9 @@ class StoreScenes:
     ) -> StorePlan:
         """Decide which scenes become memories and which reinforce one."""
         scenes = [draft.scene for draft in drafts]
-        by_key = await self.ledger.key_outcomes(scope, [scene.key for scene in scenes if scene.key is not None])
+        by_key = await self.ledger.idempotency_key_outcomes(
+            scope, [scene.key for scene in scenes if scene.key is not None]
+        )
         turns = await self.ledger.next_turn_numbers(scope, [scene.session_id for scene in scenes])
         plan = StorePlan(len(drafts))
         for draft, sharing in zip_longest(drafts, sharing_words):
@@ -247,7 +250,7 @@ class StoreScenes:
                 plan.outcomes.append((before, True))
                 _plan_supersession(plan, draft, before)  # an act that comes with the second telling
                 continue
-            earlier = await find_earlier_memories(
+            earlier = await find_earlier_similar_memories(
                 self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes, sharing_words=sharing
             )
             told = await self._told_before(scope, draft, earlier)
@@ -262,7 +265,7 @@ class StoreScenes:
                 if session_id := scene.session_id:
                     memory = replace(memory, turn=turns[session_id])
                     turns[session_id] += 1
-                plan.add_point(replace(point, memory=memory))
+                plan.add_index_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
             _plan_supersession(plan, draft, outcome)
             plan.add_sources_and_lesson(outcome.memory_id, scene.sources, scene.learnt)
@@ -271,7 +274,9 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    async def _told_before(self, scope: Scope, draft: _Draft, earlier: EarlierMemories) -> Memory | OutdatedCopy | None:
+    async def _told_before(
+        self, scope: Scope, draft: _Draft, earlier: EarlierSimilarMemories
+    ) -> Memory | RepeatedOutdatedMemory | None:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
         for other, cosine in earlier.candidates:
@@ -279,13 +284,18 @@ class StoreScenes:
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None
-        told = await find_memory_with_same_text(self.ledger, scope, point.memory, earlier.near)
+        told = await find_absorbed_or_outdated_duplicate(self.ledger, scope, point.memory, earlier.near)
         if isinstance(told, Memory):
             return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
         return told
 
     async def _linked(
-        self, scope: Scope, draft: _Draft, earlier: EarlierMemories, told: OutdatedCopy | None, plan: StorePlan
+        self,
+        scope: Scope,
+        draft: _Draft,
+        earlier: EarlierSimilarMemories,
+        told: RepeatedOutdatedMemory | None,
+        plan: StorePlan,
     ) -> Memory:
         """The new memory with its links to earlier ones, of which the answer tells."""
         memory = draft.point.memory
@@ -340,10 +350,10 @@ class StoreScenes:
         return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]
 
 
-def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> Reinforcement:
+def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
-    return reinforcement_from_draft(of, draft, importance=importance, key=scene.key)
+    return retelling_from_draft(of, draft, importance=importance, key=scene.key)
 
 
 def _plan_supersession(plan: StorePlan, draft: _Draft, outcome: IdempotencyKeyOutcome) -> None:

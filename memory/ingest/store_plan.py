@@ -15,7 +15,7 @@ from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.memory.rules.storing.retelling import Reinforcement, memory_after_retelling
+from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling
 from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.text.terms import bm25_text_of_memory
 
@@ -26,7 +26,7 @@ StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class OutdatedCopy:
+class RepeatedOutdatedMemory:
     """`earlier` said it word for word. `now`: what is true in its place; None for one that was retracted."""
 
     earlier: Memory
@@ -38,14 +38,14 @@ class StorePlan:
 
     def __init__(self, capacity: int) -> None:
         self.points: list[IndexPoint] = []
-        self.reinforcements: list[Reinforcement] = []
+        self.reinforcements: list[MemoryRetelling] = []
         self.supersessions: list[Supersession] = []
         self.sources: dict[MemoryId, list[MessageId]] = {}
         self.lessons: dict[MemoryId, Lesson] = {}
         self.outcomes: list[StoreOutcome] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
-        self.told_again: dict[MemoryId, OutdatedCopy] = {}
+        self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""
@@ -62,12 +62,12 @@ class StorePlan:
         if learnt is not None:
             self.lessons[memory_id] = learnt
 
-    def reinforce(self, memory: Memory, reinforcement: Reinforcement) -> None:
+    def reinforce(self, memory: Memory, reinforcement: MemoryRetelling) -> None:
         self.reinforcements.append(reinforcement)
         after = self.retold[memory.id] = memory_after_retelling(memory, reinforcement)
         self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
 
-    def add_point(self, point: IndexPoint) -> None:
+    def add_index_point(self, point: IndexPoint) -> None:
         if point.vector is not None:
             if self._vectors is None:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)

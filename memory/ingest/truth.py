@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.ports import TruthLedger
+from madeleine.memory.ingest.ports import TruthChangeLedger
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
-from madeleine.memory.rules.dynamics.truth import TruthActOutcome
+from madeleine.memory.rules.dynamics.truth import TruthChange
 
 UPDATE_MEMORY_TOOL_NAME = "update_memory"
 
 
 @dataclass(frozen=True, eq=False)
-class ChangeTruth:
+class ChangeMemoryTruth:
     """The use case. Every act is journalled, and taken back by one call of `undo`."""
 
-    ledger: TruthLedger
+    ledger: TruthChangeLedger
     store: StoreScenes
 
     async def revise(
@@ -53,21 +53,21 @@ class ChangeTruth:
         [stored] = await self.store(scope, [version])
         return stored
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthActOutcome:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthChange:
         """It was wrong: never recalled again, but kept. What it had superseded is current again, or, if it was
         superseded itself, true until its successor. Raises `InvalidInput`, `NotCurrent`, `StorageError`."""
         reason = self.store.redact(reason).text
         now = self.store.now()
         return await self._act(memory_id, lambda: self.ledger.retract(scope, memory_id, reason, at=now))
 
-    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthActOutcome:
+    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthChange:
         """Take back the last act that concerned the memory. A version that an update has made is retracted then; one
         that was stored stays beside what it had superseded. Raises `InvalidInput`, `CannotUndo`, `StorageError`."""
         now = self.store.now()
-        return await self._act(memory_id, lambda: self.ledger.undo_last_truth_act(scope, memory_id, at=now))
+        return await self._act(memory_id, lambda: self.ledger.undo_last_truth_change(scope, memory_id, at=now))
 
-    async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthActOutcome | None]]) -> TruthActOutcome:
-        async def commit_and_index() -> TruthActOutcome:
+    async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthChange | None]]) -> TruthChange:
+        async def commit_and_index() -> TruthChange:
             async with self.store.write_lock:
                 outcome = await act()
                 if outcome is None:

@@ -80,7 +80,7 @@ class UpdateMemory:
     async def undo_last_change(self, scope: Scope, memory_id: MemoryId) -> UpdateOutcome | None:
         """Give the memory back what it had before its last update, which is an update itself: undone again, it is as it
         was. None if it was never updated. Raises as an update does."""
-        revisions = await self.ledger.revisions(scope, [memory_id])
+        revisions = await self.ledger.revision_history(scope, [memory_id])
         return await self.update_redacted(scope, memory_id, revisions[-1].before) if revisions else None
 
     async def _commit(
@@ -101,7 +101,7 @@ class UpdateMemory:
         return UpdateOutcome(
             memory=memory,
             changes=applied,
-            embedding_error=embedded.unavailable if (applied.text, applied.when) != (None, None) else "",
+            embedding_error=embedded.error_text if (applied.text, applied.when) != (None, None) else "",
         )
 
 
@@ -180,7 +180,7 @@ class ForgetMemories:
                 await self.keeper.remove_memories(erased.erased_ids)
         self.scrubber.request()
         if wait:
-            bytes_scrubbed = await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
+            bytes_scrubbed = await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
         else:
             bytes_scrubbed = not (erased.erased_ids or erased.message_ids)
         gone = {*erased.erased_ids, *erased.message_ids}

@@ -8,7 +8,7 @@ from typing import Literal
 
 class WriteLock(asyncio.Lock):
     """Held by whatever changes memories in this process. Its turns tell whether what was read without it still holds:
-    `turn = lock.next_turn()` before reading, `lock.is_turn(turn)` when it is held."""
+    `turn = lock.next_turn()` before reading, `lock.is_optimistic_read_valid(turn)` when it is held."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,9 +19,9 @@ class WriteLock(asyncio.Lock):
         self._turn += 1
         return True
 
-    def next_turn(self) -> int | None:
+    def start_optimistic_read(self) -> int | None:
         """The turn of a holder who finds everything as it is now; None while memories are being changed."""
         return None if self.locked() else self._turn + 1
 
-    def is_turn(self, turn: int | None) -> bool:
+    def is_optimistic_read_valid(self, turn: int | None) -> bool:
         return self._turn == turn

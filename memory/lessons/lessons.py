@@ -32,11 +32,11 @@ from madeleine.memory.lessons.ports import LessonLedger, WriteSkill
 from madeleine.memory.lessons.skill import render_lesson_as_skill, skill_name_of_lesson
 from madeleine.memory.lessons.values import (
     REPORT_FAILURE_TOOL_NAME,
-    Failure,
-    LearntLesson,
     Lesson,
+    LessonWithOutcomeCounts,
+    ReportedFailure,
     reason_against_lesson,
-    require_no_conversation,
+    require_no_conversation_in_failure,
 )
 from madeleine.memory.model import LIVING_STATUSES, MemoryChanges, MemoryId, RunId, Scene, Scope, Vector
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
@@ -98,8 +98,8 @@ class FailureReportOutcome:
     """`learnt` with `stored`, or `discarded` with the reason, or neither: then `failure` waits for a proposal.
     `notice`: why a model made none, or a skill was not written."""
 
-    failure: Failure
-    learnt: LearntLesson | None = None
+    failure: ReportedFailure
+    learnt: LessonWithOutcomeCounts | None = None
     stored: StoredSceneResult | None = None
     discarded: str = ""
     notice: str = ""
@@ -123,7 +123,7 @@ class LearnLessons:
     async def report_failure(
         self,
         scope: Scope,
-        failure: Failure,
+        failure: ReportedFailure,
         proposal: LessonProposal | None = None,
         *,
         session_id: str = "",
@@ -134,7 +134,7 @@ class LearnLessons:
         """
         redactor = CountingRedactor(self.store.redact)
         failure = redactor.redact_fields(failure, "task", "error")
-        require_no_conversation(failure)
+        require_no_conversation_in_failure(failure)
         notice = ""
         if proposal is not None:
             lesson = proposal.to_lesson()
@@ -163,7 +163,7 @@ class LearnLessons:
             failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found
         )
 
-    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: Failure) -> Lesson:
+    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: ReportedFailure) -> Lesson:
         async def record(spent: ModelCallCost) -> None:
             if self.costs is not None:
                 await self.costs.record_cost(scope, LESSON_COST_RUN_ID, spent, at=self.now())
@@ -182,9 +182,11 @@ class LearnLessons:
         )
         return await MeteredModel(language, record).answer_prompt(prompt, LessonProposal, check)
 
-    async def _kept(self, scope: Scope, lesson: Lesson, session_id: str) -> tuple[LearntLesson, StoredSceneResult]:
+    async def _kept(
+        self, scope: Scope, lesson: Lesson, session_id: str
+    ) -> tuple[LessonWithOutcomeCounts, StoredSceneResult]:
         scene = NewScene(
-            scene=Scene(action=lesson.text),
+            scene=Scene(action=lesson.embedded_text),
             category="procedural",
             lesson=lesson.advice,
             themes=(NON_INFERABLE_THEME,),
@@ -194,11 +196,11 @@ class LearnLessons:
         )
         [stored] = await self.store(scope, [scene])
         known = await self.ledger.lessons_by_ids(scope, [stored.memory.id])
-        return (known[0] if known else LearntLesson(memory=stored.memory, lesson=lesson)), stored
+        return (known[0] if known else LessonWithOutcomeCounts(memory=stored.memory, lesson=lesson)), stored
 
     async def find_lessons(
         self, scope: Scope, task: str, *, limit: int | None = None
-    ) -> list[tuple[LearntLesson, float]]:
+    ) -> list[tuple[LessonWithOutcomeCounts, float]]:
         """The lessons whose condition the task meets, best first; none for a task that is like none. Nothing is
         counted. Raises `StorageError`."""
         known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
@@ -210,11 +212,11 @@ class LearnLessons:
         applying = [(known[at], round(float(scores[at]), 4)) for at in order if scores[at] >= self.config.likeness]
         return applying[: self.config.limit if limit is None else limit]
 
-    async def _likeness(self, task: str, known: Sequence[LearntLesson]) -> NDArray[np.float64]:
+    async def _likeness(self, task: str, known: Sequence[LessonWithOutcomeCounts]) -> NDArray[np.float64]:
         """(n,), in [0, 1]: the centred cosine as far as the model reads the task, else the share of its words that the
         lesson has."""
         asked = set(content_words(task))
-        shared = [len(asked.intersection(content_words(one.lesson.text))) for one in known]
+        shared = [len(asked.intersection(content_words(one.lesson.embedded_text))) for one in known]
         words = np.array(shared) / max(1, len(asked))
         try:
             [query] = await self.embedder.embed([task])
@@ -235,23 +237,25 @@ class LearnLessons:
         to_mean = np.asarray(rows @ mean / max(float(np.linalg.norm(mean)), 1e-6), np.float32)
         return space.calibrated_cosines(centred_cosines(cosines, to_mean, query, mean))
 
-    async def lessons_not_faded(self, scope: Scope) -> list[LearntLesson]:
+    async def lessons_not_faded(self, scope: Scope) -> list[LessonWithOutcomeCounts]:
         """The latest that have not faded, at most `MAX_LISTED_LESSONS`."""
         known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
         return [learnt for learnt in known if learnt.memory.status in LIVING_STATUSES][:MAX_LISTED_LESSONS]
 
-    async def open_lesson(self, scope: Scope, memory_id: MemoryId) -> LearntLesson:
+    async def open_lesson(self, scope: Scope, memory_id: MemoryId) -> LessonWithOutcomeCounts:
         """Raises `InvalidInput` if it is no lesson."""
         known = await self.ledger.lessons_by_ids(scope, [memory_id])
         if not known:
             raise InvalidInput(f"{memory_id!r} is no lesson. Take an id that lessons returned.")
         return known[0]
 
-    async def count_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool) -> LearntLesson:
+    async def record_lesson_outcome(
+        self, scope: Scope, memory_id: MemoryId, *, helped: bool
+    ) -> LessonWithOutcomeCounts:
         """Reinforce a lesson that helped, weaken one that did not: it is found less easily, and fades sooner. Raises
         `InvalidInput` if it is no lesson, `StorageError`."""
         learnt = await self.open_lesson(scope, memory_id)
-        await self.ledger.count_outcome(scope, memory_id, helped=helped, at=self.now())
+        await self.ledger.record_lesson_outcome(scope, memory_id, helped=helped, at=self.now())
         change = LESSON_IMPORTANCE_CHANGE_PER_OUTCOME if helped else -LESSON_IMPORTANCE_CHANGE_PER_OUTCOME
         importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
         await self.update(scope, memory_id, MemoryChanges(importance=importance))

@@ -6,14 +6,14 @@ import json
 import re
 import unicodedata
 
-from madeleine.memory.lessons.values import LearntLesson
+from madeleine.memory.lessons.values import LessonWithOutcomeCounts
 
 MAX_SKILL_NAME_CHARS, MAX_SKILL_DESCRIPTION_CHARS = 64, 1_024
 """Of the format."""
 _NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
 
 
-def skill_name_of_lesson(learnt: LearntLesson) -> str:
+def skill_name_of_lesson(learnt: LessonWithOutcomeCounts) -> str:
     """Lower-case words of the discovery and the memory's id: unique in its being, 1 to 64 signs, as the format asks."""
     plain = unicodedata.normalize("NFKD", learnt.lesson.discovery).encode("ascii", "ignore").decode().lower()
     words = _NOT_IN_NAME.sub("-", plain).strip("-")
@@ -21,7 +21,7 @@ def skill_name_of_lesson(learnt: LearntLesson) -> str:
     return f"{(words or 'lesson')[: MAX_SKILL_NAME_CHARS - len(end)].strip('-')}{end}"
 
 
-def render_lesson_as_skill(learnt: LearntLesson) -> str:
+def render_lesson_as_skill(learnt: LessonWithOutcomeCounts) -> str:
     """The SKILL.md: the first tier is its description, which is always read; the others its body."""
     lesson = learnt.lesson
     description = " ".join(f"{lesson.discovery.rstrip('.')}. Use when: {lesson.condition}".split())

@@ -16,7 +16,7 @@ _SPEAKER = re.compile(r"^\W{0,3}(?:user|human|assistant|ai|system|tool)\W{0,3}:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ReportedFailure:
     """What a proposer is shown: no message of the conversation (spec O11). `tool_calls`: names of the tools, in order.
     `turns`: of the conversation."""
 
@@ -40,7 +40,7 @@ class Lesson:
     confidence: float = 0.5
 
     @property
-    def text(self) -> str:
+    def embedded_text(self) -> str:
         """What is embedded, so that it is found when the condition comes up again."""
         return f"{self.discovery.rstrip('.')}. {self.condition}"
 
@@ -51,7 +51,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearntLesson:
+class LessonWithOutcomeCounts:
     """A lesson and its memory. `helped`, `failed`: how often following it did."""
 
     memory: Memory
@@ -65,7 +65,7 @@ class LearntLesson:
         return (self.helped + 2) / (self.helped + self.failed + 2)
 
 
-def require_no_conversation(failure: Failure) -> None:
+def require_no_conversation_in_failure(failure: ReportedFailure) -> None:
     """Raises `InvalidInput` for lines that somebody says: a lesson is drawn from what happened, not from what was
     said (spec O11)."""
     for name, text in (("task", failure.task), ("error", failure.error)):
@@ -76,10 +76,10 @@ def require_no_conversation(failure: Failure) -> None:
             )
 
 
-def reason_against_lesson(lesson: Lesson, failure: Failure) -> str:
+def reason_against_lesson(lesson: Lesson, failure: ReportedFailure) -> str:
     """Why the lesson cannot be kept, as a sentence; "" if it can."""
     told = {*content_words(failure.task), *content_words(failure.error), *content_words(" ".join(failure.tool_calls))}
-    if told.isdisjoint(content_words(lesson.text)):
+    if told.isdisjoint(content_words(lesson.embedded_text)):
         return "Its discovery and condition have no word of the task or the error: say when it applies in these words."
     if lesson.action.casefold() in (lesson.condition.casefold(), lesson.discovery.casefold()):
         return "Its action says no more than its condition: say what to do."

@@ -14,7 +14,7 @@ EXPORT_RECORD_TYPE_PLURALS: Mapping[str, str] = {
 """Of types, where another than with an s."""
 
 
-def counts_in_words(counts: Mapping[str, int]) -> str:
+def describe_record_counts(counts: Mapping[str, int]) -> str:
     """As "1 being, 2 memories"."""
     parts = (
         f"{count:,} {type_ if count == 1 else EXPORT_RECORD_TYPE_PLURALS.get(type_, type_ + 's')}".replace("_", " ")

@@ -9,23 +9,23 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.ports import MemoryAndKeyReader
+from madeleine.memory.ingest.ports import MemoryAndIdempotencyKeyReader
 from madeleine.memory.model import Scope
-from madeleine.memory.moving.ports import SourceImportLedger
-from madeleine.memory.moving.sources.registry import recognise_source_format
+from madeleine.memory.moving.ports import OtherProgramImportLedger
+from madeleine.memory.moving.sources.registry import recognise_import_file_format
 from madeleine.memory.moving.sources.values import (
-    DamagedSourceEntry,
+    FileToImport,
     ImportedStatement,
+    ImportItem,
     SkippedContent,
-    SourceFile,
-    SourceItem,
-    UnreadableSource,
-    statement_key,
+    UnreadableImportEntry,
+    UnreadableImportFile,
+    imported_statement_key,
 )
-from madeleine.memory.moving.statements import StatementOutcomes, new_statement_keys
+from madeleine.memory.moving.statements import StatementImportCounts, new_statement_keys
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText
 from madeleine.memory.text.normalization import split_by_length, storable_text
-from madeleine.memory.watch.observe import Observation, ObserveConversation, redact_observation
+from madeleine.memory.watch.observe import ObserveConversation, ObservedConversationPart, redact_observation
 
 MAX_STATEMENTS_PER_IMPORT_BATCH = 100
 MAX_MESSAGES_PER_IMPORT_BATCH = 1_000
@@ -38,20 +38,20 @@ MAX_THEMES_PER_IMPORTED_STATEMENT = 20
 MAX_IMPORT_SAMPLES_PER_FORMAT = 3
 """Statements and conversations of a format that a report shows."""
 MAX_IMPORT_PROBLEMS_NAMED = 20
-SendStatements = Callable[[Mapping[str, ImportedStatement]], Awaitable[StatementOutcomes]]
-"""Have statements stored, by their keys (`StoreStatements`)."""
-ReportFile = Callable[[SourceFile, str], None]
+SendStatements = Callable[[Mapping[str, ImportedStatement]], Awaitable[StatementImportCounts]]
+"""Have statements stored, by their keys (`StoreImportedStatements`)."""
+ReportFile = Callable[[FileToImport, str], None]
 """(file that is being read, state)."""
 
 
 class MessageKeyReader(Protocol):
-    async def known_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
+    async def known_message_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
         """Those that the session has, or had before their messages were forgotten."""
 
 
 @dataclass(slots=True)
-class SourceFormatReport:
-    """What came of the files of one format. `statements`: by outcome, the fields of `StatementOutcomes`."""
+class ImportReportOfFileFormat:
+    """What came of the files of one format. `statements`: by outcome, the fields of `StatementImportCounts`."""
 
     files: int = 0
     statements: Counter[str] = field(default_factory=Counter)
@@ -62,16 +62,16 @@ class SourceFormatReport:
     samples: list[str] = field(default_factory=list)
 
     @property
-    def new(self) -> int:
+    def new_item_count(self) -> int:
         return self.statements["stored"] + self.statements["reinforced"] + self.messages
 
 
 @dataclass(slots=True)
-class SourceReport:
+class OtherProgramsImportReport:
     """`unusable`: files that could not be read to their end, with the reason. `damaged`: the first
     `MAX_IMPORT_PROBLEMS_NAMED` entries that could not be read."""
 
-    formats: dict[str, SourceFormatReport] = field(default_factory=dict)
+    formats: dict[str, ImportReportOfFileFormat] = field(default_factory=dict)
     unrecognised: list[str] = field(default_factory=list)
     unrecognised_count: int = 0
     unusable: list[str] = field(default_factory=list)
@@ -80,16 +80,16 @@ class SourceReport:
     redacted: Counter[str] = field(default_factory=Counter)
 
     @property
-    def new(self) -> int:
-        return sum(report.new for report in self.formats.values())
+    def new_item_count(self) -> int:
+        return sum(report.new_item_count for report in self.formats.values())
 
 
 @dataclass(frozen=True, eq=False)
-class ImportSources:
+class ImportFilesOfOtherPrograms:
     """The use case. Without `send` nothing is stored: what would come is counted."""
 
-    imports: SourceImportLedger
-    memories: MemoryAndKeyReader
+    imports: OtherProgramImportLedger
+    memories: MemoryAndIdempotencyKeyReader
     conversations: MessageKeyReader
     observe: ObserveConversation
     send: SendStatements | None
@@ -100,27 +100,27 @@ class ImportSources:
     """The memory thread reads the conversations."""
     import_id: str = ""
     on_file: ReportFile = lambda file, state: None
-    report: SourceReport = field(default_factory=SourceReport)
+    report: OtherProgramsImportReport = field(default_factory=OtherProgramsImportReport)
 
-    async def __call__(self, scope: Scope, files: Iterable[SourceFile]) -> SourceReport:
+    async def __call__(self, scope: Scope, files: Iterable[FileToImport]) -> OtherProgramsImportReport:
         """Take over all that is new. `files` is read in a thread. Raises what a store raises; what came before stays,
         and the same call continues."""
         each = iter(files)
         while (file := await asyncio.to_thread(next, each, None)) is not None:
             try:
                 await self._take_file(scope, file)
-            except UnreadableSource as error:
+            except UnreadableImportFile as error:
                 self.report.unusable.append(str(error))
         return self.report
 
-    async def _take_file(self, scope: Scope, file: SourceFile) -> None:
-        format_ = await asyncio.to_thread(recognise_source_format, file)
+    async def _take_file(self, scope: Scope, file: FileToImport) -> None:
+        format_ = await asyncio.to_thread(recognise_import_file_format, file)
         if format_ is None:
             self.report.unrecognised_count += 1
             if len(self.report.unrecognised) < MAX_IMPORT_PROBLEMS_NAMED:
                 self.report.unrecognised.append(file.name)
             return
-        report = self.report.formats.setdefault(format_.name, SourceFormatReport())
+        report = self.report.formats.setdefault(format_.name, ImportReportOfFileFormat())
         report.files += 1
         items = format_.read(file, self.max_text_chars)
         last_session = ""
@@ -137,7 +137,7 @@ class ImportSources:
                 raise batch.error
 
     def _next_batch(
-        self, format_name: str, file: SourceFile, items: Iterator[SourceItem], report: SourceFormatReport
+        self, format_name: str, file: FileToImport, items: Iterator[ImportItem], report: ImportReportOfFileFormat
     ) -> _Batch | None:
         """Read on, until there is enough to store; redacted. None at the end."""
         batch = _Batch()
@@ -145,7 +145,7 @@ class ImportSources:
         for _ in range(MAX_ITEMS_PER_IMPORT_BATCH):
             try:
                 item = next(items, None)
-            except UnreadableSource as error:
+            except UnreadableImportFile as error:
                 batch.error = error
                 return batch
             match item:
@@ -153,20 +153,20 @@ class ImportSources:
                     return batch if batch.has_items else None
                 case SkippedContent(reason, count):
                     report.not_taken[reason] += count
-                case DamagedSourceEntry():
+                case UnreadableImportEntry():
                     self._leave_out(file, item)
                 case ImportedStatement():
                     for part in self._parts(item):
-                        key = statement_key(format_name, part)
+                        key = imported_statement_key(format_name, part)
                         report.statements["known"] += key in batch.statements
                         batch.statements[key] = part
                         _show(report, part.text, part.when)
-                case Observation():
+                case ObservedConversationPart():
                     try:
                         batch.observations.append(self._without_secrets(item))
                     except InvalidInput:
                         self._leave_out(
-                            file, DamagedSourceEntry("a conversation", "its id, or one of a message, is a secret")
+                            file, UnreadableImportEntry("a conversation", "its id, or one of a message, is a secret")
                         )
                         continue
                     messages += len(item.messages)
@@ -177,7 +177,7 @@ class ImportSources:
                 break
         return batch
 
-    def _leave_out(self, file: SourceFile, damaged: DamagedSourceEntry) -> None:
+    def _leave_out(self, file: FileToImport, damaged: UnreadableImportEntry) -> None:
         self.report.damaged_count += 1
         if len(self.report.damaged) < MAX_IMPORT_PROBLEMS_NAMED:
             self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")
@@ -192,13 +192,13 @@ class ImportSources:
                     clean, text=storable_text(text).strip(), themes=clean.themes[:MAX_THEMES_PER_IMPORTED_STATEMENT]
                 )
 
-    def _without_secrets(self, observation: Observation) -> Observation:
+    def _without_secrets(self, observation: ObservedConversationPart) -> ObservedConversationPart:
         observation, redacted = redact_observation(observation, self.redact)
         self.report.redacted.update(redacted)
         return replace(observation, watched=not self.remember, import_id=self.import_id)
 
     async def _take_statements(
-        self, scope: Scope, statements: Mapping[str, ImportedStatement], report: SourceFormatReport
+        self, scope: Scope, statements: Mapping[str, ImportedStatement], report: ImportReportOfFileFormat
     ) -> None:
         if self.send:
             outcomes = await self.send(statements)
@@ -208,13 +208,15 @@ class ImportSources:
         for name in ("stored", "reinforced", "known", "forgotten", "may_supersede"):
             report.statements[name] += getattr(outcomes, name)
 
-    async def _take_messages(self, scope: Scope, observation: Observation, report: SourceFormatReport) -> int:
+    async def _take_messages(
+        self, scope: Scope, observation: ObservedConversationPart, report: ImportReportOfFileFormat
+    ) -> int:
         count = len(observation.messages)
         if self.send:
             new = len((await self.observe(scope, observation)).new_messages)
         else:
             keys = [message.key for message in observation.messages if message.key is not None]
-            new = count - len(await self.conversations.known_keys(scope, observation.session_id, keys))
+            new = count - len(await self.conversations.known_message_keys(scope, observation.session_id, keys))
         report.messages += new
         report.known_messages += count - new
         return new
@@ -223,12 +225,12 @@ class ImportSources:
 @dataclass(slots=True)
 class _Batch:
     statements: dict[str, ImportedStatement] = field(default_factory=dict)
-    observations: list[Observation] = field(default_factory=list)
+    observations: list[ObservedConversationPart] = field(default_factory=list)
     has_items: bool = False
-    error: UnreadableSource | None = None
+    error: UnreadableImportFile | None = None
 
 
-def _show(report: SourceFormatReport, text: str, when: str, *, title: str = "") -> None:
+def _show(report: ImportReportOfFileFormat, text: str, when: str, *, title: str = "") -> None:
     if len(report.samples) < MAX_IMPORT_SAMPLES_PER_FORMAT:
         line = " ".join(text.split())
         about = ": ".join(part for part in (when[:10], title) if part)

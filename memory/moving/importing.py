@@ -28,7 +28,7 @@ ReportImportProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class ImportExportFile:
+class ImportMadeleineExport:
     """`write_lock` is shared with `StoreScenes`; `on_commit` wakes the background that keeps the index."""
 
     ledger: ImportLedger
@@ -105,14 +105,14 @@ class ImportExportFile:
             self.scrubber.request()
         with suppress(IndexUnavailable, EmbeddingUnavailable):
             await self.keeper.index_marked_memories()
-            await self.keeper.embed_missing()
-        await self.ledger.recompute_clusters(report.cluster_ids, model=self.embedder.model)
+            await self.keeper.embed_memories_without_vector()
+        await self.ledger.recompute_cluster_vectors(report.cluster_ids, model=self.embedder.model)
 
     async def undo(self, import_id: str, *, client: str, role: Role) -> ImportUndoResult:
         """Raises `CannotUndo`, and `NotPermitted` as an import does."""
         may_share = self.write_access.may_write(role, "policy")
         async with self.write_lock:
-            if not may_share and await self.ledger.has_shared_knowledge(import_id):
+            if not may_share and await self.ledger.import_holds_shared_knowledge(import_id):
                 raise NotPermitted("import --undo", permission="write what all beings share", role=role)
             undone = await self.ledger.undo_import(import_id, client=client, at=self.now())
             with suppress(IndexUnavailable):

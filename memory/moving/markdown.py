@@ -27,7 +27,7 @@ from madeleine.memory.moving.records import (
 from madeleine.memory.text.structure import visible_line
 
 MAX_MARKDOWN_FILE_NAME_CHARS = 80
-MARKDOWN_UNSORTED_FOLDER = "Unsorted"
+MARKDOWN_UNSORTED_FILE_NAME = "Unsorted"
 """Memories that no patrol has given a cluster yet."""
 _UNSAFE_IN_NAMES = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
 _DEVICE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
@@ -95,7 +95,7 @@ class _BeingView:
         }
         names = _Names()
         self._files = {id_: f"Memories/{names.take(clusters[id_].name)}" for id_ in clusters}
-        self._unsorted = f"Memories/{names.take(MARKDOWN_UNSORTED_FOLDER)}"
+        self._unsorted = f"Memories/{names.take(MARKDOWN_UNSORTED_FILE_NAME)}"
         self._clusters = clusters
         self._revisions: defaultdict[str, list[RevisionExportRecord]] = defaultdict(list)
         for revision in records.get(RevisionExportRecord, ()):
@@ -125,7 +125,7 @@ class _BeingView:
         return self._files.get(memory.cluster_id or "", self._unsorted)
 
     def _cluster_text(self, cluster: ClusterExportRecord | None, memories: list[MemoryExportRecord]) -> str:
-        title = cluster.name if cluster else MARKDOWN_UNSORTED_FOLDER
+        title = cluster.name if cluster else MARKDOWN_UNSORTED_FILE_NAME
         fields: dict[str, Any] = {"title": visible_line(title), "memories": len(memories)}
         if themes := sorted({theme for memory in memories for theme in memory.themes}):
             fields["tags"] = [re.sub(r"[^\w/-]+", "-", theme) for theme in themes]

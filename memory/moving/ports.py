@@ -73,25 +73,25 @@ class LedgerCopy:
 
 
 class LedgerCopyRegister(Protocol):
-    async def add_copy(self, copy: LedgerCopy) -> None:
+    async def record_ledger_copy(self, copy: LedgerCopy) -> None:
         """In place of an earlier one of that path."""
 
-    async def ledger_copies(self) -> list[LedgerCopy]:
+    async def recorded_ledger_copies(self) -> list[LedgerCopy]:
         """The oldest first."""
 
-    async def remove_copies(self, paths: Sequence[str]) -> None: ...
+    async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None: ...
 
 
-class SourceImportLedger(Protocol):
+class OtherProgramImportLedger(Protocol):
     """Imports from other programs. What they add is remembered by whoever adds it, as `import_id` of it."""
 
-    async def begin_source_import(self, scope: Scope, source: str, *, at: datetime) -> str:
+    async def begin_import_from_other_program(self, scope: Scope, source: str, *, at: datetime) -> str:
         """The id of a new import, or of the one from that source that has not ended."""
 
-    async def end_source_import(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
+    async def end_import_from_other_program(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
         """The number of records that the import has added, by type. One that has added nothing is not kept."""
 
-    async def forgotten_statement_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
+    async def forgotten_imported_memory_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
         """Of the keys of statements those whose memories were forgotten: they do not come back."""
 
 
@@ -115,11 +115,11 @@ class ImportLedger(Protocol):
     async def undo_import(self, import_id: str, *, client: str, at: datetime) -> ImportUndoResult:
         """Take back what the import added, unless it was changed or built upon since. Raises `CannotUndo`."""
 
-    async def has_shared_knowledge(self, import_id: str) -> bool:
+    async def import_holds_shared_knowledge(self, import_id: str) -> bool:
         """Whether the import added anything to what all beings share."""
 
     async def past_imports(self) -> list[PastImport]:
         """The latest first."""
 
-    async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
+    async def recompute_cluster_vectors(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
         """Compute the means of these clusters from the vectors of their memories (spec P3)."""

@@ -158,7 +158,7 @@ class RevisionExportRecord(MemoryPartExportRecord):
     when: Texts | None = None
 
 
-class TruthActExportRecord(MemoryPartExportRecord):
+class TruthChangeExportRecord(MemoryPartExportRecord):
     """One memory's share in an act that changed what is true; times in `before` and `after` are microseconds since
     1970."""
 
@@ -330,7 +330,7 @@ AnyRecord: TypeAlias = (
     | MemoryExportRecord
     | ReinforcementExportRecord
     | RevisionExportRecord
-    | TruthActExportRecord
+    | TruthChangeExportRecord
     | LessonExportRecord
     | StatedRelationExportRecord
     | ArchiveGroupExportRecord
@@ -352,7 +352,7 @@ EXPORT_RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
 """By type, in the order in which a file has them: what others refer to comes first."""
 
 
-JOURNAL_RECORD_TYPES = ("patrol_run", "patrol_change")
+PATROL_JOURNAL_RECORD_TYPES = ("patrol_run", "patrol_change")
 _LINE: TypeAdapter[AnyRecord | ExportEnd] = TypeAdapter(Annotated[AnyRecord | ExportEnd, Field(discriminator="type")])
 
 

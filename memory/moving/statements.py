@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.ports import MemoryAndKeyReader
+from madeleine.memory.ingest.ports import MemoryAndIdempotencyKeyReader
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Category, Scene, Scope
-from madeleine.memory.moving.ports import SourceImportLedger
+from madeleine.memory.moving.ports import OtherProgramImportLedger
 from madeleine.memory.moving.sources.values import ImportedStatement
 from madeleine.memory.rules.storing.chunk_scoring import chunk_category
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 
 IMPORT_TOOL_NAME = "import"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatementOutcomes:
+class StatementImportCounts:
     """Numbers of statements. `reinforced`: an earlier memory says the same. `known`: imported before. `forgotten`: was
     imported before, and its memory is forgotten. `may_supersede`: of the stored those that may be a newer version of
     what is true now."""
@@ -33,25 +33,25 @@ class StatementOutcomes:
 
 
 async def new_statement_keys(
-    memories: MemoryAndKeyReader, imports: SourceImportLedger, scope: Scope, keys: Sequence[str]
-) -> tuple[list[str], StatementOutcomes]:
+    memories: MemoryAndIdempotencyKeyReader, imports: OtherProgramImportLedger, scope: Scope, keys: Sequence[str]
+) -> tuple[list[str], StatementImportCounts]:
     """Those that were never imported, and how many of the others there are."""
-    known = await memories.key_outcomes(scope, keys)
-    forgotten = await imports.forgotten_statement_keys(scope, keys)
+    known = await memories.idempotency_key_outcomes(scope, keys)
+    forgotten = await imports.forgotten_imported_memory_keys(scope, keys)
     new = [key for key in keys if key not in known and key not in forgotten]
-    return new, StatementOutcomes(known=len(known), forgotten=len(keys) - len(known) - len(new))
+    return new, StatementImportCounts(known=len(known), forgotten=len(keys) - len(known) - len(new))
 
 
 @dataclass(frozen=True, eq=False)
-class StoreStatements:
+class StoreImportedStatements:
     """The use case."""
 
-    imports: SourceImportLedger
+    imports: OtherProgramImportLedger
     store: StoreScenes
 
     async def __call__(
         self, scope: Scope, import_id: str, statements: Mapping[str, ImportedStatement]
-    ) -> StatementOutcomes:
+    ) -> StatementImportCounts:
         """Store those whose keys are new, all or none. `statements`: redacted, by their keys.
 
         Raises `CannotUndo` if the import was ended meanwhile, `StorageFull`, `StorageError`.
@@ -60,7 +60,7 @@ class StoreStatements:
         scenes = await asyncio.to_thread(lambda: [_scene(key, statements[key]) for key in new])
         answers = await self.store.store_redacted(scope, scenes, import_id=import_id) if scenes else []
         counts = Counter(answer.status for answer in answers)
-        return StatementOutcomes(
+        return StatementImportCounts(
             stored=counts["stored"],
             reinforced=counts["reinforced"],
             known=others.known,
@@ -86,5 +86,5 @@ def _scene(key: str, statement: ImportedStatement) -> NewScene:
 
 def _category(text: str) -> Category:
     """What was the present when it was written is the past now."""
-    category = chunk_category(TextReading(text))
+    category = chunk_category(AnalysedText(text))
     return "episodic" if category == "working" else category

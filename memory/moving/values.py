@@ -29,7 +29,7 @@ from madeleine.memory.moving.records import (
     NoteExportRecord,
     ProfileExportRecord,
     Timeline,
-    TruthActExportRecord,
+    TruthChangeExportRecord,
     export_record_from_content,
 )
 
@@ -100,7 +100,7 @@ def export_record_for_being(record: AnyRecord, being: str) -> AnyRecord:
     for name in record.id_fields:
         named = getattr(record, name)
         values[name] = tuple(map(own, named)) if isinstance(named, tuple) else own(named)
-    if isinstance(record, TruthActExportRecord):
+    if isinstance(record, TruthChangeExportRecord):
         for side in ("before", "after"):
             fields = dict(getattr(record, side))
             values[side] = fields | {

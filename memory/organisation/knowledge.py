@@ -17,7 +17,7 @@ from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.errors import InvalidInput, NotPermitted
 from madeleine.memory.ingest.new_scene import NewScene, redact_scene
 from madeleine.memory.ingest.store import StoredSceneResult
-from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.truth import ChangeMemoryTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutcome
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import (
@@ -33,9 +33,9 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.organisation.ports import KnowledgeLedger
 from madeleine.memory.permissions import KnowledgeWriteAccess, permissions_of_role
-from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.dynamics.truth import TruthActOutcome
+from madeleine.memory.rules.dynamics.truth import TruthChange
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights
 
 SHARE_TOOL_NAME, RETRACT_TOOL_NAME = "share", "retract"
@@ -90,9 +90,9 @@ class OrganisationKnowledge:
     """The use case. `scope` is always that of the caller."""
 
     ledger: KnowledgeLedger
-    truth: ChangeTruth
+    truth: ChangeMemoryTruth
     forget: ForgetMemories
-    recall: Recall
+    recall: RecallMemories
     audit: RecordAuditEvent
     _: KW_ONLY
     config: OrganisationConfig = field(default_factory=OrganisationConfig)
@@ -122,13 +122,13 @@ class OrganisationKnowledge:
             [stored] = await self.truth.store(organisation_scope(scope), [scene])
         return stored
 
-    async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthActOutcome:
+    async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthChange:
         """It was wrong: no longer found, but kept with its author. Raises `NotPermitted`, `NotCurrent`,
         `InvalidInput`."""
         await self._require_change(scope, [id_])
         return await self.truth.retract(organisation_scope(scope), id_, reason)
 
-    async def undo(self, scope: Scope, id_: MemoryId) -> TruthActOutcome:
+    async def undo(self, scope: Scope, id_: MemoryId) -> TruthChange:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
         have shared: the act may have been another's. Raises `NotPermitted`, `CannotUndo`, `InvalidInput`."""
         [fact] = await self._require_change(scope, [id_], as_author=False)
@@ -150,7 +150,7 @@ class OrganisationKnowledge:
         self, kinds: Sequence[KnowledgeKind] = (), *, as_of: datetime | None = None
     ) -> list[Memory]:
         """What is true now, or was true then, newest first."""
-        return await self.ledger.knowledge(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED_KNOWLEDGE)
+        return await self.ledger.knowledge_of_kinds(kinds or KNOWLEDGE_KINDS, as_of=as_of, limit=MAX_LISTED_KNOWLEDGE)
 
     async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """All versions of each that exists, the current one last, with their authors."""
@@ -198,7 +198,7 @@ class OrganisationKnowledge:
     def _require_write(self, scope: Scope, kind: KnowledgeKind) -> None:
         access = self.config.write_access
         if not access.may_write(scope.role, kind):
-            raise KnowledgeNotWritable(kind, scope.role, access.by_kind[kind])
+            raise KnowledgeNotWritable(kind, scope.role, access.roles_by_knowledge_kind[kind])
 
     async def _require_change(
         self, scope: Scope, ids: Sequence[MemoryId], *, as_author: bool = True, tool: str = RETRACT_TOOL_NAME
@@ -267,7 +267,7 @@ class OrganisationKnowledge:
     async def _require_room(self, outcome: str) -> None:
         """For one more policy. `outcome`: what the refusal says of the call."""
         most = self.config.max_policies
-        if len(await self.ledger.knowledge(["policy"], limit=most)) >= most:
+        if len(await self.ledger.knowledge_of_kinds(["policy"], limit=most)) >= most:
             raise InvalidInput(
                 f"There are {most} policies, which is the most: all of them are in every prompt. {outcome}: "
                 "supersede or retract one, or share it as a convention or procedure, which is found when it matters."

@@ -10,7 +10,7 @@ from madeleine.memory.model import KnowledgeKind, Memory, MemoryId, Scope
 
 
 class KnowledgeLedger(Protocol):
-    async def knowledge(
+    async def knowledge_of_kinds(
         self, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
     ) -> list[Memory]:
         """What all share and is true now, or was true then, of these kinds, the newest first."""

@@ -26,7 +26,7 @@ from madeleine.memory.text.normalization import fold_text
 
 MAX_EXPLAINED_CANDIDATES = 10
 """The best ones, beside those that are asked for."""
-NEWER_MEMORY_SCORE_PART = "newer"
+NEWER_MEMORY_SCORE_PART_NAME = "newer"
 """Part of a score by which a memory stands before an older one that it probably makes untrue."""
 
 RecallOutcome = Literal[
@@ -246,7 +246,7 @@ class RecallExplainer:
         if older := evidence.lifted.get(id_):
             note = f"It was told later than {older}, and probably says what became of it."
         if abs(rest) > 10**-SHOWN_SCORE_DIGITS:
-            parts[self.ranked.rescored_by or NEWER_MEMORY_SCORE_PART] = rest
+            parts[self.ranked.rescored_by or NEWER_MEMORY_SCORE_PART_NAME] = rest
         return round_score_parts(parts, score), note
 
     def _likeness(self, id_: MemoryId) -> QuerySimilarity | None:

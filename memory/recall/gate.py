@@ -21,7 +21,7 @@ from madeleine.memory.rules.ranking.matching import (
     RecallGateOutcome,
     ThingsNamedInQuery,
     common_names_in_query,
-    matching_candidates,
+    matching_candidate_mask,
     matching_preference_mask,
     near_unmatched_candidates,
     procedural_candidate_mask,
@@ -84,7 +84,7 @@ class CandidateMatcher:
                 else:
                     rest = await self._cosines_without_unknown(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
-        matches = matching_candidates(likenesses, thresholds)
+        matches = matching_candidate_mask(likenesses, thresholds)
         # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
         meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
         near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
@@ -132,7 +132,7 @@ class CandidateMatcher:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
         space = self.embedder.vector_space
-        alike = likeness.without_unknown
+        alike = likeness.value_without_penalty
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
         products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]

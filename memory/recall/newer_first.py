@@ -8,30 +8,30 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from madeleine.memory.index import TERM_IN_NO_MEMORY, CandidatePool, RecallIndex
+from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersion, RecallLedger
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
-from madeleine.memory.rules.dynamics.truth import memory_true_since
+from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryPairLink,
     QuestionMatch,
     are_comparable_statements,
     asks_for_past,
-    newer_version_score,
+    newer_replaces_older_score,
     only_older_answers_question,
     order_newer_before_older,
     question_words_only_in_first,
 )
-from madeleine.memory.rules.storing.statements import Statement, read_statement
-from madeleine.memory.rules.storing.supersession import word_rarity
+from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
+from madeleine.memory.rules.storing.supersession import word_rarities_from_idf
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
 
 
-IDF_MARGIN_OF_WORD_IN_TWO_MEMORIES = math.log(5)
+IDF_DROP_FROM_ZERO_TO_TWO_MEMORIES = math.log(5)
 """Of a word that two memories hold: ln((n + 1) / 2.5), and ln(2 (n + 1)) of a word that none holds."""
 
 
@@ -72,7 +72,7 @@ async def put_newer_memories_first(
     rarities = await _rarest_shared_words(index, scope, pairs)
     matches = {id_: _match(memory, pool) for id_, memory in memories.items()}
     is_read = any(match.cosine for match in matches.values())
-    asked = Statement(question)
+    asked = StatementForComparison(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
     for again, current in told_again:
@@ -84,7 +84,9 @@ async def put_newer_memories_first(
         if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
             is_newer_version = not only_older_answers_question(asked, newer.statement, older.statement)
         else:
-            score = newer_version_score(asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read)
+            score = newer_replaces_older_score(
+                asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read
+            )
             is_newer_version = score > 0
         if is_newer_version and not future_start_of_replacement(pair.older, pair.newer, now):
             later[pair.older.id].append(pair.newer)
@@ -92,7 +94,8 @@ async def put_newer_memories_first(
             later[pair.newer.id].append(pair.older)
     newest_first = {
         older: [
-            one.id for one in sorted(newer_ones, key=lambda one: (memory_true_since(one), one.number), reverse=True)
+            one.id
+            for one in sorted(newer_ones, key=lambda one: (start_of_truth_or_telling(one), one.number), reverse=True)
         ]
         for older, newer_ones in later.items()
     }
@@ -120,7 +123,9 @@ class _Pair:
     @property
     def shared_words(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
-        new, old = (read_statement(one.scene.action).content_words_by_stem for one in (self.newer, self.older))
+        new, old = (
+            cached_statement_for_comparison(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
+        )
         return {stem: old[stem] for stem in new.keys() & old.keys()}
 
 
@@ -134,7 +139,7 @@ def _pairs(
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
     for older in memories.values():
         for newer in memories.values():
-            if memory_true_since(newer) <= memory_true_since(older):
+            if start_of_truth_or_telling(newer) <= start_of_truth_or_telling(older):
                 continue
             link = MemoryPairLink(
                 is_proposed=(newer.id, older.id) in proposed,
@@ -146,7 +151,7 @@ def _pairs(
                 if link.is_proposed:
                     yield pair
             elif link.joined_by_proposals or not (newer.provenance.session_id and older.provenance.session_id):
-                statements = (read_statement(one.scene.action) for one in (newer, older))
+                statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
                 if are_comparable_statements(*statements) and (pair.shared_words or link.joined_by_proposals):
                     yield pair
 
@@ -171,15 +176,15 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
     words = {stem: word for pair in pairs for stem, word in pair.shared_words.items()}
     if not words:
         return [0.0] * len(pairs)
-    *values, greatest = await index.idf(scope, [*words.values(), TERM_IN_NO_MEMORY])
-    most = greatest - IDF_MARGIN_OF_WORD_IN_TWO_MEMORIES  # two forms of one word may be two to the index
+    *values, greatest = await index.idf(scope, [*words.values(), NONSENSE_WORD_FOR_MAX_IDF])
+    most = greatest - IDF_DROP_FROM_ZERO_TO_TWO_MEMORIES  # two forms of one word may be two to the index
     idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
-    rarity = word_rarity(idf, greatest).by_stem
+    rarity = word_rarities_from_idf(idf, greatest).by_stem
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
 
 
 def _match(memory: Memory, pool: CandidatePool) -> QuestionMatch:
-    statement = read_statement(memory.scene.action)
+    statement = cached_statement_for_comparison(memory.scene.action)
     if memory.id not in pool.ids:
         return QuestionMatch(statement)
     at = pool.ids.index(memory.id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from madeleine.memory.keyword_search import KeywordQuery, MessageTag, SearchHit, SearchSource
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTagFromMessage
 from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.search import SearchByMessageTags
@@ -59,7 +59,7 @@ class FindNonMemoryMatches:
     async def __call__(self, scope: Scope, query: RecallQuery) -> NonMemoryMatches:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the
         profile has no time. A message in the very words of the query is left out."""
-        projects = tuple(await self.projects(scope))
+        projects = tuple(await self.unsearched_project_names(scope))
         tags = most_specific_message_tags(query.text, self.search_by_tags.stem)
         if query.categories or query.themes or query.as_of or not tags:
             return NonMemoryMatches(projects=projects)
@@ -85,7 +85,7 @@ class FindNonMemoryMatches:
             projects,
         )
 
-    async def projects(self, scope: Scope) -> list[str]:
+    async def unsearched_project_names(self, scope: Scope) -> list[str]:
         """Names of the being's projects, at most eight, for a caller who works in none: what belongs to them was not
         searched. Empty for a caller who works in one."""
         return [] if scope.project else await self.ledger.projects(scope, limit=MAX_OTHER_PROJECTS_NAMED)
@@ -96,6 +96,6 @@ def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
     return [text for _, text in sorted(near, key=lambda one: -one[0])]
 
 
-def _share_of_tags(tags: Sequence[MessageTag], text: str) -> float:
+def _share_of_tags(tags: Sequence[SearchTagFromMessage], text: str) -> float:
     folded = fold_text(text)
     return sum(text_has_message_tag(folded, tag) for tag in tags) / len(tags)

@@ -10,11 +10,11 @@ from typing import Protocol
 from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.keyword_search import (
     KeywordQuery,
-    MessageTag,
-    MessageTagMatches,
-    MessageTagQuery,
     SearchHit,
     SearchSource,
+    SearchTagFromMessage,
+    TagSearchMatches,
+    TagSearchQuery,
 )
 from madeleine.memory.model import ClusterId, Emotion, EmotionVector, Memory, MemoryId, MemoryRevision, Scope
 
@@ -73,7 +73,7 @@ class Reranker(Protocol):
 class ReactivationRecorder(Protocol):
     """Reactivations are written in batches off the request path, and before a patrol reads the counts."""
 
-    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
+    def add_reactivations(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         """Nothing for a scope that does not count."""
 
     async def flush(self) -> None:
@@ -89,7 +89,7 @@ class KeywordSearchLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSummary:
+class ClusterWithMemoryCounts:
     id: ClusterId
     name: str
     parent: str
@@ -102,7 +102,7 @@ class ClusterSummary:
 class BrowseLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
         """Earlier versions of these memories, oldest first."""
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
@@ -116,10 +116,10 @@ class BrowseLedger(Protocol):
         None if there is no such cluster.
         """
 
-    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+    async def clusters_with_memory_counts(self, scope: Scope) -> list[ClusterWithMemoryCounts]:
         """Roots first, then by the number of active memories, then by name."""
 
-    async def feelings_in_clusters(
+    async def feelings_of_clustered_memories(
         self, scope: Scope
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         """Labels and told vector of each active memory in a cluster that has either."""
@@ -127,11 +127,11 @@ class BrowseLedger(Protocol):
 
 class MessageTagSearchLedger(Protocol):
     async def cooccurring_themes(
-        self, scope: Scope, tags: Sequence[MessageTag], *, recent: int
+        self, scope: Scope, tags: Sequence[SearchTagFromMessage], *, recent: int
     ) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 
-    async def tag_matches(self, scope: Scope, query: MessageTagQuery) -> list[MessageTagMatches]:
+    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagSearchMatches]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:

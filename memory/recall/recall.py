@@ -22,12 +22,12 @@ from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanatio
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_memories_first
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
-from madeleine.memory.recall.query_reading import end_of_message, pool_for_query_words, query_without_names_and_dates
+from madeleine.memory.recall.query_reading import end_of_message, query_without_names_and_dates, restrict_pool_to_words
 from madeleine.memory.recall.reformulation import (
+    QueryReformulationConfig,
     RecallAttempt,
-    ReformulationConfig,
     metered_model_for_recall,
-    reformulate_until_sufficient,
+    reformulate_query_until_sufficient,
 )
 from madeleine.memory.recall.scoring import score_matches
 from madeleine.memory.recall.selection import (
@@ -35,15 +35,15 @@ from madeleine.memory.recall.selection import (
     RecallQuery,
     RecallSelection,
     RecallSelector,
-    distinct_current_versions,
+    distinct_true_versions,
     is_recallable_as_of,
     rerank,
 )
 from madeleine.memory.rules.dynamics.truth import is_in_future, version_true_at
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
-from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, matching_and_near_candidates
-from madeleine.memory.rules.ranking.profiles import RankingProfile, RankingProfileWeights
+from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, merge_recall_gate_outcomes
+from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
@@ -69,14 +69,14 @@ class RecallConfig:
     thresholds: MatchThresholds = MatchThresholds()
     weights: BlendedRankingWeights = BlendedRankingWeights()
     ranking: RankingProfile = "blended"
-    profiles: RankingProfileWeights = RankingProfileWeights()
+    profiles: AllRankingProfileWeights = AllRankingProfileWeights()
     themes: tuple[str, ...] = ()
     """Recall is restricted to memories with all of these (spec O12, the non-inferable filter)."""
     min_importance: float = 0.0
     """Less important memories are left out (spec L2); what was stored is recallable by ruling 1, hence 0."""
     rerank: int = 20
     """Best candidates that a re-ranker scores, where there is one."""
-    reformulation: ReformulationConfig = ReformulationConfig()
+    reformulation: QueryReformulationConfig = QueryReformulationConfig()
     newer_among_near_equals: bool = True
     """ruling 24; `benchmarks/truth`."""
 
@@ -112,11 +112,11 @@ class RecallResult:
 
 _WORD = re.compile(r"\w+")
 RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
-"""`memory.recall.search.find_respellings`: words, and what they were probably meant to be."""
+"""`memory.recall.search.find_spelling_corrections`: words, and what they were probably meant to be."""
 
 
 @dataclass(frozen=True, eq=False)
-class Recall:
+class RecallMemories:
     """The use case."""
 
     ledger: RecallLedger
@@ -156,7 +156,7 @@ class Recall:
         if language is not None and self.config.reformulation.max_rounds:
             model = metered_model_for_recall(language, self.costs, scope, self.now)
             config = self.config.reformulation
-            attempt = await reformulate_until_sufficient(
+            attempt = await reformulate_query_until_sufficient(
                 query, attempt, model, config, rank=rank, select=select, redact=self.redact
             )
         result = await self._result(scope, query, attempt)
@@ -187,7 +187,7 @@ class Recall:
         near = await self.ledger.memories(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
-            self.activations.add(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
+            self.activations.add_reactivations(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return RecallResult(
             memories=memories,
             preferences=preferences,
@@ -272,12 +272,12 @@ class Recall:
             embedding.cancel()
         trust = self.embedder.vector_space.legibility_of_text(vector) if vector is not None else 0.0
         gates = await self._gates(query, pool, vector, trust)
-        matching, near = matching_and_near_candidates(gates)
+        matching, near = merge_recall_gate_outcomes(gates)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
             nearest = await self._newer_first(
-                scope, query, dict.fromkeys(distinct_current_versions(near_ids, true), 0.0), pool
+                scope, query, dict.fromkeys(distinct_true_versions(near_ids, true), 0.0), pool
             )
             evidence = RankingEvidence(gates=gates, shown_for=true)
             return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
@@ -314,7 +314,7 @@ class Recall:
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             words_only_reason=reason,
-            near_misses=tuple(id_ for id_ in distinct_current_versions(near_ids, true) if id_ not in ordered),
+            near_misses=tuple(id_ for id_ in distinct_true_versions(near_ids, true) if id_ not in ordered),
             procedural=frozenset(filter(None, versions)),
             loaded_memories=read,
             evidence=RankingEvidence(
@@ -335,7 +335,7 @@ class Recall:
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = pool_for_query_words(pool, content_words(self._words(end, query)), cosine)
+        of_words = restrict_pool_to_words(pool, content_words(self._words(end, query)), cosine)
         return whole, await self._gate(replace(query, text=end), of_words, of_end, trust)
 
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:

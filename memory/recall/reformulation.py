@@ -41,7 +41,7 @@ class RecallVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReformulationConfig:
+class QueryReformulationConfig:
     """`max_rounds`: rewordings tried at most, 0 for none; `seconds` for all of them together."""
 
     max_rounds: int = 0
@@ -57,11 +57,11 @@ class RecallAttempt:
     rewordings: tuple[str, ...] = ()
 
 
-async def reformulate_until_sufficient(
+async def reformulate_query_until_sufficient(
     query: RecallQuery,
     first_attempt: RecallAttempt,
     model: MeteredModel,
-    config: ReformulationConfig,
+    config: QueryReformulationConfig,
     *,
     rank: Callable[[RecallQuery], Awaitable[RankedCandidates]],
     select: Callable[[RankedCandidates], Awaitable[RecallSelection]],

@@ -18,8 +18,8 @@ from madeleine.memory.rules.ranking.blended import (
     matching_emotion_shares,
 )
 from madeleine.memory.rules.ranking.profiles import (
+    AllRankingProfileWeights,
     RankingProfile,
-    RankingProfileWeights,
     associative_ranking_scores,
     candidate_similarity,
     evenly_falling_scores,
@@ -35,7 +35,7 @@ async def score_matches(
     *,
     profile: RankingProfile,
     weights: BlendedRankingWeights,
-    profiles: RankingProfileWeights,
+    profiles: AllRankingProfileWeights,
     pool: CandidatePool,
     matching: NDArray[np.intp],
     trust: float,

@@ -20,21 +20,21 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.keyword_search import KeywordQuery, MessageTagQuery, SearchHit, SearchSource, Stemmer
+from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, Stemmer, TagSearchQuery
 from madeleine.memory.model import (
     ClusterId,
     Emotion,
+    EmotionSummary,
     EmotionVector,
     Memory,
     MemoryId,
     MemoryRevision,
     MemoryStatus,
-    Mood,
     Scope,
 )
 from madeleine.memory.recall.ports import (
     BrowseLedger,
-    ClusterSummary,
+    ClusterWithMemoryCounts,
     KeywordSearchLedger,
     MemoryReactivation,
     MessageTagSearchLedger,
@@ -52,13 +52,13 @@ from madeleine.memory.rules.searching import (
     sort_hits_newest_first,
     tag_hits_near_best,
 )
-from madeleine.memory.rules.spelling import respelled_words
+from madeleine.memory.rules.spelling import spelling_corrections_from_texts
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
-MAX_TEXTS_WITH_KNOWN_WORDS = 20_000
+MAX_TEXTS_READ_FOR_SPELLING = 20_000
 """Newest texts of each source whose words count as known when a word is respelled: 0.2 s."""
 
 
@@ -73,13 +73,13 @@ class SearchPage:
     omitted: int = 0
 
 
-async def find_respellings(
+async def find_spelling_corrections(
     ledger: KeywordSearchLedger, scope: Scope, words: Sequence[str], *, sources: Sequence[SearchSource]
 ) -> Mapping[str, str]:
-    """What words that no text of these sources holds were probably meant to be (`respelled_words`)."""
+    """What words that no text of these sources holds were probably meant to be (`spelling_corrections_from_texts`)."""
     folded = {fold_text(word): word for word in words}
-    texts = await ledger.recent_texts(scope, sources, most=MAX_TEXTS_WITH_KNOWN_WORDS)
-    near = await asyncio.to_thread(respelled_words, list(folded), texts)
+    texts = await ledger.recent_texts(scope, sources, most=MAX_TEXTS_READ_FOR_SPELLING)
+    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts)
     return {folded[word]: other for word, other in near.items()}
 
 
@@ -95,8 +95,8 @@ class SearchStoredTexts:
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
-        """Where nothing is found, words that no text holds are respelled (`respelled_words`). Raises `InvalidInput` for
-        a cursor that is not of this query."""
+        """Where nothing is found, words that no text holds are respelled (`spelling_corrections_from_texts`). Raises
+        `InvalidInput` for a cursor that is not of this query."""
         position = replace(query, after=decode_search_cursor(cursor, query) if cursor else None)
         page_and_next = await self._page_and_next(scope, position)
         respelled: Mapping[str, str] = {}
@@ -110,7 +110,7 @@ class SearchStoredTexts:
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
 
     async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
-        return await find_respellings(self.ledger, scope, query.terms, sources=query.sources)
+        return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources)
 
     async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByMessageTags`)."""
@@ -135,7 +135,7 @@ class SearchStoredTexts:
     def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self.now()
         memories = [hit for hit in hits if hit.source == "memories" and hit.truth == "current"]
-        self.activations.add(
+        self.activations.add_reactivations(
             scope, [reactivation_of_shown_memory(MemoryId(hit.id), hit.status, now) for hit in memories]
         )
 
@@ -205,8 +205,8 @@ class SearchByMessageTags:
         themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_MEMORIES_READ_FOR_COOCCURRENCE)
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES_SEARCHED)
         pool_size = TAG_SEARCH_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
-        matches = await self.ledger.tag_matches(
-            scope, MessageTagQuery(tags, related, replace(query, limit=pool_size), MAX_TAG_SEARCHED_TEXTS_PER_SOURCE)
+        matches = await self.ledger.tag_search_matches(
+            scope, TagSearchQuery(tags, related, replace(query, limit=pool_size), MAX_TAG_SEARCHED_TEXTS_PER_SOURCE)
         )
         best = best_tag_matches(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_by_ids(scope, [ref for ref, _ in best])}
@@ -280,22 +280,22 @@ class BrowseMemories:
         next_cursor = memories[limit - 1].id if len(memories) > limit else ""
         return await self._page(scope, memories[:limit], next_cursor=next_cursor)
 
-    async def clusters(self, scope: Scope) -> list[tuple[ClusterSummary, Mood | None]]:
+    async def clusters(self, scope: Scope) -> list[tuple[ClusterWithMemoryCounts, EmotionSummary | None]]:
         """Each with how its active memories felt; None if no feeling is known."""
         feelings: dict[ClusterId, list[tuple[Sequence[Emotion], EmotionVector | None]]] = defaultdict(list)
-        for cluster_id, emotions, told in await self.ledger.feelings_in_clusters(scope):
+        for cluster_id, emotions, told in await self.ledger.feelings_of_clustered_memories(scope):
             feelings[cluster_id].append((emotions, told))
-        clusters = await self.ledger.cluster_summaries(scope)
+        clusters = await self.ledger.clusters_with_memory_counts(scope)
         return [(cluster, mood_of_feelings(feelings[cluster.id])) for cluster in clusters]
 
     async def _page(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
     ) -> BrowsedMemories:
         now = self.now()
-        self.activations.add(
+        self.activations.add_reactivations(
             scope, [reactivation_of_shown_memory(memory.id, memory.status, now) for memory in memories]
         )
-        revisions = await self.ledger.revisions(scope, [memory.id for memory in memories])
+        revisions = await self.ledger.revision_history(scope, [memory.id for memory in memories])
         in_chain = [memory.id for memory in memories if memory.superseded_by or memory.valid_from]
         versions = await self.ledger.all_versions(scope, in_chain) if in_chain else {}
         return BrowsedMemories(tuple(memories), tuple(revisions), versions, missing, next_cursor)

@@ -42,7 +42,7 @@ class RestoredMemories:
 
 
 @dataclass(frozen=True, eq=False)
-class Archive:
+class MemoryArchive:
     """The use case. `write_lock` is the one of `StoreScenes`; `update_index` takes what came back into the index."""
 
     ledger: ArchiveLedger
@@ -55,28 +55,28 @@ class Archive:
     config: RetentionConfig = field(default_factory=RetentionConfig)
     redact: RedactText = redact_secrets
 
-    async def plan(
+    async def groups_due_for_archiving(
         self, scope: Scope, ended: EndedSessionOrProject = NO_ENDED_SESSION_OR_PROJECT
     ) -> list[ArchiveGroup]:
         """What the next enforcement of the rules would archive; with `ended`, what goes now that it has. Nothing is
         changed."""
-        reads = self.retention.retention_reads(scope)
+        reads = self.retention.retention_reader(scope)
         if scope.being_id == ORGANISATION_BEING or (
-            ended != NO_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_of_limited_level()
+            ended != NO_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_of_limited_lifetime()
         ):
             return []
         going = plan_retention(await reads.memory_retention_facts(), self.config, scope.being_id, self.now(), ended)
         return groups_to_archive(await reads.memories(list(going)), going)
 
-    def rules(self, being: BeingId) -> list[RetentionRule]:
+    def retention_rules_of_being(self, being: BeingId) -> list[RetentionRule]:
         """Those in force for a being, of each category."""
         return [self.config.rule_for_being(being, category) for category in MEMORY_CATEGORIES]
 
-    async def entries(self, scope: Scope, ids: Sequence[MemoryId]) -> list[ArchivedMemory]:
+    async def archived_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[ArchivedMemory]:
         """Of the memories that are archived."""
         return await self.ledger.archived_by_ids(scope, ids)
 
-    async def find(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
+    async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         return await self.ledger.search_archived(scope, query)
 
     async def groups(self, scope: Scope, *, limit: int = 20) -> list[ListedArchiveGroup]:
@@ -106,7 +106,7 @@ class Archive:
             await self.update_index()
         return RestoredMemories(memories=tuple(restored), missing=tuple(id_ for id_ in ids if id_ not in known))
 
-    async def summarise(self, scope: Scope, group: ArchiveGroupId, text: str) -> None:
+    async def set_group_summary(self, scope: Scope, group: ArchiveGroupId, text: str) -> None:
         """Put a summary by the calling agent in place of the extracts that the archive tells of a group (ruling 10).
         Raises `InvalidInput`."""
         summary = self.redact(text.strip()).text

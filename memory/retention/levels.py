@@ -24,7 +24,7 @@ class MemoryLevelKeepsNothing(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryLevelRules:
+class MemoryLevelConfig:
     """`level`: of beings that `beings` does not name. `project`: of calls that name none."""
 
     level: MemoryLevel = "persistent"

@@ -26,12 +26,12 @@ class RetentionReads(Protocol):
     async def memory_retention_facts(self) -> list[MemoryRetentionFacts]:
         """Of all its memories, in the order of their arrival."""
 
-    async def has_memories_of_limited_level(self) -> bool:
+    async def has_memories_of_limited_lifetime(self) -> bool:
         """Whether any memory is kept for a session or a project only."""
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def last_retention_run(self) -> datetime | None:
+    async def last_retention_run_time(self) -> datetime | None:
         """When a patrol last enforced the rules."""
 
 
@@ -45,7 +45,7 @@ class RetentionTransaction(RetentionReads, Protocol):
 
 
 class RetentionLedger(Protocol):
-    def retention_reads(self, scope: Scope) -> RetentionReads: ...
+    def retention_reader(self, scope: Scope) -> RetentionReads: ...
 
     def retention_transaction(self, scope: Scope) -> AbstractAsyncContextManager[RetentionTransaction]:
         """Commits on a normal exit, else rolls back."""

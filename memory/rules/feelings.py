@@ -17,7 +17,7 @@ from typing import get_args
 
 import numpy as np
 
-from madeleine.memory.model import Emotion, EmotionVector, Memory, Mood
+from madeleine.memory.model import Emotion, EmotionSummary, EmotionVector, Memory
 
 EMOTION_LABELS: tuple[Emotion, ...] = get_args(Emotion)
 EMOTION_AXES: tuple[str, ...] = tuple(field.name for field in fields(EmotionVector))
@@ -81,7 +81,7 @@ def similarity_of_feelings(first: EmotionVector, second: EmotionVector) -> float
     return max(0.0, float(a @ b) / size) if size else 0.0
 
 
-def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector | None]]) -> Mood | None:
+def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector | None]]) -> EmotionSummary | None:
     """Of the labels and the told vector of each memory; None if none has a feeling."""
     labels: Counter[Emotion] = Counter()
     vectors = []
@@ -91,4 +91,4 @@ def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector |
             vectors.append(vector)
     mean = _mean(vectors)
     most = sorted(labels, key=lambda label: (-labels[label], EMOTION_LABELS.index(label)))
-    return Mood(tuple(most[:MAX_EMOTION_LABELS]), mean) if mean else None
+    return EmotionSummary(tuple(most[:MAX_EMOTION_LABELS]), mean) if mean else None

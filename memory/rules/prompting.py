@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Literal, Protocol, get_args
 
 from madeleine.memory.model import Category, DatedAction, Memory, date_of_timeline_entry, memory_date, scene_to_text
-from madeleine.memory.rules.dynamics.truth import version_valid_since
+from madeleine.memory.rules.dynamics.truth import version_start_date_text
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.structure import text_within_tags
+from madeleine.memory.text.structure import escape_all_markup
 
 MAX_RECALLED_TIMELINE_ENTRIES, MAX_TIMELINE_LINE_CHARS = 5, 200
 """A recall shows the last entries of a long timeline, each truncated; recall_memory shows all."""
@@ -28,7 +28,7 @@ _FACT_CATEGORIES: frozenset[Category] = frozenset({"semantic", "social", "workin
 def escape_tags_on_one_line(text: str) -> str:
     """One line that cannot close or open the tags around recalled text, however it spells them: letter case, spaces,
     invisible signs, full-width and look-alike letters aside."""
-    return text_within_tags(" ".join(text.split()))
+    return escape_all_markup(" ".join(text.split()))
 
 
 # --- lines of the prompt ----------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     has_date = has_date and memory.valid_from != memory.happened_at
     date, action = memory_date(memory) if has_date else "", memory.scene.action
     text = action if date in action else f"{date}: {action}"
-    text = append_version_change(text, version_valid_since(memory), memory.before)
+    text = append_version_change(text, version_start_date_text(memory), memory.before)
     return f"[{memory.category.upper()}] {escape_tags_on_one_line(text)}"
 
 
@@ -130,7 +130,7 @@ def shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
-    stream = text_within_tags(" / ".join(escape_tags_on_one_line(part) for part in shuffle_texts(deck, rng)))
+    stream = escape_all_markup(" / ".join(escape_tags_on_one_line(part) for part in shuffle_texts(deck, rng)))
     return f"<recall>{stream}</recall>" if deck else ""
 
 
@@ -155,7 +155,7 @@ def _list_entry(memory: Memory) -> str:
         memory.scene.action,
         memory.feeling,
         memory.lesson,
-        render_version_change(version_valid_since(memory), memory.before),
+        render_version_change(version_start_date_text(memory), memory.before),
         *latest_timeline_lines(memory),
     )
 
@@ -206,7 +206,7 @@ SNAPSHOT_ASSISTANT_REPLY = "I keep this in mind."
 MAX_SHORT_DIARY_ENTRY_CHARS = 200
 """Of a day's entry that is not shown in full."""
 MAX_PROMPT_MESSAGE_CHARS = 2_000
-MAX_LINE_WITH_SHORT_ID_CHARS = 200
+MAX_MEMORY_LINE_WITH_ID_CHARS = 200
 """Of a memory at the start of a conversation: its id opens the rest."""
 
 _DELIMITERS: Mapping[PromptPartName, tuple[str, str]] = {
@@ -237,7 +237,7 @@ def render_prompt_part(part: PromptPartName, entries: Sequence[str]) -> str:
         return ""
     opening, closing = prompt_part_delimiters(part)
     # Escaped again as a whole: `<` at the end of one entry and `context>` at the next would read as a tag.
-    body = text_within_tags(("\n\n" if part == "soul" else "\n").join(entries))
+    body = escape_all_markup(("\n\n" if part == "soul" else "\n").join(entries))
     return "\n".join(line for line in (opening, body, closing) if line)
 
 
@@ -252,14 +252,14 @@ def render_prompt_parts(entries: Mapping[PromptPartName, Sequence[str]], parts: 
 
 def render_soul_section(name: str, value: str) -> str:
     """A heading and the lines as written; lines that begin like a heading are escaped."""
-    lines = "\n".join(line.rstrip() for line in text_within_tags(value).splitlines()).strip("\n")
+    lines = "\n".join(line.rstrip() for line in escape_all_markup(value).splitlines()).strip("\n")
     body = _HEADING.sub(r"\\\g<0>", re.sub(r"\n{3,}", "\n\n", lines))
     return f"# {name.replace('_', ' ').capitalize()}\n{body}"
 
 
 def render_core_block(name: str, version: int, text: str, max_chars: int) -> str:
     """A heading with what an edit needs to know, and the lines as written."""
-    lines = text_within_tags(text).splitlines()
+    lines = escape_all_markup(text).splitlines()
     head = f"[{escape_tags_on_one_line(name)}: version {version}, {len(text)} of {max_chars} characters]"
     return "\n".join((head, *(line.rstrip() for line in lines)))
 
@@ -277,29 +277,31 @@ def render_dated_item(label: str, at: datetime, text: str) -> str:
     return render_list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
 
-def render_line_with_short_id(memory: Memory) -> str:
+def render_memory_line_with_id(memory: Memory) -> str:
     """The line of a prompt block, cut, behind the id by which the memory can be opened or changed."""
-    line = truncated(f"{memory.short_id} {render_memory_line(memory)}", MAX_LINE_WITH_SHORT_ID_CHARS)
+    line = truncate_with_ellipsis(f"{memory.short_id} {render_memory_line(memory)}", MAX_MEMORY_LINE_WITH_ID_CHARS)
     return f"{line} (may replace an older one: see run_patrol)" if memory.awaits_supersession_decision else line
 
 
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
     return render_list_item(
-        append_version_change(scene_to_text(memory.scene, memory.feeling), version_valid_since(memory), memory.before)
+        append_version_change(
+            scene_to_text(memory.scene, memory.feeling), version_start_date_text(memory), memory.before
+        )
     )
 
 
 def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:
     sender = f"{role} ({speaker})" if speaker else role
-    body = truncated(" ".join(text.split()), MAX_PROMPT_MESSAGE_CHARS)
+    body = truncate_with_ellipsis(" ".join(text.split()), MAX_PROMPT_MESSAGE_CHARS)
     return render_list_item(f"{at.strftime('%Y-%m-%d %H:%M')} {sender}: {body}")
 
 
 def first_sentence(text: str, max_chars: int = MAX_SHORT_DIARY_ENTRY_CHARS) -> str:
     line = " ".join(text.split())
-    return truncated(next(iter(split_sentences(line)), "").rstrip(), max_chars)
+    return truncate_with_ellipsis(next(iter(split_sentences(line)), "").rstrip(), max_chars)
 
 
-def truncated(text: str, max_chars: int) -> str:
+def truncate_with_ellipsis(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[: max_chars - 1].rstrip()}…"

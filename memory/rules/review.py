@@ -15,14 +15,14 @@ from madeleine.memory.rules.storing.worth_remembering import is_small_talk
 from madeleine.memory.text.normalization import fold_text
 
 ReviewReason = Literal["duplicate", "junk", "undecided", "never recalled", "secret"]
-MIN_AGE_OF_UNDECIDED = timedelta(days=30)
-MIN_AGE_OF_NEVER_RECALLED = timedelta(days=90)
+MIN_AGE_OF_UNDECIDED_SUPERSESSION = timedelta(days=30)
+MIN_AGE_OF_NEVER_RECALLED_MEMORY = timedelta(days=90)
 _WORD = re.compile(r"[^\W_]+")
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewedMemory:
+class MemoryForReview:
     """A living memory. `other_texts`: its feeling, lesson and so on. `undecided_about`: the memory that it was proposed
     to supersede, as long as nobody has decided."""
 
@@ -37,12 +37,12 @@ class ReviewedMemory:
     undecided_about: str | None = None
 
 
-def review_memories(
-    memories: Iterable[ReviewedMemory], *, now: datetime, redact: RedactText
-) -> dict[ReviewReason, list[ReviewedMemory]]:
+def memories_by_review_reason(
+    memories: Iterable[MemoryForReview], *, now: datetime, redact: RedactText
+) -> dict[ReviewReason, list[MemoryForReview]]:
     """The memories by what is noticed of each, in their order. Of those with the same words all but the last are
     duplicates."""
-    noticed: defaultdict[ReviewReason, list[ReviewedMemory]] = defaultdict(list)
+    noticed: defaultdict[ReviewReason, list[MemoryForReview]] = defaultdict(list)
     seen: set[tuple[str, str]] = set()
     is_older = _age_check(now)
     for memory in memories:
@@ -52,15 +52,15 @@ def review_memories(
         seen.add((memory.being, words))
         if all(map(is_small_talk, split_into_statements(memory.text))):
             noticed["junk"].append(memory)
-        if memory.undecided_about and is_older(memory, MIN_AGE_OF_UNDECIDED):
+        if memory.undecided_about and is_older(memory, MIN_AGE_OF_UNDECIDED_SUPERSESSION):
             noticed["undecided"].append(memory)
-        if not (memory.times_recalled or memory.pinned) and is_older(memory, MIN_AGE_OF_NEVER_RECALLED):
+        if not (memory.times_recalled or memory.pinned) and is_older(memory, MIN_AGE_OF_NEVER_RECALLED_MEMORY):
             noticed["never recalled"].append(memory)
         if any(redact(text).found for text in (memory.text, *memory.other_texts)):
             noticed["secret"].append(memory)
     return dict(noticed)
 
 
-def _age_check(now: datetime) -> Callable[[ReviewedMemory, timedelta], bool]:
+def _age_check(now: datetime) -> Callable[[MemoryForReview, timedelta], bool]:
     now_micros = now.timestamp() * 1_000_000
     return lambda memory, age: now_micros - memory.created_micros > age / _MICROSECOND

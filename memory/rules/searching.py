@@ -21,13 +21,17 @@ from math import log2
 
 from madeleine.memory.keyword_search import (
     HitTimeAndId,
-    MessageTag,
-    MessageTagMatches,
     SearchHit,
     SearchSource,
+    SearchTagFromMessage,
     Stemmer,
+    TagSearchMatches,
 )
-from madeleine.memory.text.lexicon import lexicons_by_script, load_language_neutral_pattern, text_without_pattern
+from madeleine.memory.text.lexicon import (
+    lexicons_for_script_of_text,
+    load_language_neutral_pattern,
+    text_without_pattern,
+)
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
@@ -37,7 +41,7 @@ from madeleine.memory.text.scripts import (
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
 from madeleine.memory.text.sentences import split_sentences
-from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_words
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_and_drop_apostrophes
 
 SPACED_SCRIPT_CHAR_CLASS = "0-9a-z_\u00df-\u00f6\u00f8-\u00ff\u0100-\u1fff\u2c00-\u2dff"
 """Inside of a character class: letters of folded words in scripts with spaces. Unspaced scripts are left out, so that a
@@ -51,19 +55,19 @@ UNSPACED_SCRIPT_RUN_PATTERN = re.compile(
 _DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
 
 
-def message_tag_from_text(text: str, stem: Stemmer) -> MessageTag:
+def message_tag_from_text(text: str, stem: Stemmer) -> SearchTagFromMessage:
     """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
     if UNSPACED_SCRIPT_RUN_PATTERN.match(text):
-        return MessageTag(text, "part", (text,), text)
+        return SearchTagFromMessage(text, "part", (text,), text)
     if not text.isalpha():
         spaced = text.replace("_", " ")
-        return MessageTag(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
+        return SearchTagFromMessage(text, "words", tuple(dict.fromkeys((text, spaced))), _common_prefix([text, spaced]))
     stemmed = stem(text)
     base = _common_prefix([text, stemmed.removesuffix("i")])
     if len(base) >= MIN_PREFIX_STEM_CHARS + (base == text):
-        return MessageTag(text, "beginning", (base,), base)
+        return SearchTagFromMessage(text, "beginning", (base,), base)
     forms = sorted({text, *(form for form in _english_forms(stemmed) if stem(form) == stemmed)})
-    return MessageTag(text, "words", tuple(forms), _common_prefix(forms))
+    return SearchTagFromMessage(text, "words", tuple(forms), _common_prefix(forms))
 
 
 def _common_prefix(words: Sequence[str]) -> str:
@@ -83,12 +87,12 @@ def _english_forms(stemmed: str) -> list[str]:
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
-def text_has_message_tag(folded: str, tag: MessageTag) -> bool:
+def text_has_message_tag(folded: str, tag: SearchTagFromMessage) -> bool:
     """Whether a folded text holds the tag."""
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def make_first_tag_finder(tags: Iterable[MessageTag]) -> FindFirstMatch:
+def make_first_tag_finder(tags: Iterable[SearchTagFromMessage]) -> FindFirstMatch:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -99,7 +103,7 @@ def make_first_tag_finder(tags: Iterable[MessageTag]) -> FindFirstMatch:
     return find_match
 
 
-def _tag_pattern(tag: MessageTag) -> str:
+def _tag_pattern(tag: SearchTagFromMessage) -> str:
     forms = "|".join(re.escape(form) for form in tag.forms)
     if tag.kind == "part":
         return forms
@@ -145,9 +149,9 @@ def extract_message_tag_texts(message: str) -> Iterator[str]:
             yield tag
 
 
-def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[MessageTag, ...]:
+def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[SearchTagFromMessage, ...]:
     """The `MAX_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
-    tags: dict[tuple[str, ...], MessageTag] = {}
+    tags: dict[tuple[str, ...], SearchTagFromMessage] = {}
     for text in extract_message_tag_texts(message):
         tag = message_tag_from_text(text, stem)
         tags.setdefault(tag.forms, tag)
@@ -165,12 +169,14 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
 
 def _is_specific(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
-    return shortest <= len(tag) <= MAX_MESSAGE_TAG_CHARS and normalize_words(tag) not in ENGLISH_STOP_WORDS
+    return (
+        shortest <= len(tag) <= MAX_MESSAGE_TAG_CHARS and normalize_and_drop_apostrophes(tag) not in ENGLISH_STOP_WORDS
+    )
 
 
 def _unspaced_words(text: str) -> list[str]:
     words: list[str] = []
-    lexicons = lexicons_by_script(text)
+    lexicons = lexicons_for_script_of_text(text)
     for run in UNSPACED_SCRIPT_RUN_PATTERN.findall(text):
         if re.match(f"[{HAN_CHAR_CLASS}]", run):
             words += [
@@ -189,7 +195,9 @@ def _han_words(han: str) -> list[str]:
     return [han] if len(han) <= 3 else [han[at : at + 2] for at in range(len(han) - 1)]
 
 
-def related_themes(cooccurring: Sequence[Sequence[str]], tags: Sequence[MessageTag], *, most: int) -> tuple[str, ...]:
+def related_themes(
+    cooccurring: Sequence[Sequence[str]], tags: Sequence[SearchTagFromMessage], *, most: int
+) -> tuple[str, ...]:
     """Themes that often co-occur with a tag: on at least 2, and a quarter, of the memories with a theme that holds a
     tag, the commonest first. `cooccurring`: the themes of each of these
     memories."""
@@ -214,7 +222,7 @@ TagMatchWeight = tuple[bool, float]
 the weights of its tags."""
 
 
-def rarity_weights_of_tags(matches: Sequence[MessageTagMatches], tags: int) -> tuple[float, ...]:
+def rarity_weights_of_tags(matches: Sequence[TagSearchMatches], tags: int) -> tuple[float, ...]:
     """1 / log2(2 + n) for each tag that n texts hold, and last for the related themes: 0.63 for n = 1, 0.10 for a
     thousand."""
     counts = [0] * (tags + 1)
@@ -226,7 +234,7 @@ def rarity_weights_of_tags(matches: Sequence[MessageTagMatches], tags: int) -> t
 
 
 def best_tag_matches(
-    matches: Sequence[MessageTagMatches], tags: int, limit: int
+    matches: Sequence[TagSearchMatches], tags: int, limit: int
 ) -> list[tuple[SearchedItemKey, TagMatchWeight]]:
     """The best `limit` texts, best first; the newest of equals first."""
     weights = rarity_weights_of_tags(matches, tags)

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN_PATTERN
 
-MIN_RESPELLED_WORD_CHARS = 6
+MIN_CORRECTED_WORD_CHARS = 6
 """A shorter word has too many neighbours: `port` is `post`, `part` and `sort` at one error, `Mario` is `Maria`."""
-MAX_RESPELLED_WORD_CHARS = 60
+MAX_CORRECTED_WORD_CHARS = 60
 """A longer one is no word; to compare two takes the product of their lengths."""
 MIN_WORD_CHARS_FOR_TWO_TYPING_ERRORS = 9
 
 _WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
-def respelled_words(words: Sequence[str], texts: Iterable[str]) -> Mapping[str, str]:
+def spelling_corrections_from_texts(words: Sequence[str], texts: Iterable[str]) -> Mapping[str, str]:
     """The word of `texts` that each of these words was probably meant to be; no entry for a word that the texts hold,
     nor for one with nothing like it. All are folded.
 
@@ -37,7 +37,7 @@ def respelled_words(words: Sequence[str], texts: Iterable[str]) -> Mapping[str, 
 
 def _may_be_misspelt(word: str) -> bool:
     return (
-        MIN_RESPELLED_WORD_CHARS <= len(word) <= MAX_RESPELLED_WORD_CHARS
+        MIN_CORRECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS
         and word.isalpha()
         and not UNSPACED_SCRIPT_RUN_PATTERN.search(word)
     )

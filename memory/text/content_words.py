@@ -13,7 +13,12 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from math import sqrt
 
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, text_without_pattern, words_in_lexicon_lists
+from madeleine.memory.text.lexicon import (
+    Lexicon,
+    all_words_of_lexicon_lists,
+    lexicons_for_script_of_text,
+    text_without_pattern,
+)
 from madeleine.memory.text.scripts import (
     HAN_RUN_PATTERN,
     HAN_SIGN_PATTERN,
@@ -22,7 +27,7 @@ from madeleine.memory.text.scripts import (
     SOUTHEAST_ASIAN_CHAR_CLASS,
     UNSPACED_SIGN_PATTERN,
 )
-from madeleine.memory.text.terms import normalize_words
+from madeleine.memory.text.terms import normalize_and_drop_apostrophes
 
 _SIGN = rf"(?:[^\W_]|[{SOUTHEAST_ASIAN_CHAR_CLASS}])"
 """With the vowels that Thai puts above and below its consonants, which are no letters by themselves."""
@@ -43,8 +48,8 @@ _LISTS = ("question_words", "function_words", "stop_words")
 
 def content_words(question: str) -> tuple[str, ...]:
     """Lower case, each once, in order; all words of a question that names nothing."""
-    text = normalize_words(_APOSTROPHES.sub(" ", question)).lower()
-    lexicons = lexicons_by_script(text)
+    text = normalize_and_drop_apostrophes(_APOSTROPHES.sub(" ", question)).lower()
+    lexicons = lexicons_for_script_of_text(text)
     for lexicon in lexicons:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
@@ -58,7 +63,7 @@ def content_words(question: str) -> tuple[str, ...]:
     spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     counts = [sum(word in listed for word in words) for listed in spaced]
     most = max(counts, default=0)
-    left_out = words_in_lexicon_lists(lexicons, "common_words").union(
+    left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
         *(listed for listed, count in zip(spaced, counts, strict=True) if count == most)
     )
     return tuple(word for word in words if word not in left_out) or tuple(words)
@@ -71,7 +76,7 @@ def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, 
     end, in_name, number = 0, False, -1
     text = _APOSTROPHES.sub(" ", question)
     for match in _PIECE.finditer(text):
-        word, between = normalize_words(match[0]).lower(), text[end : match.start()]
+        word, between = normalize_and_drop_apostrophes(match[0]).lower(), text[end : match.start()]
         if word not in words:
             continue
         capital = match[0][0].isupper() or match[0][0].isdigit()
@@ -83,19 +88,19 @@ def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, 
     return tuple(number_of[word] if word in number_of else next(unplaced) for word in words)
 
 
-def words_in_small_letters(question: str, words: Sequence[str]) -> tuple[bool, ...]:
+def lowercase_word_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     """Whether each content word is probably no name: written small, wherever it stands, in a question that has
     capitals. In a script without capitals nothing tells names: no word counts as one."""
     caseless = [word.lower() == word.upper() and not word.isdigit() for word in words]
     if question == question.lower():
         return tuple(caseless)
     pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
-    others = {normalize_words(piece).lower() for piece in pieces if not piece[0].islower()}
-    small = {normalize_words(piece).lower() for piece in pieces} - others
+    others = {normalize_and_drop_apostrophes(piece).lower() for piece in pieces if not piece[0].islower()}
+    small = {normalize_and_drop_apostrophes(piece).lower() for piece in pieces} - others
     return tuple(word in small or has_no_case for word, has_no_case in zip(words, caseless, strict=True))
 
 
-def information_in_each_word(words: Sequence[str]) -> tuple[float, ...]:
+def weights_of_unspaced_words(words: Sequence[str]) -> tuple[float, ...]:
     """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
     its pairs of signs, as which the index holds it."""
     return tuple(sqrt(max(1, len(UNSPACED_SIGN_PATTERN.findall(word)) - 1)) for word in words)
@@ -109,7 +114,9 @@ def is_identifier(word: str) -> bool:
 
 def question_without_words(question: str, words: Collection[str]) -> str:
     """The question without these of its content words."""
-    return _PIECE.sub(lambda piece: "" if normalize_words(piece[0]).lower() in words else piece[0], question).strip()
+    return _PIECE.sub(
+        lambda piece: "" if normalize_and_drop_apostrophes(piece[0]).lower() in words else piece[0], question
+    ).strip()
 
 
 def _without_particle(word: str, lexicons: Sequence[Lexicon]) -> str:

@@ -29,7 +29,7 @@ class IsoPeriod:
     precision: DatePrecision
 
     @property
-    def words(self) -> str:
+    def start_in_words(self) -> str:
         """The start in English words, for search: `Sunday 1 March 2026`, `March 2026`, `2026`."""
         if self.precision == "year":
             return str(self.start.year)

@@ -68,12 +68,12 @@ class Lexicon:
         return self._compiled(lines) if lines.strip() else None
 
     @cached_property
-    def numbers(self) -> Mapping[str, str]:
+    def digits_by_number_word(self) -> Mapping[str, str]:
         """The digits that each word for a number stands for."""
         return {word: digits for digits, words in self.entries.get("numbers", {}).items() for word in words.split()}
 
     @cached_property
-    def numbers_by_word(self) -> Mapping[str, frozenset[str]]:
+    def possible_numbers_by_word(self) -> Mapping[str, frozenset[str]]:
         """Those that each word for a number or for a quantity may stand for, in digits."""
         found: dict[str, frozenset[str]] = {}
         for name in ("numbers", "quantities"):
@@ -105,7 +105,9 @@ def load_lexicon(language: str, folder: Path = LEXICON_FOLDER) -> Lexicon:
     return Lexicon(language, tomllib.loads((folder / f"{language}.toml").read_text("utf-8")))
 
 
-def lexicons_by_script(text: str, *, mixed: bool = False, folder: Path = LEXICON_FOLDER) -> tuple[Lexicon, ...]:
+def lexicons_for_script_of_text(
+    text: str, *, mixed: bool = False, folder: Path = LEXICON_FOLDER
+) -> tuple[Lexicon, ...]:
     """Lexicons of all languages that are written with letters of the text, by code. `mixed`: the text may be in several
     languages, so that no letter rules a language out."""
     letters = "Aa" * bool(_ASCII_LETTER.search(text)) if text.isascii() else "".join(sorted(set(text)))
@@ -131,7 +133,7 @@ def _lexicons_with_letters(letters: str, *, mixed: bool, folder: Path) -> tuple[
 
 
 @lru_cache(maxsize=1_000)
-def words_in_lexicon_lists(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
+def all_words_of_lexicon_lists(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
     return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
@@ -159,7 +161,7 @@ def probable_lexicons(text: str) -> tuple[Lexicon, ...]:
     at least half as many as the best, or with three that no other language has; all of the script where there are
     none."""
     scripts: dict[str, list[Lexicon]] = {}
-    for language in lexicons_by_script(text):
+    for language in lexicons_for_script_of_text(text):
         scripts.setdefault(language.entries["letters"], []).append(language)
     ambiguous = any(len(group) > 1 for group in scripts.values())
     words = Counter(_WORD.findall(text.lower().replace("’", "'"))) if ambiguous else Counter()
@@ -190,5 +192,5 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
 @cache
 def _function_words(group: tuple[Lexicon, ...]) -> Mapping[str, tuple[Lexicon, ...]]:
     """The languages of the group that have each function word."""
-    words = words_in_lexicon_lists(group, "function_words")
+    words = all_words_of_lexicon_lists(group, "function_words")
     return {word: tuple(each for each in group if word in each.words("function_words")) for word in words}

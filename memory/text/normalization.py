@@ -36,24 +36,24 @@ _LINE_ENDS = re.compile(r"\r\n?")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
-def clean_text(text: str) -> str:
+def normalize_unicode_and_whitespace(text: str) -> str:
     """NFC, line ends as \\n, at most one blank line in a row, no white space at either end. Formatting and code stay.
     Idempotent."""
     text = _LINE_ENDS.sub("\n", unicodedata.normalize("NFC", text))
     return _BLANK_LINES.sub("\n\n", text).strip()
 
 
-FOLDED_TEXT_SEPARATOR = "\x1f"
+FOLDED_FIELD_SEPARATOR = "\x1f"
 """Between fields that are searched as one, so that no term matches across two of them; kept out of what is folded."""
 
 
 def fold_text(text: str) -> str:
     """NFKC of the casefolded text without accents: `Ｓtraße` and `STRASSE` are one, and so are `Café` and `cafe`."""
     if text.isascii():
-        return text.lower().replace(FOLDED_TEXT_SEPARATOR, " ")
+        return text.lower().replace(FOLDED_FIELD_SEPARATOR, " ")
     folded = without_accents(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
     # A lone surrogate, which a client can send as JSON, cannot be written in UTF-8 and so cannot be stored.
-    return folded.replace(FOLDED_TEXT_SEPARATOR, " ").encode(errors="replace").decode()
+    return folded.replace(FOLDED_FIELD_SEPARATOR, " ").encode(errors="replace").decode()
 
 
 _ACCENT = re.compile(
@@ -76,7 +76,7 @@ def without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", plain)
 
 
-def split_keyed_message(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:
+def split_message_into_keyed_parts(text: str, key: str, limit: int) -> Iterator[tuple[str, str]]:
     """(key, part) of each part of a message that holds something visible; the first part has the message's key."""
     parts = [part for part in split_by_length(text, limit) if storable_text(part)]
     return ((f"{key}#{number}" if number else key, part) for number, part in enumerate(parts))

@@ -1,6 +1,6 @@
 """The reading of a text, which all rules share: its sentences, words, numbers, names and what its wording tells.
 
-`TextReading(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in
+`AnalysedText(text)` costs nothing; each part is worked out when it is first asked for, once. What is language lies in
 the lexicons (`memory.text.lexicon`), and is looked up in the languages that the text is probably in."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from madeleine.memory.text.lexicon import (
     Lexicon,
-    lexicons_by_script,
+    all_words_of_lexicon_lists,
+    lexicons_for_script_of_text,
     load_language_neutral_pattern,
     probable_lexicons,
-    words_in_lexicon_lists,
 )
 from madeleine.memory.text.sentences import split_sentences
 
@@ -68,7 +68,7 @@ class WordInText(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TextReading:
+class AnalysedText:
     """A text and what can be told from it. `beside`: a text in the same languages, by which they are told too."""
 
     text: str
@@ -105,7 +105,7 @@ class TextReading:
         return not before or before[-1] in _SENTENCE_OPENERS
 
     @cached_property
-    def known_words(self) -> frozenset[str]:
+    def words_and_stems(self) -> frozenset[str]:
         """All words and stems, in lower case."""
         low = {word.casefold() for word in _WORD.findall(self.normalized_text)}
         return frozenset(low).union(word.split("'", 1)[0] for word in low if "'" in word)
@@ -117,16 +117,16 @@ class TextReading:
 
     def words_in_lists(self, *lists: str) -> tuple[str, ...]:
         """Its words that are in these lists of its languages, in order, in the form that is listed."""
-        known = words_in_lexicon_lists(self.lexicons, *lists)
+        known = all_words_of_lexicon_lists(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
         )
 
-    def begins_with(self, *lists: str) -> bool:
+    def begins_with_listed_word(self, *lists: str) -> bool:
         """Whether its first word stands in these lists of its languages."""
-        return bool(self.words) and self.words[0].stem in words_in_lexicon_lists(self.lexicons, *lists)
+        return bool(self.words) and self.words[0].stem in all_words_of_lexicon_lists(self.lexicons, *lists)
 
-    def matches(self, pattern: str) -> bool:
+    def matches_lexicon_pattern(self, pattern: str) -> bool:
         """Whether a pattern of its languages is found in it."""
         return any(
             bool((low := lexicon.pattern(pattern)) and low.search(self.lowercase_text))
@@ -134,7 +134,7 @@ class TextReading:
             for lexicon in self.lexicons
         )
 
-    def words_matched_by(self, pattern: str) -> frozenset[str]:
+    def words_matching_lexicon_pattern(self, pattern: str) -> frozenset[str]:
         """Its words, in lower case, where a pattern of its languages is found in it."""
         patterns = (lexicon.pattern(pattern) for lexicon in self.lexicons)
         parts = (match[0] for one in patterns if one for match in one.finditer(self.lowercase_text))
@@ -150,9 +150,9 @@ class TextReading:
     @cached_property
     def digits_of_number_words(self) -> tuple[str, ...]:
         """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
-        if all(self.known_words.isdisjoint(lexicon.numbers) for lexicon in self.lexicons):
+        if all(self.words_and_stems.isdisjoint(lexicon.digits_by_number_word) for lexicon in self.lexicons):
             return ()
-        values = (lexicon.numbers.get(word.low, "") for word in self.words for lexicon in self.lexicons)
+        values = (lexicon.digits_by_number_word.get(word.low, "") for word in self.words for lexicon in self.lexicons)
         return tuple(value for value in values if value not in ("", "0", "1"))
 
     @cached_property
@@ -166,29 +166,29 @@ class TextReading:
             | set(map(_han_value, _HAN_NUMBER.findall(self.normalized_text)))
         )
         for lexicon in self.lexicons:
-            for word in self.known_words & lexicon.numbers_by_word.keys():
-                values |= lexicon.numbers_by_word[word]
+            for word in self.words_and_stems & lexicon.possible_numbers_by_word.keys():
+                values |= lexicon.possible_numbers_by_word[word]
         return frozenset(values | {value.lstrip("0") for value in values})
 
     @cached_property
-    def tells_number(self) -> bool:
+    def mentions_number(self) -> bool:
         """It has a number, in digits of any script or in words, or a date."""
         return (
             bool(re.search(r"\d", self.text))
             or bool(self.digits_of_number_words)
-            or self.matches("number")
-            or self.tells_date
+            or self.matches_lexicon_pattern("number")
+            or self.mentions_date
         )
 
     @cached_property
-    def tells_date(self) -> bool:
+    def mentions_date(self) -> bool:
         """It names a day, a month or a season that a calendar has: written, weekday, "yesterday"."""
-        return bool(_WRITTEN_DATE.search(self.text)) or self.matches("date")
+        return bool(_WRITTEN_DATE.search(self.text)) or self.matches_lexicon_pattern("date")
 
     @cached_property
-    def tells_time(self) -> bool:
+    def mentions_date_or_time_span(self) -> bool:
         """It tells of a date or of a span of time: "since", "a few weeks"."""
-        return self.tells_date or self.matches("span")
+        return self.mentions_date or self.matches_lexicon_pattern("span")
 
     # --- names --------------------------------------------------------------------------------------------------
 
@@ -198,18 +198,23 @@ class TextReading:
         return tuple(filter(self._is_possible_name, self.words))
 
     def _is_possible_name(self, word: WordInText) -> bool:
-        common = words_in_lexicon_lists(self.lexicons, "stop_words", "function_words", "roles", "first_person")
+        common = all_words_of_lexicon_lists(self.lexicons, "stop_words", "function_words", "roles", "first_person")
         return word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
     @cached_property
-    def names_something(self) -> bool:
+    def contains_recognised_name(self) -> bool:
         """It surely names a person, an organisation, a place or a product: a capital alone is not enough where a
         sentence begins, where nouns have one, or where most words are in capitals."""
-        return bool(_WEB_ADDRESS.search(self.text)) or self.matches("name") or self._has_title or self._has_sure_name
+        return (
+            bool(_WEB_ADDRESS.search(self.text))
+            or self.matches_lexicon_pattern("name")
+            or self._has_title
+            or self._has_sure_name
+        )
 
     @cached_property
     def _has_title(self) -> bool:
-        titles = words_in_lexicon_lists(lexicons_by_script(self.text), "title_words")
+        titles = all_words_of_lexicon_lists(lexicons_for_script_of_text(self.text), "title_words")
         return any(
             word.text in titles
             and following.capitalised
@@ -219,17 +224,17 @@ class TextReading:
 
     @cached_property
     def _has_sure_name(self) -> bool:
-        body = TextReading(_HEADING.sub("", self.text)) if "#" in self.text else self
+        body = AnalysedText(_HEADING.sub("", self.text)) if "#" in self.text else self
         loud = sum(word.text.isupper() and len(word.text) > 1 for word in body.words) * 2 > len(body.words)
         return not loud and any(body._is_name(at) for at in range(len(body.words)))
 
     @cached_property
-    def names(self) -> frozenset[str]:
+    def recognised_names(self) -> frozenset[str]:
         """Stems of the words that are surely names, as far as capitals tell."""
         return frozenset(word.stem for at, word in enumerate(self.words) if self._is_name(at))
 
     @cached_property
-    def name_phrases(self) -> tuple[tuple[int, int], ...]:
+    def name_phrase_spans(self) -> tuple[tuple[int, int], ...]:
         """Beginning and end, in `normalized_text`, of each run of words that are surely names with one space between,
         without the `'s` behind it."""
         phrases: list[tuple[int, int]] = []
@@ -258,13 +263,13 @@ class TextReading:
             acts = (
                 beside
                 and following is not None
-                and following.low in words_in_lexicon_lists(self.lexicons, "person_verbs")
+                and following.low in all_words_of_lexicon_lists(self.lexicons, "person_verbs")
             )
             return pair or acts or word.low.endswith("'s")
         return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     def _may_be_name(self, word: WordInText) -> bool:
-        listed_otherwise = words_in_lexicon_lists(self.lexicons, "not_names", "days", "months")
+        listed_otherwise = all_words_of_lexicon_lists(self.lexicons, "not_names", "days", "months")
         return len(word.text) > 1 and word.stem not in listed_otherwise and self._is_possible_name(word)
 
     # --- what the wording tells -----------------------------------------------------------------------------------
@@ -272,22 +277,22 @@ class TextReading:
     @cached_property
     def contains_negation(self) -> bool:
         """It has a negation."""
-        return bool(self.words_in_lists("negations")) or self.matches("negation")
+        return bool(self.words_in_lists("negations")) or self.matches_lexicon_pattern("negation")
 
     @cached_property
-    def asks(self) -> bool:
+    def ends_with_question_mark(self) -> bool:
         """It ends with a question mark."""
         return bool(_QUESTION_END.search(self.text))
 
     @cached_property
     def is_question(self) -> bool:
         """It ends with a question mark or begins with a question word."""
-        return self.asks or self.matches("question")
+        return self.ends_with_question_mark or self.matches_lexicon_pattern("question")
 
     @cached_property
-    def first_person(self) -> float:
+    def first_person_degree(self) -> float:
         """In [0, 1]: how far it is told in the first person; 1 from one word in twenty."""
-        listed_forms = words_in_lexicon_lists(self.lexicons, "first_person")
+        listed_forms = all_words_of_lexicon_lists(self.lexicons, "first_person")
         # As listed but for a first capital: "US" is no "us".
         forms = listed_forms | {form[0].upper() + form[1:] for form in listed_forms}
         mine = sum(
@@ -300,10 +305,10 @@ class TextReading:
     @cached_property
     def mentions_preference(self) -> bool:
         """The wording of a preference stands somewhere in it, in a question too."""
-        return self.matches("preference") or self.matches("request")
+        return self.matches_lexicon_pattern("preference") or self.matches_lexicon_pattern("request")
 
     @cached_property
-    def tells_taste(self) -> bool:
+    def states_personal_taste(self) -> bool:
         """It says what somebody likes, wants or prefers, in the first person or about the person served (spec L1, L2);
         not in a question, and not in a line of an assistant."""
         return self.mentions_preference and any(sentence._states("preference") for sentence in self._spoken)
@@ -311,10 +316,10 @@ class TextReading:
     @property
     def states_preference(self) -> bool:
         """It is a preference (ruling 15), and no text that only mentions one."""
-        return self.preference_share >= MIN_PREFERENCE_SENTENCE_SHARE
+        return self.preference_sentence_share >= MIN_PREFERENCE_SENTENCE_SHARE
 
     @cached_property
-    def preference_share(self) -> float:
+    def preference_sentence_share(self) -> float:
         """In [0, 1]: the share of its sentences that say how the being is to behave, or what the person it serves
         wants always (ruling 15): in the first person or about them, not in a question, not in a line of an
         assistant, and not beside much else in one long sentence."""
@@ -326,14 +331,16 @@ class TextReading:
         return sum(stated) / len(stated) if stated else 0.0
 
     @cached_property
-    def _spoken(self) -> tuple[TextReading, ...]:
+    def _spoken(self) -> tuple[AnalysedText, ...]:
         """Its sentences, without lines that are marked as an assistant's."""
-        assistants = words_in_lexicon_lists(lexicons_by_script(self.text, mixed=True), "assistants")
+        assistants = all_words_of_lexicon_lists(lexicons_for_script_of_text(self.text, mixed=True), "assistants")
         lines = (line for line in self.text.split("\n") if not _is_line_of(line, assistants))
-        return tuple(TextReading(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
+        return tuple(AnalysedText(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
 
     def _states(self, pattern: str) -> bool:
-        return self.matches("request" if self.asks and not self.matches("oneself") else pattern)
+        return self.matches_lexicon_pattern(
+            "request" if self.ends_with_question_mark and not self.matches_lexicon_pattern("oneself") else pattern
+        )
 
     @cached_property
     def caseless_runs(self) -> tuple[str, ...]:

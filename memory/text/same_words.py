@@ -5,15 +5,15 @@ from __future__ import annotations
 import string
 from functools import lru_cache
 
-from madeleine.memory.text.wording import Wording
+from madeleine.memory.text.wording import WordingForComparison
 
 _NO_ASCII_LETTERS = bytes({*range(256)} - {*string.ascii_lowercase.encode()})
 
 
 @lru_cache(maxsize=500)
 def wording_key(text: str) -> str:
-    """`Wording.key`."""
-    return Wording(text).key
+    """`WordingForComparison.comparison_key`."""
+    return WordingForComparison(text).comparison_key
 
 
 def have_same_words(first: str, second: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from madeleine.memory.text.lexicon import (
     Lexicon,
-    lexicons_by_script,
+    all_words_of_lexicon_lists,
+    lexicons_for_script_of_text,
     load_language_neutral_pattern,
     probable_lexicons,
-    words_in_lexicon_lists,
 )
 
 _SENTENCE_END = load_language_neutral_pattern("sentence_end")
@@ -43,7 +43,7 @@ def _sentence_ends(text: str) -> Iterator[int]:
         if end < len(text) and text[end].islower():
             continue
         if match["mark"] == "." and end < len(text):
-            lexicons = lexicons_by_script(text) if lexicons is None else lexicons
+            lexicons = lexicons_for_script_of_text(text) if lexicons is None else lexicons
             if _is_abbreviated(text, match, lexicons):
                 continue
         yield end
@@ -55,19 +55,19 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
         return False
     word = before[1].casefold()
     following = text[match.end()]
-    if word in words_in_lexicon_lists(lexicons, "titles"):
+    if word in all_words_of_lexicon_lists(lexicons, "titles"):
         return True
     if word.isdigit():
         near = text[max(0, match.start() - 200) : match.end() + 200]
         ordinal = len(word) <= 2 and following.isalpha()
         return ordinal and any(lexicon.entries.get("ordinal_dot") for lexicon in probable_lexicons(near))
-    if word in words_in_lexicon_lists(lexicons, "numbered"):
+    if word in all_words_of_lexicon_lists(lexicons, "numbered"):
         return following.isdigit()
     initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
-    if not (initial or word in words_in_lexicon_lists(lexicons, "abbreviations")):
+    if not (initial or word in all_words_of_lexicon_lists(lexicons, "abbreviations")):
         return False
     next_word = _NEXT_WORD.match(text, match.end())
-    return next_word is None or next_word[1].casefold() not in words_in_lexicon_lists(lexicons, "openers")
+    return next_word is None or next_word[1].casefold() not in all_words_of_lexicon_lists(lexicons, "openers")
 
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")

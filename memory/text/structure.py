@@ -66,7 +66,7 @@ def visible_line(text: object) -> str:
     return " ".join(visible_text(str(text)).split()).encode(errors="replace").decode()
 
 
-def text_without_structure(text: str) -> str:
+def escape_foreign_markup(text: str) -> str:
     """The visible text in which nothing reads as a tag, a special token or a speaker's mark of a language model: the
     first sign of each is escaped. Our own tags, which an answer may hold, stay."""
     text = visible_text(text)
@@ -75,19 +75,21 @@ def text_without_structure(text: str) -> str:
     return _escape_tags(_SPECIAL_TOKEN.sub("&lt;", text), own=False)
 
 
-def text_within_tags(text: str) -> str:
+def escape_all_markup(text: str) -> str:
     """The text, its lines kept, without structure and with our own tags escaped as well."""
-    return _escape_tags(text_without_structure(text), own=True)
+    return _escape_tags(escape_foreign_markup(text), own=True)
 
 
-def json_without_structure(value: Any) -> Any:
-    """JSON with `text_without_structure` for every text, names of fields too."""
+def escape_foreign_markup_in_json(value: Any) -> Any:
+    """JSON with `escape_foreign_markup` for every text, names of fields too."""
     if isinstance(value, str):
-        return text_without_structure(value)
+        return escape_foreign_markup(value)
     if isinstance(value, list | tuple):
-        return [json_without_structure(part) for part in value]
+        return [escape_foreign_markup_in_json(part) for part in value]
     if isinstance(value, dict):
-        return {json_without_structure(name): json_without_structure(part) for name, part in value.items()}
+        return {
+            escape_foreign_markup_in_json(name): escape_foreign_markup_in_json(part) for name, part in value.items()
+        }
     return value
 
 

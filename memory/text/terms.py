@@ -8,7 +8,7 @@ from functools import cache
 
 from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import day_in_words, parse_iso_period
-from madeleine.memory.text.lexicon import Lexicon, lexicons_by_script, load_lexicon
+from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, load_lexicon
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.written_dates import dates_mentioned_in_text, text_with_iso_dates
 
@@ -28,22 +28,23 @@ _ELISION = re.compile("(?:\\b(?:[cdjlmnst]|qu))?['\u2018\u2019\u02bc](?=[a-z\u00
 """Of a shortened word before the next: "l'entretien", "dell'acqua". After an English one less follows: don't, we've."""
 
 
-def normalize_words(text: str) -> str:
+def normalize_and_drop_apostrophes(text: str) -> str:
     """NFKC, apostrophes dropped (`don't` and `dont` are one word)."""
     return _APOSTROPHES.sub("", unicodedata.normalize("NFKC", _ACCENTS_FOR_APOSTROPHES.sub("", text)))
 
 
-def bm25_words(text: str) -> str:
-    """The words of a text as BM25 compares them: those of `normalize_words` without accents and elided articles."""
-    return without_accents(normalize_words(_ELISION.sub(" ", text_with_iso_dates(text))))
+def normalize_text_for_bm25(text: str) -> str:
+    """The words of a text as BM25 compares them: those of `normalize_and_drop_apostrophes` without accents and elided
+    articles."""
+    return without_accents(normalize_and_drop_apostrophes(_ELISION.sub(" ", text_with_iso_dates(text))))
 
 
-def words_asking_for_marks(question: str) -> dict[str, tuple[str, ...]]:
+def lesson_and_emotion_words_in_question(question: str) -> dict[str, tuple[str, ...]]:
     """The words of a question that ask for what is marked: `learn` for lessons, `proud` for an emotion. By the mark."""
-    text = without_accents(normalize_words(question)).lower()
+    text = without_accents(normalize_and_drop_apostrophes(question)).lower()
     words = frozenset(_WORD.findall(text))
     asking: dict[str, tuple[str, ...]] = {}
-    for lexicon in lexicons_by_script(text):
+    for lexicon in lexicons_for_script_of_text(text):
         is_spaced = lexicon.entries.get("spaced", True)
         for mark, listed in _words_by_mark(lexicon).items():
             asked = [word for word in listed if word in words or (not is_spaced and word in text)]
@@ -70,7 +71,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
     """Dates in words, actors that the action does not name, then everything that was said of the scene."""
     scene = memory.scene
     period = first_timeline_period(scene.when)
-    dates = [period.words if period else day_in_words(memory.happened_at)]
+    dates = [period.start_in_words if period else day_in_words(memory.happened_at)]
     for item in (*scene.when, *memory.retold):
         text = item.date if isinstance(item, DatedAction) else item
         if parse_iso_period(text) is None:
@@ -84,4 +85,4 @@ def bm25_text_of_memory(memory: Memory) -> str:
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
         memory.feeling, *memory.themes, memory.lesson, *_marks_of_memory(memory),
     )  # fmt: skip
-    return bm25_words(" ".join(part for part in parts if part))
+    return normalize_text_for_bm25(" ".join(part for part in parts if part))

@@ -17,7 +17,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon
-from madeleine.memory.text.reading import TextReading, canonical_number_text
+from madeleine.memory.text.reading import AnalysedText, canonical_number_text
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN_PATTERN
 
 _ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
@@ -33,7 +33,7 @@ MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
 MIN_INFLECTED_STEM_JAMO = 1
 """The same in Korean, where the endings have their vowels: 온다 and 와요."""
-MIN_WORDS_TYPED_WITHOUT_ACCENTS = 2
+MIN_WORDS_PROVING_MISSING_ACCENTS = 2
 """Words that must have accents in one text and none in the other: then the other was typed without accents, and
 `papa` is `papá`. One alone may be another word."""
 
@@ -50,7 +50,7 @@ class WordToken(NamedTuple):
         return _without_accents(self.form)
 
 
-MIN_WORDS_IN_OTHER_CASE = 2
+MIN_WORDS_IN_OTHER_GRAMMATICAL_CASE = 2
 """Words in another case by which the roles may have changed; one alone cannot."""
 MAX_WORDS_FROM_VERB_TO_CLAUSE = 5
 """Words between a verb of saying and the clause that it introduces: told the people of Dundee that."""
@@ -58,7 +58,7 @@ WordTokens = Sequence[WordToken]
 
 
 @dataclass(frozen=True)
-class Wording:
+class WordingForComparison:
     """The words of a text that carry facts. `beside`: the text that it is compared with, by which the languages are
     told, too."""
 
@@ -66,13 +66,13 @@ class Wording:
     beside: str = ""
 
     @cached_property
-    def reading(self) -> TextReading:
-        return TextReading(self.text, self.beside)
+    def analysed_text(self) -> AnalysedText:
+        return AnalysedText(self.text, self.beside)
 
     @cached_property
     def tokens(self) -> tuple[WordToken, ...]:
-        names = frozenset(word.low for word in self.reading.words if word.capitalised)
-        return tuple(self._tokens(_respelt(self.reading.normalized_text, self.reading.lexicons), names))
+        names = frozenset(word.low for word in self.analysed_text.words if word.capitalised)
+        return tuple(self._tokens(_respelt(self.analysed_text.normalized_text, self.analysed_text.lexicons), names))
 
     @staticmethod
     def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[WordToken]:
@@ -87,34 +87,34 @@ class Wording:
                 yield WordToken(match["sign"])
 
     @cached_property
-    def telling_tokens(self) -> tuple[WordToken, ...]:
+    def tokens_without_fillers(self) -> tuple[WordToken, ...]:
         """Without fillers."""
-        fillers = _retold_words(self.reading.lexicons, "fillers")
+        fillers = _retold_words(self.analysed_text.lexicons, "fillers")
         return tuple(token for token in self.tokens if token.form not in fillers)
 
     @cached_property
-    def key(self) -> str:
+    def comparison_key(self) -> str:
         """Equal for texts that differ in case and punctuation alone. Nothing is respelt: a pattern may need punctuation
         that the other text has lost."""
-        return " ".join(token.form for token in self._tokens(self.reading.normalized_text))
+        return " ".join(token.form for token in self._tokens(self.analysed_text.normalized_text))
 
     @cached_property
-    def unspaced_key(self) -> str:
+    def unspaced_comparison_key(self) -> str:
         """The key, without spaces between words where the language leaves them to the writer."""
-        free = any(_retold(lexicon).get("spaces_are_free") for lexicon in self.reading.lexicons)
-        return re.sub(r"(?<=[^\W\d_]) (?=[^\W\d_])", "", self.key) if free else self.key
+        free = any(_retold(lexicon).get("spaces_are_free") for lexicon in self.analysed_text.lexicons)
+        return re.sub(r"(?<=[^\W\d_]) (?=[^\W\d_])", "", self.comparison_key) if free else self.comparison_key
 
 
 def have_equivalent_wording(first: str, second: str) -> bool:
     """Whether two texts have the same words in the same order but for fillers and forms that tell nothing. A question
     is no statement. Takes a tenth of a second for two long ones."""
-    mine, theirs = Wording(first, second), Wording(second, first)
-    if mine.reading.asks != theirs.reading.asks:
+    mine, theirs = WordingForComparison(first, second), WordingForComparison(second, first)
+    if mine.analysed_text.ends_with_question_mark != theirs.analysed_text.ends_with_question_mark:
         return False
-    if mine.key == theirs.key or mine.unspaced_key == theirs.unspaced_key:
+    if mine.comparison_key == theirs.comparison_key or mine.unspaced_comparison_key == theirs.unspaced_comparison_key:
         return True
-    one_sentence = len(mine.reading.sentences) == len(theirs.reading.sentences) == 1
-    return WordingAlignment(mine.reading.lexicons, mine.tokens, theirs.tokens, one_sentence).is_complete
+    one_sentence = len(mine.analysed_text.sentences) == len(theirs.analysed_text.sentences) == 1
+    return WordingAlignment(mine.analysed_text.lexicons, mine.tokens, theirs.tokens, one_sentence).is_complete
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class WordingAlignment:
                 cases += 1
             elif not (reported and self._shifts(word, other)):
                 return False
-        return cases < MIN_WORDS_IN_OTHER_CASE
+        return cases < MIN_WORDS_IN_OTHER_GRAMMATICAL_CASE
 
     def _generic(self, singular: WordTokens, plural: WordTokens) -> bool:
         """Whether they differ as "an owl hunts" and "owls hunt" do, in a subject and its verb in the present: one
@@ -262,7 +262,7 @@ class WordingAlignment:
     def _number_of(self, token: WordToken) -> str:
         if token.is_number:
             return token.form
-        return next((value for each in self.lexicons if (value := each.numbers.get(token.form, ""))), "")
+        return next((value for each in self.lexicons if (value := each.digits_by_number_word.get(token.form, ""))), "")
 
     def _is_listed_with(self, mine: str, theirs: str) -> bool:
         return any(
@@ -280,7 +280,7 @@ class WordingAlignment:
         if mine and theirs:
             return False
         tell = any(_retold(lexicon).get("accents_tell") for lexicon in self.lexicons)
-        return mine + theirs >= MIN_WORDS_TYPED_WITHOUT_ACCENTS or not tell
+        return mine + theirs >= MIN_WORDS_PROVING_MISSING_ACCENTS or not tell
 
     @staticmethod
     def _accented(tokens: WordTokens) -> int:

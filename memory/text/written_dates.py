@@ -173,7 +173,9 @@ def _day_meant(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
     words = re.findall(r"\d+|[^\W\d_]+", phrase)
     if kind in _WEEKDAYS:
         return _WEEKDAYS[kind](today, _weekday_named(lexicon, phrase, words))
-    counts = (int(number) for word in words if (number := word if word.isdigit() else lexicon.numbers.get(word)))
+    counts = (
+        int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
+    )
     han = (int(unicodedata.numeric(sign)) for sign in HAN_SIGN_PATTERN.findall(phrase) if sign in HAN_DIGITS)
     return _RELATIVE[kind](today, next(chain(counts, han), 1))
 

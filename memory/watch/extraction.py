@@ -22,8 +22,8 @@ from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.rules.searching import extract_message_tag_texts
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
-from madeleine.memory.text.lexicon import load_language_neutral_pattern, words_in_lexicon_lists
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, load_language_neutral_pattern
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import split_sentences
 
 EXTRACTION_COST_PURPOSE = "extract"
@@ -67,7 +67,7 @@ class ExtractedMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class SourcedMemory:
+class ExtractedMemoryWithMessages:
     """An extracted memory, the messages that it rests on, and lines of them to be kept word for word."""
 
     extracted: ExtractedMemory
@@ -79,7 +79,7 @@ class SourcedMemory:
 class ExtractionOutcome:
     """The usable part of an answer, and the reasons why the rest is dropped, without a word of the conversation."""
 
-    memories: tuple[SourcedMemory, ...] = ()
+    memories: tuple[ExtractedMemoryWithMessages, ...] = ()
     dropped: tuple[str, ...] = ()
 
 
@@ -224,7 +224,7 @@ def _without_middle(text: str) -> str:
 
 def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMessage]) -> tuple[ExtractionOutcome, str]:
     """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
-    findings: list[SourcedMemory] = []
+    findings: list[ExtractedMemoryWithMessages] = []
     dropped: list[str] = []
     complaints: list[str] = []
     for number, essence in enumerate(answer.memories, start=1):
@@ -297,7 +297,7 @@ def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> 
     return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> SourcedMemory:
+def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> ExtractedMemoryWithMessages:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
     if len(lesson) > MAX_EXTRACTED_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
@@ -309,7 +309,9 @@ def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> Sourced
         lesson=lesson,
         themes=_storable_themes(essence.themes) or themes_of_text(essence.essence),
     )
-    return SourcedMemory(extracted, tuple(lines[number - 1].message for number in _source_numbers(essence, lines)))
+    return ExtractedMemoryWithMessages(
+        extracted, tuple(lines[number - 1].message for number in _source_numbers(essence, lines))
+    )
 
 
 def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
@@ -322,8 +324,8 @@ def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
 
 def themes_of_text(text: str) -> tuple[str, ...]:
     """Where nobody has named any: the names in it; in scripts without capitals its most specific words (spec H1)."""
-    reading = TextReading(text)
-    calendar = words_in_lexicon_lists(reading.lexicons, "days", "months")
+    reading = AnalysedText(text)
+    calendar = all_words_of_lexicon_lists(reading.lexicons, "days", "months")
     names = (word.text for word in reading.possible_names if not word.opens and word.stem not in calendar)
     words = extract_message_tag_texts(text) if all(word.caseless for word in reading.words) else names
     return _storable_themes(tuple(dict.fromkeys(words)))

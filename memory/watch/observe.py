@@ -31,7 +31,7 @@ class AgentExtractedMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class ObservedConversationPart:
     """Messages of one session, in order. `interface`: where the conversation is held, by default the caller's name.
     `watched`: the memory thread does not read them. `import_id`: of the import that brings them."""
 
@@ -45,7 +45,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationResult:
+class ObserveConversationResult:
     """`new_messages`: as they are stored. `known_count`: how many were stored before, or forgotten. `last_key`: of the
     last message in the session that has a key. `memories`: in the order of the observation's; None for one that was not
     stored, since all its sources, or it itself, are forgotten. `redacted`: secrets that were taken out, by kind."""
@@ -76,7 +76,9 @@ class ObserveConversation:
     redact: RedactText = redact_secrets
     on_append: Callable[[], None] = lambda: None
 
-    async def __call__(self, scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
+    async def __call__(
+        self, scope: Scope, observation: ObservedConversationPart, *, request: str = ""
+    ) -> ObserveConversationResult:
         """Redact, store the messages, then the memories. `request`: the same for a repeated call, else "".
 
         Raises `InvalidInput` for a key or session id that is a secret, and for unknown sources; `StorageFull`,
@@ -95,7 +97,9 @@ class ObserveConversation:
             counts.update(stored.redacted if stored else {})
         return replace(observed, redacted=counts)
 
-    async def _store(self, scope: Scope, observation: Observation, request: str) -> ObservationResult:
+    async def _store(
+        self, scope: Scope, observation: ObservedConversationPart, request: str
+    ) -> ObserveConversationResult:
         session_id = observation.session_id
         messages = self._messages(scope, observation)
         fallback_keys = (f"{request}-{place}" if request else None for place in range(len(messages)))
@@ -122,14 +126,14 @@ class ObserveConversation:
                     memories.append(None)
                     continue
                 memories.append(await self.remember(scope, session_id, memory.extracted, sources, key))
-        return ObservationResult(
-            new_messages=tuple(await self.ledger.messages(scope, ids)),
+        return ObserveConversationResult(
+            new_messages=tuple(await self.ledger.messages_by_ids(scope, ids)),
             known_count=len(messages) - len(ids),
-            last_key=await self.ledger.last_key(scope, session_id),
+            last_key=await self.ledger.last_message_key(scope, session_id),
             memories=tuple(memories),
         )
 
-    def _messages(self, scope: Scope, observation: Observation) -> list[ConversationMessage]:
+    def _messages(self, scope: Scope, observation: ObservedConversationPart) -> list[ConversationMessage]:
         """Their positions are assigned by the ledger. Messages without a time get the present, one after the other."""
         now = self.now()
         return [
@@ -150,20 +154,22 @@ class ObserveConversation:
     async def _sources(
         self,
         scope: Scope,
-        observation: Observation,
+        observation: ObservedConversationPart,
         messages: Sequence[ConversationMessage],
         keys: Sequence[str | None],
     ) -> list[list[ConversationMessage]]:
         """The stored messages that each memory rests on, by position; forgotten ones are left out."""
         named = {source for memory in observation.memories for source in memory.sources if isinstance(source, str)}
         own_keys = {key for key in keys if key is not None}
-        by_key = await self.ledger.keyed_messages(scope, observation.session_id, [*named, *own_keys])
+        by_key = await self.ledger.messages_by_keys(scope, observation.session_id, [*named, *own_keys])
         if missing := sorted(named - set(by_key) - own_keys):
             raise InvalidInput(
                 f"The session has no message with the key {missing[0]!r}, which a memory names. The messages are kept, "
                 "no memory was stored: name messages by keys that they have, or by their places in the call."
             )
-        new = {message.id: message for message in await self.ledger.messages(scope, [each.id for each in messages])}
+        new = {
+            message.id: message for message in await self.ledger.messages_by_ids(scope, [each.id for each in messages])
+        }
         # Messages that were stored before are known by their keys.
         by_place = [new.get(message.id) or by_key.get(key or "") for message, key in zip(messages, keys, strict=True)]
         all_sources: list[list[ConversationMessage]] = []
@@ -175,7 +181,9 @@ class ObserveConversation:
         return all_sources
 
 
-def redact_observation(observation: Observation, redact: RedactText) -> tuple[Observation, Mapping[str, int]]:
+def redact_observation(
+    observation: ObservedConversationPart, redact: RedactText
+) -> tuple[ObservedConversationPart, Mapping[str, int]]:
     """The session and its messages without secrets, and the number of secrets by kind; memories are redacted where they
     are stored. A secret in an id or key is refused: redacted, it would be the same as another one."""
     refuse_secret_argument("session_id", observation.session_id, redact)
@@ -187,7 +195,7 @@ def redact_observation(observation: Observation, redact: RedactText) -> tuple[Ob
     return replace(redacted, messages=messages), redaction.found
 
 
-def _require_existing_places(observation: Observation) -> None:
+def _require_existing_places(observation: ObservedConversationPart) -> None:
     count = len(observation.messages)
     for memory in observation.memories:
         for source in memory.sources:

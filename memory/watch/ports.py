@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import ConversationMessage, MemoryThreadBacklog, MessageId, UnwatchedSession
+from madeleine.memory.chat import ConversationMessage, MessageId, SessionWithUnreadMessages, UnreadMessageBacklog
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
@@ -25,21 +25,21 @@ class ObservationLedger(Protocol):
         read earlier ones. `import_id`: of the import that they are remembered for. Raises `StorageFull`,
         `StorageError`, `CannotUndo` for an import that has ended."""
 
-    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
+    async def messages_by_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         """The messages that exist, each once, in the order of `ids`."""
 
-    async def keyed_messages(
+    async def messages_by_keys(
         self, scope: Scope, session_id: str, keys: Sequence[str]
     ) -> dict[str, ConversationMessage]: ...
 
-    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+    async def last_message_key(self, scope: Scope, session_id: str) -> str | None:
         """The key of the last message in the session that has one."""
 
 
-class MemoryThreadLedger(Protocol):
+class MemoryExtractionLedger(Protocol):
     """The ledger for the memory thread (spec T1). The search for work is not scoped: the thread serves all beings."""
 
-    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
+    async def sessions_with_unread_messages(self, *, now: datetime, limit: int) -> list[SessionWithUnreadMessages]:
         """Sessions of all beings with unread messages whose next try is due, the longest waiting first."""
 
     async def session_messages_between(
@@ -47,17 +47,17 @@ class MemoryThreadLedger(Protocol):
     ) -> list[ConversationMessage]:
         """The messages at positions in [start, end), in order."""
 
-    async def spoken_messages(
+    async def earlier_and_unread_spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
     ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         """Messages of people and assistants, in order: the last `before` ones ahead of the position `start`, and the
         first `unread` ones from there on."""
 
-    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+    async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
         """The thread has looked at the messages before this position; failures are forgotten. `abandoned`: count so
         many of them as abandoned."""
 
-    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_unread_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         """Leave the messages before this position unread until a new message comes, or until then."""
 
     async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
@@ -66,9 +66,9 @@ class MemoryThreadLedger(Protocol):
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
 
-    async def thread_backlog(self) -> MemoryThreadBacklog: ...
+    async def unread_message_backlog(self) -> UnreadMessageBacklog: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):
-    async def tokens_since(self, purpose: str, since: datetime) -> int:
+    async def tokens_spent_since(self, purpose: str, since: datetime) -> int:
         """Sum over all beings: they share the budget of the store's key."""

@@ -15,7 +15,7 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, SourcesForgotten
 from madeleine.memory.index import CandidateQuery, RecallIndex
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.ports import MemoryAndKeyReader
+from madeleine.memory.ingest.ports import MemoryAndIdempotencyKeyReader
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, MemoryStatus, Scene, Scope, Vector
 from madeleine.memory.recall.ports import RecallLedger
@@ -26,8 +26,8 @@ from madeleine.memory.rules.storing.quoting import (
     statements_of_memory,
 )
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets
-from madeleine.memory.text.reading import TextReading
-from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
+from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.watch.extraction import ExtractedMemory, ExtractedMemoryWithMessages
 
 STATUSES_SEARCHED_FOR_QUOTES: tuple[MemoryStatus, ...] = ("active", "dying", "dead")
 MAX_QUOTE_CANDIDATES_BY_WORDS = 40
@@ -90,7 +90,7 @@ RememberStatus = Literal["stored", "reinforced", "repeated", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
-class RememberResult:
+class ExtractedMemoryStoreResult:
     """Outcome for an extracted memory. Repeated: an earlier try stored it, and `status` is the outcome of that. Quoted:
     the assistant repeated a memory, and nothing was done. `redacted`: secrets that were taken out, by kind."""
 
@@ -115,15 +115,21 @@ class RememberExtractedMemories:
     the people are."""
 
     store: StoreRedactedScenes
-    ledger: MemoryAndKeyReader
+    ledger: MemoryAndIdempotencyKeyReader
     similar: SimilarMemorySearch
     _: KW_ONLY
     day_of: Callable[[datetime], date] = utc_day
     redact: RedactText = redact_secrets
 
     async def __call__(
-        self, scope: Scope, findings: Sequence[SourcedMemory], session_id: str, *, tool: str, keys: Sequence[str] = ()
-    ) -> list[RememberResult]:
+        self,
+        scope: Scope,
+        findings: Sequence[ExtractedMemoryWithMessages],
+        session_id: str,
+        *,
+        tool: str,
+        keys: Sequence[str] = (),
+    ) -> list[ExtractedMemoryStoreResult]:
         """Store all or none, redacted and linked to their messages; answers in order. `keys`: one each, by default from
         the session, the messages and the essence. Raises `SourcesForgotten` if a message is gone, `StorageFull`,
         `StorageError`, `IndexUnavailable`."""
@@ -131,22 +137,22 @@ class RememberExtractedMemories:
         findings = [
             _redacted_finding(finding, redaction) for finding, redaction in zip(findings, redactions, strict=True)
         ]
-        keys = keys or [sourced_memory_idempotency_key(session_id, finding) for finding in findings]
-        earlier = await self.ledger.key_outcomes(scope, keys)
+        keys = keys or [extracted_memory_idempotency_key(session_id, finding) for finding in findings]
+        earlier = await self.ledger.idempotency_key_outcomes(scope, keys)
         similar = await self.similar.search(scope, [finding.extracted.essence for finding in findings])
-        results: dict[int, RememberResult] = {}
+        results: dict[int, ExtractedMemoryStoreResult] = {}
         scenes: dict[int, NewScene] = {}
         for at, (finding, key, near) in enumerate(zip(findings, keys, similar, strict=True)):
             if again := earlier.get(key):
-                results[at] = RememberResult(finding.extracted, "repeated", again.memory_id, again.status)
+                results[at] = ExtractedMemoryStoreResult(finding.extracted, "repeated", again.memory_id, again.status)
             elif quote := _quoted_memory(finding, near):
-                results[at] = RememberResult(finding.extracted, "quoted", quote.id)
+                results[at] = ExtractedMemoryStoreResult(finding.extracted, "quoted", quote.id)
             else:
                 scenes[at] = self._scene(finding, near, session_id, tool, key)
         stored = await self.store(scope, list(scenes.values())) if scenes else []
         for at, answer in zip(scenes, stored, strict=True):
             outcome: RememberStatus = "repeated" if answer.repeated else answer.status
-            results[at] = RememberResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
+            results[at] = ExtractedMemoryStoreResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
     async def store_agent_memory(
@@ -159,7 +165,7 @@ class RememberExtractedMemories:
     ) -> StoredSceneResult | None:
         """Store a memory that an agent has extracted itself. One that only repeats a memory, dead or alive, changes
         nothing. None if the memory, or every message that it rests on, was forgotten meanwhile."""
-        finding = SourcedMemory(extracted, tuple(messages))
+        finding = ExtractedMemoryWithMessages(extracted, tuple(messages))
         try:
             [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
         except SourcesForgotten as error:
@@ -173,7 +179,12 @@ class RememberExtractedMemories:
         return StoredSceneResult(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
 
     def _scene(
-        self, finding: SourcedMemory, similar: Sequence[SimilarMemory], session_id: str, tool: str, key: str
+        self,
+        finding: ExtractedMemoryWithMessages,
+        similar: Sequence[SimilarMemory],
+        session_id: str,
+        tool: str,
+        key: str,
     ) -> NewScene:
         """The essence as a scene; or the scene of a living memory that says all of it, so that this one is reinforced
         (spec T6), and keeps what else is new of it: told shorter it would not count as the same."""
@@ -199,12 +210,12 @@ class RememberExtractedMemories:
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category)
 
 
-def _redacted_finding(finding: SourcedMemory, redaction: CountingRedactor) -> SourcedMemory:
+def _redacted_finding(finding: ExtractedMemoryWithMessages, redaction: CountingRedactor) -> ExtractedMemoryWithMessages:
     extracted = redaction.redact_fields(finding.extracted, "essence", "lesson", "themes")
     return replace(redaction.redact_fields(finding, "dialogue"), extracted=extracted)
 
 
-def sourced_memory_idempotency_key(session_id: str, finding: SourcedMemory) -> str:
+def extracted_memory_idempotency_key(session_id: str, finding: ExtractedMemoryWithMessages) -> str:
     """The same for the same essence and lesson of the same messages."""
     positions = [message.position for message in finding.sources]
     return f"observed-{json_digest([session_id, positions, finding.extracted.essence, finding.extracted.lesson])}"
@@ -219,7 +230,7 @@ def speakers_of_messages(messages: Sequence[ConversationMessage]) -> tuple[str, 
     return tuple(dict.fromkeys(message.speaker for message in messages if message.speaker))
 
 
-def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> Memory | None:
+def _quoted_memory(finding: ExtractedMemoryWithMessages, similar: Sequence[SimilarMemory]) -> Memory | None:
     """The memory, dead or alive, that the assistant only repeated."""
     essence = finding.extracted.essence
     asked = "\n".join(message.text for message in finding.sources if message.role == "user")
@@ -235,13 +246,13 @@ def _quoted_memory(finding: SourcedMemory, similar: Sequence[SimilarMemory]) -> 
     return None
 
 
-def _is_preference(finding: SourcedMemory) -> bool:
+def _is_preference(finding: ExtractedMemoryWithMessages) -> bool:
     """Of the person, and never what an assistant alone said (ruling 15)."""
     said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
-    return said_by_person and TextReading(finding.extracted.essence).states_preference
+    return said_by_person and AnalysedText(finding.extracted.essence).states_preference
 
 
-def _restates(finding: SourcedMemory, memory: Memory) -> bool:
+def _restates(finding: ExtractedMemoryWithMessages, memory: Memory) -> bool:
     """Whether a living memory, true still, says all of the finding; the lesson may be another one (ruling 13)."""
     if memory.status not in LIVING_STATUSES or memory.compressed or memory.truth != "current":
         return False

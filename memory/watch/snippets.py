@@ -8,10 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
-from madeleine.memory.chat import ConversationMessage, UnwatchedSession
+from madeleine.memory.chat import ConversationMessage, SessionWithUnreadMessages
 from madeleine.memory.rules.storing.quoting import statements_of_memory, without_quotes_from_memory
 from madeleine.memory.rules.storing.worth_remembering import reason_to_remember_agreement, should_remember
-from madeleine.memory.watch.extraction import ExtractedMemory, SnippetMessage, SourcedMemory, themes_of_text
+from madeleine.memory.watch.extraction import (
+    ExtractedMemory,
+    ExtractedMemoryWithMessages,
+    SnippetMessage,
+    themes_of_text,
+)
 from madeleine.memory.watch.remember import SimilarMemory
 
 MAX_SNIPPET_MESSAGES = 6
@@ -31,7 +36,7 @@ class ConversationSnippet:
 
 
 def next_conversation_snippet(
-    session: UnwatchedSession,
+    session: SessionWithUnreadMessages,
     earlier: Sequence[ConversationMessage],
     unread: Sequence[ConversationMessage],
     settled_before: datetime,
@@ -104,10 +109,10 @@ MAX_EXCHANGE_ESSENCE_CHARS = 2_000
 MAX_EXCHANGE_ANSWER_CHARS = 500
 
 
-def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[SourcedMemory]:
+def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[ExtractedMemoryWithMessages]:
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
-    findings: list[SourcedMemory] = []
+    findings: list[ExtractedMemoryWithMessages] = []
     for exchange in _exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
@@ -117,7 +122,7 @@ def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[SourcedMemo
             dialogue = (_shortened(answer, MAX_EXCHANGE_ANSWER_CHARS),) if answer else ()
             themes = themes_of_text(essence)
             extracted = ExtractedMemory(essence=essence, emotions=(), weight=EXCHANGE_MEMORY_WEIGHT, themes=themes)
-            findings.append(SourcedMemory(extracted, tuple(line.message for line in exchange), dialogue))
+            findings.append(ExtractedMemoryWithMessages(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 
-from madeleine.memory.chat import UnwatchedSession
+from madeleine.memory.chat import SessionWithUnreadMessages
 from madeleine.memory.errors import (
     EmbeddingUnavailable,
     IndexUnavailable,
@@ -22,9 +22,9 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.retention.levels import MemoryLevelRules
-from madeleine.memory.watch.extraction import SnippetMessage, SourcedMemory, extract_memories
-from madeleine.memory.watch.ports import MemoryThreadLedger, TokenSpendingLedger
+from madeleine.memory.retention.levels import MemoryLevelConfig
+from madeleine.memory.watch.extraction import ExtractedMemoryWithMessages, SnippetMessage, extract_memories
+from madeleine.memory.watch.ports import MemoryExtractionLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of_messages
 from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
@@ -37,13 +37,13 @@ from madeleine.memory.watch.snippets import (
 
 logger = logging.getLogger(__name__)
 
-MEMORY_THREAD_CLIENT_NAME = "madeleine thread"
-MEMORY_THREAD_TOOL_NAME = "thread"
+MEMORY_EXTRACTOR_CLIENT_NAME = "madeleine thread"
+MEMORY_EXTRACTOR_TOOL_NAME = "thread"
 MAX_SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
 MAX_UNUSABLE_ANSWERS_PER_SNIPPET = 3
 """After so many a snippet is abandoned."""
-MEMORY_THREAD_TOKEN_BUDGET_PERIOD = timedelta(days=1)
+MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD = timedelta(days=1)
 SPENT_TOKEN_BUDGET_PAUSE = timedelta(minutes=10)
 """When a day's tokens are spent: until it is checked whether some of them were spent long enough ago."""
 MAX_SNIPPET_READING_FAILURES = 10
@@ -52,7 +52,7 @@ snippet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryThreadConfig:
+class MemoryExtractionConfig:
     """`settle_time`: how long an answer to a person's last message is awaited before that message is read.
     `retry_delay`: pause after the first failure, doubled with each more, up to `max_retry_delay`. `token_budget`: a
     day, 0 for unlimited. `records_exchanges`: without a model, store exchanges word for word (spec H6).
@@ -67,7 +67,7 @@ class MemoryThreadConfig:
 
 
 @dataclass(slots=True)
-class ThreadPollResult:
+class MemoryExtractionPollResult:
     """`has_more`: there are snippets that could be read now."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -75,17 +75,17 @@ class ThreadPollResult:
 
 
 @dataclass(eq=False)
-class MemoryThread:
+class ConversationMemoryExtractor:
     """The use case. Its owner calls `poll` again and again, one call at a time."""
 
-    ledger: MemoryThreadLedger
+    ledger: MemoryExtractionLedger
     costs: TokenSpendingLedger
     remember: RememberExtractedMemories
     _: KW_ONLY
     now: Callable[[], datetime]
-    config: MemoryThreadConfig = MemoryThreadConfig()
-    levels: MemoryLevelRules = field(default_factory=MemoryLevelRules)
-    new_messages: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    config: MemoryExtractionConfig = MemoryExtractionConfig()
+    levels: MemoryLevelConfig = field(default_factory=MemoryLevelConfig)
+    new_messages_event: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
     """Counts of the current poll."""
     _unusable_answers: Counter[tuple[BeingId, str, int]] = field(default_factory=Counter, init=False)
@@ -94,14 +94,14 @@ class MemoryThread:
     """While the model is unavailable, or no call fits the budget."""
     _budget_warned_at: datetime | None = field(default=None, init=False)
 
-    def wake(self) -> None:
+    def notify_of_new_messages(self) -> None:
         """Tell of new messages. Returns at once."""
-        self.new_messages.set()
+        self.new_messages_event.set()
 
-    async def poll(self, language: LanguageModel | None) -> ThreadPollResult:
+    async def poll(self, language: LanguageModel | None) -> MemoryExtractionPollResult:
         """Read one snippet of each session that has unread messages. A session that fails is retried at a later poll,
         and does not keep the others from being read. Raises `StorageError` if the sessions cannot be listed."""
-        result = ThreadPollResult()
+        result = MemoryExtractionPollResult()
         if language is None and not self.config.records_exchanges:
             return result
         now = self.now()
@@ -109,8 +109,8 @@ class MemoryThread:
             return result
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
-        for session in await self.ledger.unwatched_sessions(now=now, limit=MAX_SESSIONS_PER_POLL):
-            of_session = Scope(session.being_id, MEMORY_THREAD_CLIENT_NAME, project=session.project or "")
+        for session in await self.ledger.sessions_with_unread_messages(now=now, limit=MAX_SESSIONS_PER_POLL):
+            of_session = Scope(session.being_id, MEMORY_EXTRACTOR_CLIENT_NAME, project=session.project or "")
             scope = self.levels.apply_to_unattended_scope(of_session)
             metered = None if language is None else self._metered(language, scope, run)
             try:
@@ -143,18 +143,20 @@ class MemoryThread:
             return self.costs.record_cost(scope, run, spent, at=self.now())
 
         def spent_tokens(purpose: str) -> Awaitable[int]:
-            return self.costs.tokens_since(purpose, self.now() - MEMORY_THREAD_TOKEN_BUDGET_PERIOD)
+            return self.costs.tokens_spent_since(purpose, self.now() - MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD)
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
-    async def _read_session(self, scope: Scope, session: UnwatchedSession, language: MeteredModel | None) -> bool:
+    async def _read_session(
+        self, scope: Scope, session: SessionWithUnreadMessages, language: MeteredModel | None
+    ) -> bool:
         """True if the session has more to read."""
         session_id, most = session.session_id, MAX_SNIPPET_MESSAGES
-        earlier, unread = await self.ledger.spoken_messages(
+        earlier, unread = await self.ledger.earlier_and_unread_spoken_messages(
             scope, session_id, start=session.watched, before=most - 1, unread=most + 1
         )
         if not unread:
-            await self.ledger.mark_watched(scope, session_id, up_to=session.messages)
+            await self.ledger.mark_messages_read(scope, session_id, up_to=session.messages)
             return False
         snippet = next_conversation_snippet(session, earlier, unread, self.now() - self.config.settle_time)
         if snippet is None:
@@ -192,17 +194,17 @@ class MemoryThread:
         self._unusable_answers.pop((session.being_id, session.session_id, session.watched), None)
         if abandoned:
             self._counts["abandoned"] += 1
-        await self.ledger.mark_watched(scope, session_id, up_to=end, abandoned=abandoned)
+        await self.ledger.mark_messages_read(scope, session_id, up_to=end, abandoned=abandoned)
         return end < session.messages
 
     async def _put_off(
-        self, scope: Scope, session: UnwatchedSession, snippet: ConversationSnippet, *, last: int
+        self, scope: Scope, session: SessionWithUnreadMessages, snippet: ConversationSnippet, *, last: int
     ) -> None:
         """`last`: position of the session's last spoken message. What programs say behind it is put off with it."""
         self._counts["put off"] += len(snippet.new_messages)
         up_to = session.messages if last < snippet.end else snippet.end
         until = self.now() + self.config.put_off_time
-        await self.ledger.postpone_reading_messages(scope, session.session_id, up_to=up_to, until=until)
+        await self.ledger.postpone_unread_messages(scope, session.session_id, up_to=up_to, until=until)
 
     async def _remember_snippet(
         self,
@@ -233,7 +235,7 @@ class MemoryThread:
             for end in range(first, last + 1)
             for key in snippet_idempotency_keys(session_id, snippet.start, end)
         }
-        stored = await self.remember.ledger.key_outcomes(scope, list(keys))
+        stored = await self.remember.ledger.idempotency_key_outcomes(scope, list(keys))
         self._counts.update("repeated" for _ in stored)
         return max((keys[key] for key in stored), default=0)
 
@@ -259,7 +261,9 @@ class MemoryThread:
         is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
         return None if is_put_off else lines
 
-    async def _extract(self, language: MeteredModel, lines: Sequence[SnippetMessage]) -> Sequence[SourcedMemory]:
+    async def _extract(
+        self, language: MeteredModel, lines: Sequence[SnippetMessage]
+    ) -> Sequence[ExtractedMemoryWithMessages]:
         try:
             extraction = await extract_memories(language, lines)
         except UnusableAnswer:
@@ -273,13 +277,17 @@ class MemoryThread:
         return extraction.memories
 
     async def _store(
-        self, scope: Scope, session_id: str, snippet: ConversationSnippet, findings: Sequence[SourcedMemory]
+        self,
+        scope: Scope,
+        session_id: str,
+        snippet: ConversationSnippet,
+        findings: Sequence[ExtractedMemoryWithMessages],
     ) -> None:
         """Messages that were forgotten while the model read them, or are until the commit, leave no memory."""
         while findings:
             keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
             try:
-                results = await self.remember(scope, findings, session_id, tool=MEMORY_THREAD_TOOL_NAME, keys=keys)
+                results = await self.remember(scope, findings, session_id, tool=MEMORY_EXTRACTOR_TOOL_NAME, keys=keys)
             except SourcesForgotten as error:
                 findings = [one for one in findings if error.ids.isdisjoint(source.id for source in one.sources)]
                 continue
@@ -288,11 +296,13 @@ class MemoryThread:
 
     # --- failures ---------------------------------------------------------------------------------------------
 
-    async def _record_failure(self, scope: Scope, session: UnwatchedSession) -> None:
+    async def _record_failure(self, scope: Scope, session: SessionWithUnreadMessages) -> None:
         self._counts["failed"] += 1
         await self._retry_later(scope, session, self._backoff(session.failures), failed=True)
 
-    async def _retry_later(self, scope: Scope, session: UnwatchedSession, pause: timedelta, *, failed: bool) -> None:
+    async def _retry_later(
+        self, scope: Scope, session: SessionWithUnreadMessages, pause: timedelta, *, failed: bool
+    ) -> None:
         next_try = self.now() + pause
         try:
             await self.ledger.retry_session_later(scope, session.session_id, next_try=next_try, failed=failed)
@@ -310,12 +320,14 @@ class MemoryThread:
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread pauses for %.0f s: %s", pause.total_seconds(), error)
 
-    async def _wait_for_tokens(self, scope: Scope, session: UnwatchedSession, error: TokenBudgetExceeded) -> None:
+    async def _wait_for_tokens(
+        self, scope: Scope, session: SessionWithUnreadMessages, error: TokenBudgetExceeded
+    ) -> None:
         self._counts["waiting"] += 1
         await self._retry_later(scope, session, SPENT_TOKEN_BUDGET_PAUSE, failed=False)
         now = self.now()
         # A warning not more than once in the period of the budget.
-        first = self._budget_warned_at is None or now - self._budget_warned_at >= MEMORY_THREAD_TOKEN_BUDGET_PERIOD
+        first = self._budget_warned_at is None or now - self._budget_warned_at >= MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
         if first:
             self._budget_warned_at = now
         budget = self.config.token_budget
@@ -332,6 +344,6 @@ def snippet_idempotency_keys(session_id: str, start: int, end: int) -> list[str]
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
     return [
-        f"{MEMORY_THREAD_TOOL_NAME}-{json_digest([session_id, start, end, number])}"
+        f"{MEMORY_EXTRACTOR_TOOL_NAME}-{json_digest([session_id, start, end, number])}"
         for number in range(MAX_SNIPPET_MESSAGES)
     ]

@@ -51,7 +51,7 @@ OfferedIds = Annotated[
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
 # every client puts into every prompt. What the fields mean is said with each request
 # (`requests.AGENT_DECISION_GUIDANCE`).
-class Decision(BaseModel):
+class AgentDecision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
@@ -69,7 +69,7 @@ class Decision(BaseModel):
     superseded: bool = False
     text: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
 
-    def with_full_ids(self, request: DecisionRequest) -> Decision:
+    def with_full_ids(self, request: DecisionRequest) -> AgentDecision:
         full = {memory.short_id: memory.id for memory in request.memories}
 
         def replaced(ids: Iterable[str]) -> list[MemoryId]:
@@ -81,7 +81,7 @@ class Decision(BaseModel):
         return self.model_copy(update={"merges": merges, "parts": parts, **lists})
 
 
-class InvalidDecision(BaseModel):
+class RejectedAgentDecision(BaseModel):
     """A decision that does not fit the schema, kept so that it rejects only itself. `offer`: "" if it names none."""
 
     model_config = ConfigDict(frozen=True)
@@ -90,18 +90,18 @@ class InvalidDecision(BaseModel):
     reason: str
 
 
-def _decision_or_invalid(raw: Any, validate: ValidatorFunctionWrapHandler) -> Decision | InvalidDecision:
+def _decision_or_invalid(raw: Any, validate: ValidatorFunctionWrapHandler) -> AgentDecision | RejectedAgentDecision:
     try:
-        decision: Decision = validate(raw)
+        decision: AgentDecision = validate(raw)
     except ValidationError as error:
         offer = raw.get("offer") if isinstance(raw, dict) else None
         wrong = (f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()[:3])
-        return InvalidDecision(offer=offer[:64] if isinstance(offer, str) else "", reason=f"{'; '.join(wrong)}.")
+        return RejectedAgentDecision(offer=offer[:64] if isinstance(offer, str) else "", reason=f"{'; '.join(wrong)}.")
     return decision
 
 
-ReceivedDecision = Annotated[Decision, WrapValidator(_decision_or_invalid)]
-"""A `Decision`, or an `InvalidDecision` where it is not one."""
+ReceivedDecision = Annotated[AgentDecision, WrapValidator(_decision_or_invalid)]
+"""A `AgentDecision`, or an `RejectedAgentDecision` where it is not one."""
 
 
 class DecisionAnswerSchema(BaseModel):
@@ -111,7 +111,7 @@ class DecisionAnswerSchema(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentRequestState:
+class CurrentOfferedMemories:
     """`memories`: those of the request that still exist. Of the request's cluster, for split: whether it is a root, and
     how many active memories it has, 0 if it is gone."""
 
@@ -121,7 +121,7 @@ class CurrentRequestState:
     active_count: int = 0
 
     @classmethod
-    async def read(cls, reads: PatrolReads, request: DecisionRequest) -> Self:
+    async def load(cls, reads: PatrolReads, request: DecisionRequest) -> Self:
         memories = await reads.memories([memory.id for memory in request.memories])
         return cls(request, {memory.id: memory for memory in memories})
 
@@ -139,7 +139,7 @@ class CurrentRequestState:
         unchanged = all(is_unchanged_since_offer(memory, text, self.request.kind) for text in offered_texts)
         return "" if unchanged else "says something else by now"
 
-    def text_refusal(self) -> str:
+    def reason_to_refuse_text(self) -> str:
         """Why a text made from the memories of the request must not be written, or ""."""
         again = "since this was offered: nothing was written. Take a new offer."
         for offered in self.request.memories:
@@ -159,7 +159,7 @@ class CurrentRequestState:
         return ""
 
     @staticmethod
-    def without_obstacles(
+    def without_blocked_memories(
         obstacles: Mapping[MemoryId, str], consequence: str, left_out: list[str]
     ) -> tuple[MemoryId, ...]:
         """The memories without an obstacle. Adds a sentence to `left_out` for each of the others."""
@@ -209,10 +209,10 @@ class DecisionAnswer(ABC):
         return cls._validated(fields)
 
     @classmethod
-    def from_decision(cls, decision: Decision) -> Self | RejectedModelAnswer:
+    def from_agent_decision(cls, decision: AgentDecision) -> Self | RejectedModelAnswer:
         """Of the calling agent. Rejects a decision with fields that belong to another kind of request."""
         own = tuple(cls.schema.model_fields)
-        named = [name for name in Decision.model_fields if name != "offer" and getattr(decision, name)]
+        named = [name for name in AgentDecision.model_fields if name != "offer" and getattr(decision, name)]
         if foreign := [name for name in named if name not in own]:
             return RejectedModelAnswer(
                 f"Offer {decision.offer} is to {cls.kind} and takes {' and '.join(own)}: leave out "
@@ -221,7 +221,7 @@ class DecisionAnswer(ABC):
         return cls._from_own_fields(decision)
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> Self | RejectedModelAnswer:
+    def _from_own_fields(cls, decision: AgentDecision) -> Self | RejectedModelAnswer:
         return cls._validated({name: getattr(decision, name) for name in cls.schema.model_fields})
 
     @classmethod
@@ -237,7 +237,7 @@ class DecisionAnswer(ABC):
         """Without secrets."""
         return self
 
-    def check_request(self, request: DecisionRequest) -> Self | RejectedModelAnswer:
+    def check_against_request(self, request: DecisionRequest) -> Self | RejectedModelAnswer:
         """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
         if self.kind != request.kind:
             return RejectedModelAnswer(f"This offer is to {request.kind}: answer that.")
@@ -245,19 +245,25 @@ class DecisionAnswer(ABC):
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
         return RejectedModelAnswer(" ".join(complaints)) if complaints else answer
 
-    def checked(self, current: CurrentRequestState) -> CheckedDecisionAnswer | RejectedModelAnswer:
+    def check_against_request_and_memories(
+        self, current: CurrentOfferedMemories
+    ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """Held against the request, then against the memories as they are now."""
-        result = self.check_request(current.request)
-        return result if isinstance(result, RejectedModelAnswer) else result.check_current(current)
+        result = self.check_against_request(current.request)
+        return result if isinstance(result, RejectedModelAnswer) else result.check_against_current_memories(current)
 
     @abstractmethod
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer | RejectedModelAnswer:
+    def check_against_current_memories(
+        self, current: CurrentOfferedMemories
+    ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
-        return RejectedModelAnswer(reason) if (reason := current.text_refusal()) else CheckedDecisionAnswer(self)
+        return (
+            RejectedModelAnswer(reason) if (reason := current.reason_to_refuse_text()) else CheckedDecisionAnswer(self)
+        )
 
     @staticmethod
     def id_complaints(named: Sequence[MemoryId], request: DecisionRequest) -> Iterator[str]:
@@ -288,7 +294,7 @@ def _answer_adapter(answer_type: type[DecisionAnswer]) -> TypeAdapter[Any]:
 AnswerT = TypeVar("AnswerT", bound=DecisionAnswer)
 
 
-class DecisionType(ABC, Generic[AnswerT]):
+class DecisionHandler(ABC, Generic[AnswerT]):
     """Finds what is to be decided in a patrol, offers it, and applies an answer."""
 
     answer_type: type[AnswerT]
@@ -305,19 +311,19 @@ class DecisionType(ABC, Generic[AnswerT]):
         self.asks_agent = limits is not DECISION_REQUEST_LIMITS_FOR_MODEL
 
     @abstractmethod
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
 
     @abstractmethod
     async def build_requests(self, key: str) -> list[DecisionRequest]: ...
 
-    def texts_to_embed(self, answer: AnswerT, current: CurrentRequestState) -> list[str]:
+    def texts_to_embed(self, answer: AnswerT, current: CurrentOfferedMemories) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""
         return []
 
     @abstractmethod
-    async def apply(
-        self, work: UnitOfWork, answer: AnswerT, current: CurrentRequestState
+    async def apply_answer(
+        self, work: UnitOfWork, answer: AnswerT, current: CurrentOfferedMemories
     ) -> Mapping[str, int] | RejectedModelAnswer:
         """Change the unit of work, whose `prepared.vectors` holds those of `texts_to_embed`; the answer was checked
         against `current`. Returns counts for the report."""

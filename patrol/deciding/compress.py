@@ -10,12 +10,12 @@ from datetime import datetime
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Provenance, Scene
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
-    CurrentRequestState,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
+    DecisionHandler,
 )
-from madeleine.patrol.deciding.passages import join_into_passages
+from madeleine.patrol.deciding.passages import join_episodes_into_passages
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     SORT_KEY_BY_EVENT_TIME,
@@ -26,14 +26,14 @@ from madeleine.patrol.deciding.requests import (
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class SessionSummarySchema(DecisionAnswerSchema):
+class SessionSummaryAnswerSchema(DecisionAnswerSchema):
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSummaryAnswer(DecisionAnswer):
     kind = "compress"
-    schema = SessionSummarySchema
+    schema = SessionSummaryAnswerSchema
 
     summary: str
     is_passage: bool = False
@@ -49,11 +49,11 @@ class SessionSummaryAnswer(DecisionAnswer):
         return self.text_complaints("summary", self.summary)
 
 
-class CompressSessions(DecisionType[SessionSummaryAnswer]):
+class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
     answer_type = SessionSummaryAnswer
     embeds_texts = True
 
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         """Above the threshold the oldest half of it (spec L3, 3.1); to an agent, whom each answer asks anew, as many as
         are above it."""
         threshold = self.context.services.config.compression_threshold
@@ -62,7 +62,7 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
         count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
         return [session.session_id for session in sessions[:count]]
 
-    async def overdue_keys(self) -> list[str]:
+    async def overdue_session_ids(self) -> list[str]:
         """Those beyond one and a half times the threshold: nobody has summarised them."""
         sessions = await self.context.reads.unsummarised_sessions()
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
@@ -71,12 +71,12 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
     async def build_requests(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
 
-    def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentRequestState) -> list[str]:
+    def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentOfferedMemories) -> list[str]:
         made = summary_and_passages_of_session(answer, current, self.context.services.now())
         return [memory.embedded_text for memory, _ in made]
 
-    async def apply(
-        self, work: UnitOfWork, answer: SessionSummaryAnswer, current: CurrentRequestState
+    async def apply_answer(
+        self, work: UnitOfWork, answer: SessionSummaryAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int]:
         for made, sources in summary_and_passages_of_session(answer, current, self.context.services.now()):
             work.add_memory(made)
@@ -86,7 +86,7 @@ class CompressSessions(DecisionType[SessionSummaryAnswer]):
 
 
 def summary_and_passages_of_session(
-    answer: SessionSummaryAnswer, current: CurrentRequestState, now: datetime
+    answer: SessionSummaryAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word
     for word what it leaves out."""
@@ -94,7 +94,7 @@ def summary_and_passages_of_session(
     summary = summary_as_memory(answer.summary, sources, now)
     if answer.is_passage:
         return [(summary, sources)]
-    parts = list(join_into_passages(sources))
+    parts = list(join_episodes_into_passages(sources))
     joined = {source.id for part, _ in parts for source in part}
     left = [source for source in sources if source.id not in joined]
     return [(summary, left), *((summary_as_memory(text, part, now, summary.id), part) for part, text in parts)]

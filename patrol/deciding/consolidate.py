@@ -24,26 +24,26 @@ from madeleine.memory.model import (
     date_of_timeline_entry,
     parse_iso_moment,
 )
-from madeleine.memory.rules.dynamics.importance import status_after_flagging
+from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.memory.rules.dynamics.mentions import MERGED_LESSONS_SEPARATOR
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.rules.storing.likeness import difference_in_facts
 from madeleine.patrol.deciding.answers import (
+    AgentDecision,
     CheckedDecisionAnswer,
-    CurrentRequestState,
-    Decision,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
+    DecisionHandler,
 )
 from madeleine.patrol.deciding.compress import summary_as_memory
-from madeleine.patrol.deciding.passages import join_into_passages
+from madeleine.patrol.deciding.passages import join_episodes_into_passages
 from madeleine.patrol.deciding.possible_duplicates import (
     CONSOLIDATION_REQUEST_LIMITS,
     batches_of_similar_memories,
     ids_of_possible_duplicates,
-    memories_most_similar_to,
+    memories_most_similar_to_others,
 )
 from madeleine.patrol.deciding.requests import (
     SORT_KEY_BY_STORING_TIME,
@@ -62,20 +62,20 @@ CATEGORIES_BY_MERGE_WEIGHT: Sequence[Category] = ("working", "episodic", "semant
 """The later weighs more: a preference stays one whatever it is merged with."""
 MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
-DYING_MEMORIES_KEY = ""
+DYING_MEMORIES_DECISION_KEY = ""
 MAX_DYING_MEMORIES_READ = 500
 """Dying memories that are asked about in one patrol at most, the oldest."""
 MAX_TIMELINE_ACTION_CHARS = 2_000
 """Of an action in a timeline."""
 
 
-class MemoryMergeSchema(DecisionAnswerSchema):
+class MemoryMergeAnswerSchema(DecisionAnswerSchema):
     survivor: int
     absorbed: list[int]
 
 
-class ConsolidationSchema(DecisionAnswerSchema):
-    merges: list[MemoryMergeSchema]
+class ConsolidationAnswerSchema(DecisionAnswerSchema):
+    merges: list[MemoryMergeAnswerSchema]
     make_dead: list[int]
     keep: list[int]
 
@@ -89,14 +89,14 @@ class MemoryMerge:
 @dataclass(frozen=True, slots=True)
 class ConsolidationAnswer(DecisionAnswer):
     kind = "consolidate"
-    schema = ConsolidationSchema
+    schema = ConsolidationAnswerSchema
 
     merges: tuple[MemoryMerge, ...] = ()
     make_dead: tuple[MemoryId, ...] = ()
     keep: tuple[MemoryId, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> ConsolidationAnswer | RejectedModelAnswer:
+    def _from_own_fields(cls, decision: AgentDecision) -> ConsolidationAnswer | RejectedModelAnswer:
         if any(len(merge) < 2 for merge in decision.merges):
             return RejectedModelAnswer(
                 f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs."
@@ -125,7 +125,7 @@ class ConsolidationAnswer(DecisionAnswer):
         if undecided:
             yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
-    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer:
+    def check_against_current_memories(self, current: CurrentOfferedMemories) -> CheckedDecisionAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
@@ -133,13 +133,15 @@ class ConsolidationAnswer(DecisionAnswer):
                 left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
-            if absorbed := current.without_obstacles(obstacles, f"it was not merged into {merge.survivor}", left_out):
+            if absorbed := current.without_blocked_memories(
+                obstacles, f"it was not merged into {merge.survivor}", left_out
+            ):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
         obstacles = {
             id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
         }
-        make_dead = current.without_obstacles(obstacles, "it was not made dead", left_out)
-        keep = current.without_obstacles(
+        make_dead = current.without_blocked_memories(obstacles, "it was not made dead", left_out)
+        keep = current.without_blocked_memories(
             {id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out
         )
         return CheckedDecisionAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
@@ -150,7 +152,7 @@ ADVICE_TO_KEEP_BOTH_FACTS = (
 )
 
 
-def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentRequestState) -> str:
+def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentOfferedMemories) -> str:
     if reason := current.change_since_offer(id_):
         return reason
     memory = current.memories[id_]
@@ -170,65 +172,65 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentRequestSt
 def _death_obstacle(memory: Memory) -> str:
     if memory.pinned:
         return "is pinned by now"
-    return "" if memory.status == status_after_flagging(memory) == "dying" else "was recalled since"
+    return "" if memory.status == status_from_decayed_importance(memory) == "dying" else "was recalled since"
 
 
-class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
+class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
     answer_type = ConsolidationAnswer
     embeds_texts = True
 
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         """What is dying, in all clusters together, then the clusters with fresh memories."""
         counts = [count for count in await self.context.reads.cluster_memory_counts() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
         fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
-        dying = [DYING_MEMORIES_KEY] if any(count.dying for count in counts) else []
+        dying = [DYING_MEMORIES_DECISION_KEY] if any(count.dying for count in counts) else []
         return [*dying, *(count.cluster_id for count in fresh)]
 
     async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        if key == DYING_MEMORIES_KEY:
+        if key == DYING_MEMORIES_DECISION_KEY:
             return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ), self.limits)
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
         living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
-        by_hash = await cached_vectors_of_any_precision(reads, self.context.services.embedding_model, hashes)
+        by_hash = await cached_vectors_of_any_precision(reads, self.context.services.embedding_model_name, hashes)
         embedded = [state for state in living if state.content_hash in by_hash]
         vectors: dict[MemoryId, Vector] = {}
         if embedded:
             rows = np.stack([by_hash[state.content_hash] for state in embedded])
-            centred = self.context.services.embedder.vector_space.centred(rows)
+            centred = self.context.services.embedder.vector_space.centred_by_language(rows)
             vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
         memories = await reads.memories([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
-    def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentRequestState) -> list[str]:
+    def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:
         rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
         made = passages_of_dropped_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
-    async def apply(
-        self, work: UnitOfWork, answer: ConsolidationAnswer, current: CurrentRequestState
+    async def apply_answer(
+        self, work: UnitOfWork, answer: ConsolidationAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int]:
         changed = memories_after_consolidation(answer, current)
         for memory in changed:
-            work.put_state(memory_state_from_memory(memory))
+            work.put_memory_state(memory_state_from_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
         # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
-        released = await work.transaction.summarised_memories(answer.make_dead)
+        released = await work.transaction.source_ids_of_summaries(answer.make_dead)
         work.compressed |= dict.fromkeys(released)
         for state in await work.load_memory_states(released):
             if state.status == "dying":
-                work.put_state(replace(state, status="dead", reactivation_count=0))
+                work.put_memory_state(replace(state, status="dead", reactivation_count=0))
         made = passages_of_dropped_scenes(answer, current, self.context.services.now())
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
         hashes = {memory.content_hash for memory in (*work.rewritten_memories, *(passage for passage, _ in made))}
         work.new_vectors |= {hash_: vector for hash_, vector in work.prepared.vectors.items() if hash_ in hashes}
-        await work.recompute_vectors(memory.cluster_id for memory in changed)
+        await work.recompute_cluster_vectors(memory.cluster_id for memory in changed)
         return {
             "merged": len(answer.merges),
             "absorbed": sum(len(merge.absorbed) for merge in answer.merges),
@@ -239,18 +241,18 @@ class ConsolidateCluster(DecisionType[ConsolidationAnswer]):
 
 
 def passages_of_dropped_scenes(
-    answer: ConsolidationAnswer, current: CurrentRequestState, now: datetime
+    answer: ConsolidationAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
     and what they told is found as long as somebody asks for it, at the cost of one memory."""
     let_go = [current.memories[id_] for id_ in answer.make_dead]
-    return [(summary_as_memory(text, part, now), part) for part, text in join_into_passages(let_go)]
+    return [(summary_as_memory(text, part, now), part) for part, text in join_episodes_into_passages(let_go)]
 
 
 MERGED_MEMORY_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category", "valid_from")
 
 
-def _is_rewritten(memory: Memory, current: CurrentRequestState) -> bool:
+def _is_rewritten(memory: Memory, current: CurrentOfferedMemories) -> bool:
     before = current.memories[memory.id]
     return any(getattr(memory, name) != getattr(before, name) for name in MERGED_MEMORY_FIELDS)
 
@@ -286,7 +288,7 @@ def consolidation_requests(
 
     for batch in batches_of_similar_memories(to_decide, vectors, limits, room_for_partners=bool(partners)):
         counterparts = ids_of_possible_duplicates(partners, batch, vectors)
-        like = memories_most_similar_to([one for one in partners if one.id in counterparts], batch, vectors)
+        like = memories_most_similar_to_others([one for one in partners if one.id in counterparts], batch, vectors)
         nearest = like[: limits.partners]
         offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
         add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
@@ -310,7 +312,7 @@ def requests_about_dying_memories(
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentRequestState) -> list[Memory]:
+def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories
@@ -348,7 +350,7 @@ def survivor_after_merge(survivor: Memory, absorbed: Sequence[Memory]) -> Memory
         reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
         fresh=False,
     )
-    return replace(merged, status=status_after_flagging(merged))
+    return replace(merged, status=status_from_decayed_importance(merged))
 
 
 def _joined_lessons(memories: Sequence[Memory]) -> str:
@@ -365,7 +367,7 @@ def as_kept_memory(memory: Memory) -> Memory:
     kept = replace(
         memory, session_count=0, reactivation_count=memory.reactivation_count + 1, importance=importance, fresh=False
     )
-    return replace(kept, status=status_after_flagging(kept))
+    return replace(kept, status=status_from_decayed_importance(kept))
 
 
 def as_dead_memory(memory: Memory) -> Memory:
@@ -377,14 +379,15 @@ def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[Timel
     """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
     Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
     for the first entry is read as a memory's date."""
-    own = {(date_of_timeline_entry(item), item.action) for item in dated_actions(survivor)}
-    items = {(date_of_timeline_entry(item), item.action): item for memory in absorbed for item in dated_actions(memory)}
+    own = {(date_of_timeline_entry(item), item.action) for item in dated_actions_of_memory(survivor)}
+    told = [item for memory in absorbed for item in dated_actions_of_memory(memory)]
+    items = {(date_of_timeline_entry(item), item.action): item for item in told}
     new = sorted((key for key in items if key not in own), key=lambda key: (parse_iso_moment(key[0]) is None, key))
     first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
     return (*first, *(items[key] for key in new))
 
 
-def dated_actions(memory: Memory) -> list[DatedAction]:
+def dated_actions_of_memory(memory: Memory) -> list[DatedAction]:
     """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before
     and what later tellings have added."""
     when = memory.scene.when

@@ -9,18 +9,18 @@ from datetime import date, datetime, timedelta
 
 from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import Memory
-from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
+from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
     MAX_DIARY_POINT_CHARS,
     MIN_AND_MAX_DIARY_POINTS,
-    CurrentRequestState,
-    Decision,
+    AgentDecision,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
+    DecisionHandler,
 )
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
@@ -35,7 +35,7 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_MEMORIES_READ_FOR_DIARY = 5 * MAX_MEMORIES_PER_DECISION_REQUEST
 """Stored since the last entry and read; the most important of them are offered."""
-MAX_DIARY_REQUEST_DAYS = 7
+MAX_DAYS_BACK_FOR_DIARY = 7
 MAX_EARLIER_ENTRY_CHARS, MAX_EARLIER_POINTS, MAX_EARLIER_POINT_CHARS = 1_000, 7, 160
 """Of what was written before, as a request shows it."""
 MIN_LINES, MAX_LINES = 3, 5
@@ -44,7 +44,7 @@ MAX_RECORDED_DIARY_SOURCES = 300
 _BULLET_PATTERN = re.compile(r"^(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
-class DiarySchema(DecisionAnswerSchema):
+class DiaryAnswerSchema(DecisionAnswerSchema):
     diary: str
     think_md: list[str]
 
@@ -54,7 +54,7 @@ class DiaryAnswer(DecisionAnswer):
     """Normalized, `diary` has one line to a line and `think_md` its points without bullets."""
 
     kind = "diary"
-    schema = DiarySchema
+    schema = DiaryAnswerSchema
 
     diary: str
     think_md: tuple[str, ...]
@@ -62,7 +62,7 @@ class DiaryAnswer(DecisionAnswer):
     """The calling agent gave the offer's id alone: nothing is written of that day."""
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> DiaryAnswer:
+    def _from_own_fields(cls, decision: AgentDecision) -> DiaryAnswer:
         return cls(decision.diary, tuple(decision.think_md), is_declined=not (decision.diary or decision.think_md))
 
     def normalized(self) -> DiaryAnswer:
@@ -94,10 +94,10 @@ def _diary_lines(text: str) -> list[str]:
     return [sentence.rstrip() for sentence in split_sentences(lines[0])] if len(lines) == 1 else lines
 
 
-class WriteDiary(DecisionType[DiaryAnswer]):
+class DiaryDecisionHandler(DecisionHandler[DiaryAnswer]):
     answer_type = DiaryAnswer
 
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
         day, of_day, _ = await self._day_to_write()
         return [day] if of_day else []
@@ -107,7 +107,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         asked about again (ruling 20)."""
         reads, services = self.context.reads, self.context.services
         last = await reads.last_diary_entry()
-        new = await reads.stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
+        new = await reads.memories_stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
         declined = await reads.declined_cluster_sizes() if by_day else {}
         for day, of_day in sorted(by_day.items()):
@@ -119,16 +119,16 @@ class WriteDiary(DecisionType[DiaryAnswer]):
         reads = self.context.reads
         day, of_day, last = await self._day_to_write()
         earlier = last.text if last and last.date == day else ""
-        return diary_requests(day, of_day, earlier, (await reads.points_for_next_session()).points, self.limits)
+        return diary_requests(day, of_day, earlier, (await reads.thoughts_for_next_session()).points, self.limits)
 
-    async def apply(
-        self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentRequestState
+    async def apply_answer(
+        self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int] | RejectedModelAnswer:
         request = current.request
         if answer.is_declined:
-            work.declined = {request.topic: len(request.memories)}
+            work.declined = {request.topic_key: len(request.memories)}
             return {"declined": 1}
-        last, thoughts = await work.transaction.last_diary_entry(), await work.transaction.points_for_next_session()
+        last, thoughts = await work.transaction.last_diary_entry(), await work.transaction.thoughts_for_next_session()
         today = last if last and last.date == request.date else None
         if (request.earlier, request.think) != shorten_diary_and_points(today.text if today else "", thoughts.points):
             # Its words may be of a memory that is forgotten by now, and would come back with a new text.
@@ -143,7 +143,7 @@ class WriteDiary(DecisionType[DiaryAnswer]):
             written_at=request.until or self.context.services.now(),
         )
         sources = tuple(dict.fromkeys((*thoughts.sources, *offered)))[-MAX_RECORDED_DIARY_SOURCES:]
-        work.thoughts = PointsForNextSession(points=answer.think_md, sources=sources)
+        work.thoughts = ThoughtsForNextSession(points=answer.think_md, sources=sources)
         return {"written": 1, "points": len(answer.think_md)}
 
 
@@ -155,7 +155,7 @@ def memories_by_recent_day(
     by_day: dict[str, list[Memory]] = {}
     for memory in memories:
         day, age = local_day(memory.created_at), memory.created_at - memory.happened_at
-        if (today - day).days < MAX_DIARY_REQUEST_DAYS and age < timedelta(days=MAX_DIARY_REQUEST_DAYS):
+        if (today - day).days < MAX_DAYS_BACK_FOR_DIARY and age < timedelta(days=MAX_DAYS_BACK_FOR_DIARY):
             by_day.setdefault(day.isoformat(), []).append(memory)
     return by_day
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from madeleine.memory.model import Memory
-from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
+from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory_from_memory
 
 MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
 """Faded episodes joined in one patrol."""
@@ -24,15 +24,15 @@ MAX_JOINABLE_SCENE_CHARS = 900
 """Of a scene that is joined. A longer one tells enough by itself."""
 
 
-def passage_requests(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionRequest, str]]:
+def compression_requests_with_passages(episodes: Sequence[Memory]) -> Iterator[tuple[DecisionRequest, str]]:
     """Requests to compress, with the passage that answers each."""
-    for part, text in join_into_passages(episodes):
-        offered = tuple(offered_memory(memory, "compress") for memory in part)
+    for part, text in join_episodes_into_passages(episodes):
+        offered = tuple(offered_memory_from_memory(memory, "compress") for memory in part)
         session_id, day = _session_and_day(part[0])
         yield DecisionRequest(kind="compress", memories=offered, session_id=session_id, date=day), text
 
 
-def join_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
+def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
     """The scenes of each passage, two or more, and its text."""
     joinable = sorted(
         filter(is_joinable_episode, memories), key=lambda one: (_passage_group_key(one), _event_order(one))

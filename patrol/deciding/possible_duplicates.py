@@ -15,7 +15,7 @@ from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     MAX_MEMORIES_PER_DECISION_REQUEST,
     DecisionRequestLimits,
-    offered_memory,
+    offered_memory_from_memory,
 )
 
 MIN_DUPLICATE_COSINE = 0.8
@@ -82,7 +82,7 @@ def batches_of_similar_memories(
     max_memories, max_characters = limits.memories, limits.size
     if room_for_partners:
         max_memories, max_characters = max_memories * 2 // 3, max_characters * 2 // 3
-    sizes = {memory.id: offered_memory(memory, "consolidate", limits).size for memory in memories}
+    sizes = {memory.id: offered_memory_from_memory(memory, "consolidate", limits).size_bytes for memory in memories}
     batches: list[list[Memory]] = []
     used: list[int] = []
     for group in _similar_groups(memories, vectors, sizes, max_memories, max_characters):
@@ -120,7 +120,7 @@ def _similar_groups(
         remaining = remaining[~np.isin(remaining, similar[fitting])]
 
 
-def memories_most_similar_to(
+def memories_most_similar_to_others(
     memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
 ) -> list[Memory]:
     """Those most similar to the nearest of the others, at most as many as a request holds."""

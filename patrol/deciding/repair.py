@@ -10,16 +10,16 @@ from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import NoteId, Scene
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
-    CurrentRequestState,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
+    DecisionHandler,
 )
 from madeleine.patrol.deciding.requests import DecisionRequest, shorten_with_ellipsis
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class NoteRepairSchema(DecisionAnswerSchema):
+class NoteRepairAnswerSchema(DecisionAnswerSchema):
     text: str
 
 
@@ -28,7 +28,7 @@ class NoteRepairAnswer(DecisionAnswer):
     """`text`: the scene that the note tells; "" if it tells none, and is closed."""
 
     kind = "repair"
-    schema = NoteRepairSchema
+    schema = NoteRepairAnswerSchema
 
     text: str
 
@@ -42,10 +42,10 @@ class NoteRepairAnswer(DecisionAnswer):
         return self.text_complaints("text", self.text) if self.text else iter(())
 
 
-class RepairNote(DecisionType[NoteRepairAnswer]):
+class NoteRepairDecisionHandler(DecisionHandler[NoteRepairAnswer]):
     answer_type = NoteRepairAnswer
 
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         """Ids of notes, the oldest first."""
         return [note.id for note in await self.context.reads.unreadable_notes()]
 
@@ -63,8 +63,8 @@ class RepairNote(DecisionType[NoteRepairAnswer]):
             if note.id == key
         ]
 
-    async def apply(
-        self, work: UnitOfWork, answer: NoteRepairAnswer, current: CurrentRequestState
+    async def apply_answer(
+        self, work: UnitOfWork, answer: NoteRepairAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int] | RejectedModelAnswer:
         notes = {note.id: note for note in await work.transaction.unreadable_notes()}
         note = notes.get(NoteId(current.request.note_id))

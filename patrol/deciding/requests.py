@@ -46,7 +46,7 @@ MAX_MEMORIES_PER_DECISION_REQUEST = 60
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequestLimits:
-    """Of one request: number of memories, their `OfferedMemory.size` together, characters of a memory's text, and
+    """Of one request: number of memories, their `OfferedMemory.size_bytes` together, characters of a memory's text, and
     consolidated memories shown with fresh ones."""
 
     memories: int = MAX_MEMORIES_PER_DECISION_REQUEST
@@ -103,7 +103,7 @@ class OfferedMemory:
         return short_id_of_memory_number(self.number) if self.number else self.id
 
     @property
-    def size(self) -> int:
+    def size_bytes(self) -> int:
         """In bytes of UTF-8, which cost much the same in tokens in every script."""
         lines = (self.text, self.when, self.feeling, self.lesson, self.setting, *self.actors, *self.dialogue)
         return sum(len(line.encode()) for line in lines)
@@ -135,7 +135,7 @@ class DecisionRequest:
     """False where only one answer is possible: nothing in it is dying, and nothing resembles another."""
 
     @property
-    def topic(self) -> str:
+    def topic_key(self) -> str:
         """What it is about: requests of one topic are parts of one decision."""
         subject = self.note_id or self.cluster_id or self.session_id or self.date
         about = self.memories[-1].id if self.kind == "supersede" else subject
@@ -155,7 +155,7 @@ def _request_adapter() -> TypeAdapter[DecisionRequest]:
     return TypeAdapter(DecisionRequest)
 
 
-def full_text_for_request(memory: Memory, kind: DecisionKind) -> str:
+def full_memory_text_for_request(memory: Memory, kind: DecisionKind) -> str:
     """What a request of that kind is about; of compress with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
         return memory.scene.action
@@ -167,18 +167,20 @@ def full_text_for_request(memory: Memory, kind: DecisionKind) -> str:
 
 def is_unchanged_since_offer(memory: Memory, offered_text: str, kind: DecisionKind) -> bool:
     """Whether its text is still the one that was offered, which may have been shortened."""
-    text = full_text_for_request(memory, kind)
+    text = full_memory_text_for_request(memory, kind)
     shortened = offered_text.endswith("…") and text.startswith(offered_text[:-1])
     return text == offered_text or (shortened and len(text) > len(offered_text))
 
 
-def offered_memory(memory: Memory, kind: DecisionKind, limits: DecisionRequestLimits | None = None) -> OfferedMemory:
+def offered_memory_from_memory(
+    memory: Memory, kind: DecisionKind, limits: DecisionRequestLimits | None = None
+) -> OfferedMemory:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
     return OfferedMemory(
         id=memory.id,
         number=memory.number,
         text=shorten_with_ellipsis(
-            full_text_for_request(memory, kind), (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
+            full_memory_text_for_request(memory, kind), (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
         ),
         when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
         feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),
@@ -219,8 +221,8 @@ def offered_memories_within_limits(
 ) -> tuple[OfferedMemory, ...]:
     """In order, each that still fits into a request."""
     limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
-    offered = [offered_memory(memory, kind, limits) for memory in memories]
-    sizes = [memory.size for memory in offered]
+    offered = [offered_memory_from_memory(memory, kind, limits) for memory in memories]
+    sizes = [memory.size_bytes for memory in offered]
     return tuple(
         offered[i]
         for i in positions_within_token_budget(sizes, limit=limits.memories, budget=limits.size - used_characters)
@@ -234,11 +236,11 @@ def offered_memories_in_parts(
     limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
     parts: list[list[OfferedMemory]] = []
     characters = 0
-    for memory in (offered_memory(memory, kind, limits) for memory in memories):
-        characters += memory.size
+    for memory in (offered_memory_from_memory(memory, kind, limits) for memory in memories):
+        characters += memory.size_bytes
         if not parts or len(parts[-1]) == limits.memories or characters > limits.size:
             parts.append([])
-            characters = memory.size
+            characters = memory.size_bytes
         parts[-1].append(memory)
     return parts
 

@@ -16,25 +16,25 @@ from madeleine.memory.model import Memory, MemoryId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId, StoredDecisionRequest
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import (
-    CurrentRequestState,
-    Decision,
+    AgentDecision,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
-    InvalidDecision,
+    DecisionHandler,
+    RejectedAgentDecision,
 )
-from madeleine.patrol.deciding.compress import CompressSessions, SessionSummaryAnswer
-from madeleine.patrol.deciding.consolidate import ConsolidateCluster, ConsolidationAnswer
-from madeleine.patrol.deciding.diary import WriteDiary
+from madeleine.patrol.deciding.compress import SessionSummaryAnswer, SessionSummaryDecisionHandler
+from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, ConsolidationDecisionHandler
+from madeleine.patrol.deciding.diary import DiaryDecisionHandler
 from madeleine.patrol.deciding.passages import (
     MAX_FADED_EPISODES_JOINED_PER_PATROL,
     MAX_JOINABLE_SCENE_CHARS,
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
+    compression_requests_with_passages,
     is_joinable_episode,
-    passage_requests,
 )
-from madeleine.patrol.deciding.repair import RepairNote
+from madeleine.patrol.deciding.repair import NoteRepairDecisionHandler
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_AGENT,
     DecisionKind,
@@ -42,15 +42,19 @@ from madeleine.patrol.deciding.requests import (
     decision_prompt,
     decision_request_for_agent,
 )
-from madeleine.patrol.deciding.split import SplitCluster
-from madeleine.patrol.deciding.supersede import SupersedeMemory
+from madeleine.patrol.deciding.split import ClusterSplitDecisionHandler
+from madeleine.patrol.deciding.supersede import SupersessionDecisionHandler
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
 from madeleine.patrol.unit_of_work import PreparedStepInputs
 
-DECISION_TYPES: Mapping[str, type[DecisionType[Any]]] = {
-    "consolidate": ConsolidateCluster, "split": SplitCluster, "supersede": SupersedeMemory,
-    "repair": RepairNote, "compress": CompressSessions, "diary": WriteDiary,
-}  # fmt: skip
+DECISION_HANDLERS: Mapping[str, type[DecisionHandler[Any]]] = {
+    "consolidate": ConsolidationDecisionHandler,
+    "split": ClusterSplitDecisionHandler,
+    "supersede": SupersessionDecisionHandler,
+    "repair": NoteRepairDecisionHandler,
+    "compress": SessionSummaryDecisionHandler,
+    "diary": DiaryDecisionHandler,
+}
 """By the name of their step."""
 DECISION_OFFER_ORDER: Sequence[DecisionKind] = ("diary", "supersede", "repair", "consolidate", "split", "compress")
 MAX_CONCURRENT_MODEL_CALLS = 4
@@ -70,8 +74,8 @@ decision, and do not wait for one."""
 async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -> PatrolStepReport:
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
-    decision_type = DECISION_TYPES[step](context)
-    keys = deque(await decision_type.pending_keys())
+    decision_type = DECISION_HANDLERS[step](context)
+    keys = deque(await decision_type.keys_awaiting_decision())
     total = len(keys)
     requests: list[DecisionRequest] = []
     notes: list[str] = []
@@ -80,10 +84,10 @@ async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -
             requests += await decision_type.build_requests(keys.popleft())
         batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
-        if not context.is_out_of_time:
+        if not context.is_step_out_of_time:
             undecided, reason = await _resolve_batch(context, batch, notes)
         if reason:
-            pending = len(keys) + len({request.topic for request in (*undecided, *requests)})
+            pending = len(keys) + len({request.topic_key for request in (*undecided, *requests)})
             notes.append(f"{pending} pending until the next patrol: {reason.rstrip('.')}.")
             break
         context.report_progress(total - len(keys), total)
@@ -129,11 +133,11 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
     if not request.has_choice:
         return ConsolidationAnswer()
 
-    answer_type = DECISION_TYPES[request.kind].answer_type
+    answer_type = DECISION_HANDLERS[request.kind].answer_type
 
     def check(raw: DecisionAnswerSchema) -> DecisionAnswer | RejectedModelAnswer:
         answer = answer_type.from_model_answer(raw, request)
-        result = answer if isinstance(answer, RejectedModelAnswer) else answer.check_request(request)
+        result = answer if isinstance(answer, RejectedModelAnswer) else answer.check_against_request(request)
         return (
             RejectedModelAnswer(_with_numbers_for_ids(result.reason, request))
             if isinstance(result, RejectedModelAnswer)
@@ -158,8 +162,8 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
         context,
         await reads.faded_episodes(max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL),
     )
-    for key in (await CompressSessions(context).overdue_keys())[:MAX_OVERDUE_SESSIONS_READ]:
-        if context.counts["summaries"] >= MAX_PASSAGES or context.is_out_of_time:
+    for key in (await SessionSummaryDecisionHandler(context).overdue_session_ids())[:MAX_OVERDUE_SESSIONS_READ]:
+        if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
         await _join(context, [one for one in await reads.session_memories(key) if is_joinable_episode(one)])
     notes = ("What nobody had decided about was joined to passages by session and day.",)
@@ -167,8 +171,8 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
 
 
 async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
-    for request, passage in passage_requests(episodes):
-        if context.is_out_of_time:
+    for request, passage in compression_requests_with_passages(episodes):
+        if context.is_step_out_of_time:
             break
         applied = await apply_decision_answer(context, request, SessionSummaryAnswer(passage, is_passage=True))
         if isinstance(applied, AgentDecisionResult):
@@ -186,25 +190,25 @@ async def apply_decision_answer(
     decided: DecisionRequestId | None = None,
 ) -> AgentDecisionResult | RejectedModelAnswer:
     """In a transaction of its own, without a call of a model. `decided`: the stored request that it settles."""
-    decision_type = DECISION_TYPES[request.kind](context)
+    decision_type = DECISION_HANDLERS[request.kind](context)
     answer = answer.redacted(context.services.redact)
     vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
-        current = await CurrentRequestState.read(context.reads, request)
-        result = answer.checked(current)
+        current = await CurrentOfferedMemories.load(context.reads, request)
+        result = answer.check_against_request_and_memories(current)
         if not isinstance(result, RejectedModelAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
         await work.load_memory_states([memory.id for memory in request.memories])
-        current = await CurrentRequestState.read(work.transaction, request)
+        current = await CurrentOfferedMemories.load(work.transaction, request)
         if request.cluster_id is not None:
             await work.load_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
-                current = replace(current, is_root=cluster.is_root, active_count=work.active_count(cluster.id))
-        result = answer.checked(current)
+                current = replace(current, is_root=cluster.is_root, active_count=work.active_member_count(cluster.id))
+        result = answer.check_against_request_and_memories(current)
         if isinstance(result, RejectedModelAnswer):
             return result
-        counts = await decision_type.apply(work, result.answer, current)
+        counts = await decision_type.apply_answer(work, result.answer, current)
         if isinstance(counts, RejectedModelAnswer):
             return counts
         if decided is not None:
@@ -228,7 +232,7 @@ async def offer_decisions_to_agent(
             for request in without_choice:
                 await apply_decision_answer(context, request, ConsolidationAnswer())
         new_records = [
-            StoredDecisionRequest(id=request.id, topic=request.topic, body=request.as_json())
+            StoredDecisionRequest(id=request.id, topic=request.topic_key, body=request.as_json())
             for request in requests
             if request not in stored
         ]
@@ -245,8 +249,8 @@ async def _requests_to_offer(
     """The stored requests; those to offer, which may be among them; how many more there may be; and those on the way
     that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_decision_requests()]
-    kinds = {kind: DECISION_TYPES[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
-    keys = {kind: deque(await decision_type.pending_keys()) for kind, decision_type in kinds.items()}
+    kinds = {kind: DECISION_HANDLERS[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
+    keys = {kind: deque(await decision_type.keys_awaiting_decision()) for kind, decision_type in kinds.items()}
     # Nothing is lost while a large cluster waits: one at a time, the largest.
     keys["split"] = deque([*keys["split"]][:1])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
@@ -281,7 +285,7 @@ async def _requests_to_offer(
 
 
 async def apply_agent_decisions(
-    context: PatrolRunContext, decisions: Sequence[Decision | InvalidDecision]
+    context: PatrolRunContext, decisions: Sequence[AgentDecision | RejectedAgentDecision]
 ) -> list[AgentDecisionResult]:
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
@@ -292,7 +296,7 @@ async def apply_agent_decisions(
     }
     results: list[AgentDecisionResult] = []
     for decision in decisions:
-        if isinstance(decision, InvalidDecision):
+        if isinstance(decision, RejectedAgentDecision):
             results.append(AgentDecisionResult(offer=decision.offer, refused=decision.reason))
             continue
         results.append(await _apply_decision(context, decision, stored.get(DecisionRequestId(decision.offer))))
@@ -302,14 +306,14 @@ async def apply_agent_decisions(
 
 
 async def _apply_decision(
-    context: PatrolRunContext, decision: Decision, stored: StoredDecisionRequest | None
+    context: PatrolRunContext, decision: AgentDecision, stored: StoredDecisionRequest | None
 ) -> AgentDecisionResult:
     if stored is None or stored.decided_by is not None:
         why = "was decided before" if stored else "is not known: it was never made, or too long ago"
         refused = f"This offer {why}. Call run_patrol with decisions: [] for pending decisions."
         return AgentDecisionResult(offer=decision.offer, refused=refused)
     request = DecisionRequest.from_json(stored.body)
-    answer = DECISION_TYPES[request.kind].answer_type.from_decision(decision.with_full_ids(request))
+    answer = DECISION_HANDLERS[request.kind].answer_type.from_agent_decision(decision.with_full_ids(request))
     result = (
         answer
         if isinstance(answer, RejectedModelAnswer)

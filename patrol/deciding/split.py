@@ -11,12 +11,12 @@ from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
+    AgentDecision,
     CheckedDecisionAnswer,
-    CurrentRequestState,
-    Decision,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
+    DecisionHandler,
 )
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
@@ -24,7 +24,7 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequest,
     DecisionRequestLimits,
     offered_memories_within_limits,
-    offered_memory,
+    offered_memory_from_memory,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -37,13 +37,13 @@ MIN_SPLIT_PART_MEMORIES = 2
 """Memories of a new sub-cluster, and of what remains."""
 
 
-class ClusterSplitPartSchema(DecisionAnswerSchema):
+class ClusterSplitPartAnswerSchema(DecisionAnswerSchema):
     name: str
     memories: list[int]
 
 
-class ClusterSplitSchema(DecisionAnswerSchema):
-    parts: list[ClusterSplitPartSchema]
+class ClusterSplitAnswerSchema(DecisionAnswerSchema):
+    parts: list[ClusterSplitPartAnswerSchema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class ClusterSplitAnswer(DecisionAnswer):
     """New sub-clusters; a memory in none of them stays."""
 
     kind = "split"
-    schema = ClusterSplitSchema
+    schema = ClusterSplitAnswerSchema
 
     parts: tuple[ClusterSplitPart, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: Decision) -> ClusterSplitAnswer | RejectedModelAnswer:
+    def _from_own_fields(cls, decision: AgentDecision) -> ClusterSplitAnswer | RejectedModelAnswer:
         if not all(decision.parts):
             return RejectedModelAnswer(
                 f"Offer {decision.offer}: each of parts begins with its name, its memories follow."
@@ -72,11 +72,11 @@ class ClusterSplitAnswer(DecisionAnswer):
     def normalized(self) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
-    def check_request(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedModelAnswer:
+    def check_against_request(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedModelAnswer:
         """A part that has the name of the cluster is what stays in it."""
         own = request.cluster.casefold()
         moving = tuple(part for part in self.normalized().parts if part.name.casefold() != own)
-        return DecisionAnswer.check_request(replace(self, parts=moving), request)
+        return DecisionAnswer.check_against_request(replace(self, parts=moving), request)
 
     def redacted(self, redact: RedactText) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
@@ -99,7 +99,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             least = f"At least {MIN_SPLIT_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer:
+    def check_against_current_memories(self, current: CurrentOfferedMemories) -> CheckedDecisionAnswer:
         if not self.parts:
             return CheckedDecisionAnswer(self)
         if current.is_root or current.active_count <= MAX_UNSPLIT_CLUSTER_MEMORIES:
@@ -113,7 +113,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             obstacles = {
                 id_: current.change_since_offer(id_) or _dying_obstacle(current.memories[id_]) for id_ in part.memories
             }
-            members = current.without_obstacles(obstacles, f"it was not moved to part {number}", left_out)
+            members = current.without_blocked_memories(obstacles, f"it was not moved to part {number}", left_out)
             if len(members) < MIN_SPLIT_PART_MEMORIES:
                 few = (
                     f"Part {number}: fewer than {MIN_SPLIT_PART_MEMORIES} of its memories are left, so it was not made."
@@ -131,10 +131,10 @@ def _dying_obstacle(memory: Memory) -> str:
     return "" if memory.status == "active" else "is dying by now"
 
 
-class SplitCluster(DecisionType[ClusterSplitAnswer]):
+class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
     answer_type = ClusterSplitAnswer
 
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         reads = self.context.reads
         declined = await reads.declined_cluster_sizes()
         counts = [
@@ -153,10 +153,12 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
-        active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.shapes_cluster]
+        active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.counts_in_cluster_mean]
         return cluster_split_requests(clusters[0], await reads.memories(active), self.limits)
 
-    async def apply(self, work: UnitOfWork, answer: ClusterSplitAnswer, current: CurrentRequestState) -> dict[str, int]:
+    async def apply_answer(
+        self, work: UnitOfWork, answer: ClusterSplitAnswer, current: CurrentOfferedMemories
+    ) -> dict[str, int]:
         cluster_id = current.request.cluster_id
         new_clusters: list[ClusterId] = []
         if answer.parts and cluster_id:
@@ -165,9 +167,9 @@ class SplitCluster(DecisionType[ClusterSplitAnswer]):
                 cluster = work.add_sub_cluster(part.name, parent)
                 work.move_to_cluster(await work.load_memory_states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
-            await work.recompute_vectors([cluster_id, *new_clusters])
+            await work.recompute_cluster_vectors([cluster_id, *new_clusters])
         if cluster_id:
-            work.declined = {_topic(id_): work.active_count(id_) for id_ in (cluster_id, *new_clusters)}
+            work.declined = {_topic(id_): work.active_member_count(id_) for id_ in (cluster_id, *new_clusters)}
         self.context.split_cluster_ids.update(new_clusters)
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
 
@@ -194,7 +196,7 @@ def cluster_split_requests(
     members = sorted((memory for memory in active if memory.status == "active"), key=SORT_KEY_BY_STORING_TIME)
     if cluster.is_root or len(members) <= MAX_UNSPLIT_CLUSTER_MEMORIES:
         return []
-    sizes = [offered_memory(memory, "split", limits).size for memory in members]
+    sizes = [offered_memory_from_memory(memory, "split", limits).size_bytes for memory in members]
     count = min(limits.memories, int(limits.size * len(members) / max(1, sum(sizes))), len(members))
     sample = [members[round(i * (len(members) - 1) / max(1, count - 1))] for i in range(max(2, count))]
     offered = offered_memories_within_limits(list(dict.fromkeys(sample)), "split", limits)

@@ -14,16 +14,16 @@ from madeleine.memory.rules.dynamics.truth import Supersession, memories_after_s
 from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.patrol.deciding.answers import (
     CheckedDecisionAnswer,
-    CurrentRequestState,
+    CurrentOfferedMemories,
     DecisionAnswer,
     DecisionAnswerSchema,
-    DecisionType,
+    DecisionHandler,
 )
-from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory
+from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory_from_memory
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 
-class SupersessionSchema(DecisionAnswerSchema):
+class SupersessionAnswerSchema(DecisionAnswerSchema):
     superseded: bool
 
 
@@ -33,15 +33,17 @@ class SupersessionAnswer(DecisionAnswer):
     are linked no longer."""
 
     kind = "supersede"
-    schema = SupersessionSchema
+    schema = SupersessionAnswerSchema
 
     superseded: bool = False
 
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_current(self, current: CurrentRequestState) -> CheckedDecisionAnswer | RejectedModelAnswer:
-        if reason := current.text_refusal():
+    def check_against_current_memories(
+        self, current: CurrentOfferedMemories
+    ) -> CheckedDecisionAnswer | RejectedModelAnswer:
+        if reason := current.reason_to_refuse_text():
             return RejectedModelAnswer(reason)
         older, newer = older_and_newer_memory(current)
         if newer.may_supersede != older.id:
@@ -54,7 +56,7 @@ class SupersessionAnswer(DecisionAnswer):
         return CheckedDecisionAnswer(self, left_out=(besides,) if besides else ())
 
 
-def older_and_newer_memory(current: CurrentRequestState) -> tuple[Memory, Memory]:
+def older_and_newer_memory(current: CurrentOfferedMemories) -> tuple[Memory, Memory]:
     """The older and the newer memory of the request; they still exist."""
     older, newer = (current.memories[memory.id] for memory in current.request.memories)
     return older, newer
@@ -69,12 +71,12 @@ def supersession_obstacle(older: Memory, newer: Memory, at: datetime) -> str:
     return ""
 
 
-class SupersedeMemory(DecisionType[SupersessionAnswer]):
+class SupersessionDecisionHandler(DecisionHandler[SupersessionAnswer]):
     answer_type = SupersessionAnswer
 
-    async def pending_keys(self) -> list[str]:
+    async def keys_awaiting_decision(self) -> list[str]:
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
-        return [*await self.context.reads.proposed_supersessions()]
+        return [*await self.context.reads.ids_proposed_to_supersede()]
 
     async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
@@ -87,10 +89,12 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
             or future_start_of_replacement(older[0], newer[0], now)
         ):
             return []
-        pair = tuple(offered_memory(memory, "supersede") for memory in (*older, *newer))
+        pair = tuple(offered_memory_from_memory(memory, "supersede") for memory in (*older, *newer))
         return [DecisionRequest(kind="supersede", memories=pair)]
 
-    async def apply(self, work: UnitOfWork, answer: SupersessionAnswer, current: CurrentRequestState) -> dict[str, int]:
+    async def apply_answer(
+        self, work: UnitOfWork, answer: SupersessionAnswer, current: CurrentOfferedMemories
+    ) -> dict[str, int]:
         older, newer = older_and_newer_memory(current)
         if answer.superseded:
             at = self.context.services.now()
@@ -100,5 +104,5 @@ class SupersedeMemory(DecisionType[SupersessionAnswer]):
         else:
             for state in await work.load_memory_states([newer.id]):
                 # It may say the same as the older one, which the next patrol asks.
-                work.put_state(replace(state, may_supersede=None, fresh=state.fresh or state.status == "active"))
+                work.put_memory_state(replace(state, may_supersede=None, fresh=state.fresh or state.status == "active"))
         return {"superseded": int(answer.superseded), "both_true": int(not answer.superseded)}

@@ -30,7 +30,7 @@ from madeleine.memory.model import (
     content_hash,
     model_name_in_both_precisions,
 )
-from madeleine.memory.patrol_records import MemoryState
+from madeleine.memory.patrol_records import MemoryFieldsForPatrol
 from madeleine.memory.rules.dynamics import clustering, topics
 from madeleine.memory.rules.prompting import escape_tags_on_one_line
 from madeleine.memory.rules.storing.secrets import RedactText, redact_note_content, redact_secrets
@@ -56,18 +56,18 @@ MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.load_clusters()
     work.notes = work.prepared.notes
-    unclustered = work.working_states(
+    unclustered = work.working_copies_of_states(
         await work.transaction.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     )
     for memory in work.prepared.memories:
         work.add_memory(memory)
     unclustered += await work.load_memory_states([memory.id for memory in work.prepared.memories])
-    vectors = await work.load_vectors(unclustered)
+    vectors = await work.load_memory_vectors(unclustered)
     ready = [state for state in unclustered if state.id in vectors] if work.prepared.root_prototypes else []
     work.root_clusters()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
-    outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_count(c.id)]
-    await work.recompute_vectors(outdated)
+    outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_member_count(c.id)]
+    await work.recompute_cluster_vectors(outdated)
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
     new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, set())
@@ -77,7 +77,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     touched = {*placed} | regrouped
     touched |= await divide_broad_clusters(work, touched)
     touched |= roots if new_under_roots else set()
-    await work.recompute_vectors(touched)
+    await work.recompute_cluster_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
     return {
         "notes_read": len(work.notes) - failed,
@@ -91,7 +91,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
 
 
 async def assign_memories_to_sub_clusters(
-    work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
+    work: UnitOfWork, ready: Sequence[MemoryFieldsForPatrol], vectors: Mapping[MemoryId, Vector]
 ) -> None:
     """Assign each memory to the sub-cluster nearest to it, if that is near enough."""
     targets = [(c.id, v) for c in work.sub_clusters() if (v := work.cluster_vector(c)) is not None]
@@ -106,7 +106,7 @@ async def assign_memories_to_sub_clusters(
     )
     for state, target in zip(ready, nearest, strict=True):
         if target is not None:
-            work.put_state(replace(state, cluster_id=targets[target][0]))
+            work.put_memory_state(replace(state, cluster_id=targets[target][0]))
 
 
 def nearest_target_indexes(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
@@ -118,7 +118,7 @@ def nearest_target_indexes(vectors: VectorRows, targets: VectorRows, space: Vect
 
 
 async def assign_memories_to_roots(
-    work: UnitOfWork, ready: Sequence[MemoryState], vectors: Mapping[MemoryId, Vector]
+    work: UnitOfWork, ready: Sequence[MemoryFieldsForPatrol], vectors: Mapping[MemoryId, Vector]
 ) -> int:
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
     ruling 5); return how many were assigned."""
@@ -129,7 +129,7 @@ async def assign_memories_to_roots(
             root = work.root_cluster(
                 chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
             )
-            work.put_state(replace(state, cluster_id=root.id))
+            work.put_memory_state(replace(state, cluster_id=root.id))
             count += 1
     return count
 
@@ -140,13 +140,16 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     roots = [root.id for root in work.root_clusters()]
     free = [state for root in roots for state in await work.cluster_members(root) if state.status != "dead"]
     clusters = work.sub_clusters()
-    if len(free) + sum(work.active_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
+    if len(free) + sum(work.active_member_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
         clusters, free = [], free[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
     await work.load_cluster_members([cluster.id for cluster in clusters])
     settled = [
-        state for cluster in clusters for state in await work.cluster_members(cluster.id) if state.shapes_cluster
+        state
+        for cluster in clusters
+        for state in await work.cluster_members(cluster.id)
+        if state.counts_in_cluster_mean
     ]
-    vectors = await work.load_vectors([*free, *settled])
+    vectors = await work.load_memory_vectors([*free, *settled])
     states = [state for state in (*free, *settled) if state.id in vectors]
     if not states:
         return 0, set()
@@ -159,7 +162,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     )
     changed: set[ClusterId | None] = {states[row].cluster_id for row in found.joined}
     for row, home in found.joined.items():
-        work.put_state(replace(states[row], cluster_id=clusters[home].id))
+        work.put_memory_state(replace(states[row], cluster_id=clusters[home].id))
         changed.add(clusters[home].id)
     for group in found.founded:
         members = [states[row] for row in group]
@@ -175,7 +178,7 @@ def find_topics_in_vectors(
     return topics.find_topics(topics.without_shared_centre(vectors, space), homes)
 
 
-async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryState], parent: ClusterId) -> Cluster:
+async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
     cluster = work.add_sub_cluster(await choose_cluster_name(work, members), parent)
     work.move_to_cluster(members, cluster.id)
     return cluster
@@ -184,12 +187,12 @@ async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryState], pa
 async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | None]) -> set[ClusterId]:
     """A sub-cluster that has grown and holds too much of the memory is divided into its topics; the largest keeps it
     (ruling 17). Returns the clusters that have changed."""
-    counts = {cluster.id: work.active_count(cluster.id) for cluster in work.sub_clusters()}
+    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.sub_clusters()}
     fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
         states = [state for state in await work.cluster_members(id_) if state.status != "dead"]
-        vectors = await work.load_vectors(states)
+        vectors = await work.load_memory_vectors(states)
         states = [state for state in states if state.id in vectors]
         rows = np.stack([vectors[state.id] for state in states])
         found = await asyncio.to_thread(find_topics_in_vectors, rows, [None] * len(rows), work.space)
@@ -199,7 +202,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
     return changed
 
 
-async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryState]) -> str:
+async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol]) -> str:
     memories = await work.load_memories(members)
     words = sorted(clustering.count_shared_name_words(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
@@ -230,7 +233,7 @@ async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedStepI
         return PreparedStepInputs(tuple(memories), tuple(notes))
     vectors = embedded.vectors
     if not context.dry_run:
-        await services.ledger.cache_vectors(services.embedding_model, vectors)
+        await services.ledger.cache_vectors(services.embedding_model_name, vectors)
     prototypes = {
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
         for root, sentences in clustering.ROOT_CLUSTER_PROTOTYPE_TEXTS.items()
@@ -266,7 +269,7 @@ async def choose_roots_with_model(
     or if it does not answer: the prototypes decide then (ruling 5)."""
     if context.language_model is None or context.dry_run:
         return {}
-    embedding_model = context.services.embedding_model
+    embedding_model = context.services.embedding_model_name
     unclustered = await context.reads.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     stored = await context.reads.memories([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
@@ -287,7 +290,7 @@ async def choose_roots_with_model(
     far = far[:MAX_ROOT_CLASSIFIED_MEMORIES]
     roots: dict[MemoryId, clustering.RootClusterName] = {}
     for start in range(0, len(far), ACTIONS_PER_ROOT_CLASSIFICATION):
-        if context.is_out_of_time:
+        if context.is_step_out_of_time:
             break
         batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
         try:
@@ -301,20 +304,20 @@ async def choose_roots_with_model(
     return roots
 
 
-class RootChoiceSchema(DecisionAnswerSchema):
+class RootChoiceAnswerSchema(DecisionAnswerSchema):
     number: int
     root: clustering.RootClusterName
 
 
-class RootClassificationSchema(DecisionAnswerSchema):
-    roots: list[RootChoiceSchema]
+class RootClassificationAnswerSchema(DecisionAnswerSchema):
+    roots: list[RootChoiceAnswerSchema]
 
 
 async def classify_actions_by_root(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.answer_prompt(
         root_classification_prompt(actions),
-        RootClassificationSchema,
+        RootClassificationAnswerSchema,
         partial(root_clusters_from_answer, count=len(actions)),
     )
 
@@ -336,7 +339,7 @@ def root_classification_prompt(actions: Sequence[str]) -> Prompt:
 
 
 def root_clusters_from_answer(
-    answer: RootClassificationSchema, count: int
+    answer: RootClassificationAnswerSchema, count: int
 ) -> list[clustering.RootClusterName] | RejectedModelAnswer:
     """Of the numbers from 1 to `count`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, count + 1)):

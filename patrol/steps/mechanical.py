@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.model import Cluster, ClusterId, Vector
-from madeleine.memory.patrol_records import MemoryState
+from madeleine.memory.patrol_records import MemoryFieldsForPatrol
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
-from madeleine.memory.rules.dynamics.importance import session_count_after_revival, status_after_flagging
+from madeleine.memory.rules.dynamics.importance import session_count_after_revival, status_from_decayed_importance
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_SMALL_CLUSTER_MEMORIES = 2
@@ -38,11 +38,11 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
     small = [cluster for cluster in clusters if may_be_small_cluster(work, cluster)]
-    small.sort(key=lambda cluster: (work.active_count(cluster.id), cluster.name, cluster.id))
+    small.sort(key=lambda cluster: (work.active_member_count(cluster.id), cluster.name, cluster.id))
     for start in range(0, len(small), CLUSTERS_PER_COMPARISON_BATCH):
         block = small[start : start + CLUSTERS_PER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
-        await work.load_active_vectors(ids)
+        await work.load_vectors_of_active_members(ids)
         await siblings.prepare_nearest_siblings(ids)
         for cluster in block:
             members = await work.cluster_members(cluster.id)
@@ -59,26 +59,29 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
                 children[cluster.parent_id] -= 1
                 counts["removed"] += 1
     # Their means are compared with nothing until now, but for those that `siblings` keeps.
-    await work.recompute_vectors(joined)
+    await work.recompute_cluster_vectors(joined)
     return dict(counts)
 
 
 def may_be_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
     """By what is known of it before its memories are read: dying ones count, too."""
-    return work.active_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES and cluster.id not in work.excluded_from_merge
+    return (
+        work.active_member_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES
+        and cluster.id not in work.excluded_from_merge
+    )
 
 
 async def dissolve_cluster(
     work: UnitOfWork, siblings: SiblingClusterFinder, cluster: Cluster, sibling: ClusterId | None
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
-    await work.recompute_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
-    moved = await work.load_active_vectors([cluster.id])
+    await work.recompute_cluster_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
+    moved = await work.load_vectors_of_active_members([cluster.id])
     work.move_to_cluster(await work.cluster_members(cluster.id), sibling or cluster.parent_id)
     if sibling and siblings.has_added_vectors(sibling):
         siblings.add_vectors(sibling, moved[cluster.id])
     elif sibling:
-        siblings.add_vectors(sibling, (await work.load_active_vectors([sibling]))[sibling])
+        siblings.add_vectors(sibling, (await work.load_vectors_of_active_members([sibling]))[sibling])
 
 
 class SiblingClusterFinder:
@@ -143,29 +146,29 @@ class SiblingClusterFinder:
 
 async def age_memories(work: UnitOfWork) -> dict[str, int]:
     """❷ One more cycle has passed for every active memory."""
-    return {"aged": await work.transaction.increment_session_counts(work.run)}
+    return {"aged": await work.transaction.age_active_memories(work.run)}
 
 
 async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
-    for state in work.working_states(await work.transaction.memory_states_with_outdated_status()):
-        status = status_after_flagging(state)
-        work.put_state(replace(state, status=status))
+    for state in work.working_copies_of_states(await work.transaction.memory_states_with_outdated_status()):
+        status = status_from_decayed_importance(state)
+        work.put_memory_state(replace(state, status=status))
         counts["dying" if status == "dying" else "active_again"] += 1
         touched.add(state.cluster_id)
-    await work.recompute_vectors(touched)
+    await work.recompute_cluster_vectors(touched)
     return counts
 
 
 async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
-    dead = work.working_states(await work.transaction.recalled_dead_memory_states())
+    dead = work.working_copies_of_states(await work.transaction.recalled_dead_memory_states())
     depths = {state.id: len(await survivor_chain_of_memory(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
-    revived: list[MemoryState] = []
+    revived: list[MemoryFieldsForPatrol] = []
     for state in sorted(dead, key=lambda state: depths[state.id]):
         if any(survivor.status != "dead" for survivor in await survivor_chain_of_memory(work, state)):
             continue
@@ -173,18 +176,18 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
             importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
         )
         if session_count is not None:
-            work.put_state(replace(state, status="active", session_count=session_count, absorbed_into=None))
+            work.put_memory_state(replace(state, status="active", session_count=session_count, absorbed_into=None))
             revived.append(state)
             touched.add(state.cluster_id)
     # They were asked for themselves, whatever passage holds their words.
     work.compressed |= {memory.id: None for memory in await work.load_memories(revived) if memory.compressed}
-    await work.recompute_vectors(touched)
+    await work.recompute_cluster_vectors(touched)
     return {"revived": len(revived)}
 
 
-async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryState) -> list[MemoryState]:
+async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryFieldsForPatrol) -> list[MemoryFieldsForPatrol]:
     """The memory that absorbed it, the one that absorbed that, and so on."""
-    chain: list[MemoryState] = []
+    chain: list[MemoryFieldsForPatrol] = []
     while (
         state.absorbed_into
         and (survivor := await work.load_memory_states([state.absorbed_into]))

@@ -35,7 +35,7 @@ ARCHIVE_SUMMARY_INSTRUCTIONS = (
 )
 
 
-class ArchiveSummarySchema(BaseModel):
+class ArchiveSummaryAnswerSchema(BaseModel):
     summary: str
 
 
@@ -45,7 +45,7 @@ async def archive_expired_memories(context: PatrolRunContext) -> PatrolStepRepor
     services = context.services.retention
     if services is None or context.scope.being_id == ORGANISATION_BEING:
         return PatrolStepReport("retention")
-    reads = services.ledger.retention_reads(context.scope)
+    reads = services.ledger.retention_reader(context.scope)
     if not await _has_anything_to_enforce(context, services, reads):
         return PatrolStepReport("retention")
     if context.dry_run:
@@ -62,7 +62,7 @@ async def archive_expired_memories(context: PatrolRunContext) -> PatrolStepRepor
                 await transaction.record_retention_run(context.services.now())
         context.archived_ids += archived
         counts.update(archived=len(archived), summarised=sum(group.is_summary for group in groups))
-        if not archived or context.is_out_of_time:
+        if not archived or context.is_step_out_of_time:
             return PatrolStepReport("retention", dict(counts))
 
 
@@ -72,7 +72,7 @@ async def _has_anything_to_enforce(
     return (
         context.ended is not None
         or services.config.has_rules_for(context.scope.being_id)
-        or await reads.has_memories_of_limited_level()
+        or await reads.has_memories_of_limited_lifetime()
     )
 
 
@@ -80,7 +80,7 @@ async def _is_due(context: PatrolRunContext, services: RetentionServices, reads:
     """Asked for alone it is always due."""
     if context.ended is not None or context.has_one_step:
         return True
-    interval, last = RETENTION_INTERVAL_DURATIONS[services.config.interval], await reads.last_retention_run()
+    interval, last = RETENTION_INTERVAL_DURATIONS[services.config.interval], await reads.last_retention_run_time()
     return interval is not None and (last is None or context.services.now() - last >= interval)
 
 
@@ -108,13 +108,15 @@ async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) 
     summaries: dict[frozenset[MemoryId], str] = {}
     if context.language_model is None or context.services.retention is None:
         return summaries
-    reads = context.services.retention.ledger.retention_reads(context.scope)
+    reads = context.services.retention.ledger.retention_reader(context.scope)
     for group in [one for one in groups if one.mode == "abstractive"][:MAX_ARCHIVE_GROUPS_SUMMARISED_PER_PATROL]:
-        if context.is_out_of_time:
+        if context.is_step_out_of_time:
             break
         memories = await reads.memories(list(group.reasons))
         try:
-            text = await context.language_model.answer_prompt(_prompt(memories), ArchiveSummarySchema, _checked_summary)
+            text = await context.language_model.answer_prompt(
+                _prompt(memories), ArchiveSummaryAnswerSchema, _checked_summary
+            )
         except MadeleineError as error:
             logger.warning("an archived group was not summarised and keeps its extracts: %s", error)
             break
@@ -129,7 +131,7 @@ def _prompt(memories: Sequence[Memory]) -> Prompt:
     )
 
 
-def _checked_summary(answer: ArchiveSummarySchema) -> str | RejectedModelAnswer:
+def _checked_summary(answer: ArchiveSummaryAnswerSchema) -> str | RejectedModelAnswer:
     text = answer.summary.strip()
     return (
         text

@@ -26,7 +26,7 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-class BlockingHttpClient:
+class BlockingHttpToolClient:
     """One call at a time, each a request of its own. `until`, by the monotonic clock: when to give up."""
 
     def __init__(self, url: str, token: str, *, name: str, until: float) -> None:

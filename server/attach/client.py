@@ -69,7 +69,7 @@ class HostClient(ToolClient):
         await self.request("initialize", mcp_initialize_params(name))
         await self._send(method="notifications/initialized")
 
-    async def receive(self, reader: asyncio.StreamReader) -> None:
+    async def dispatch_received_messages(self, reader: asyncio.StreamReader) -> None:
         """Hand each message to the request that it belongs to, until the host hangs up."""
         try:
             with suppress(OSError, ValueError):
@@ -137,7 +137,7 @@ async def open_host_client(
     )
     with closing(writer):
         client = HostClient(writer, lost_hint=lost_hint)
-        receiving = asyncio.create_task(client.receive(reader), name="receive")
+        receiving = asyncio.create_task(client.dispatch_received_messages(reader), name="receive")
         try:
             await client.initialize(name)
             yield client
@@ -166,7 +166,7 @@ async def _connect_in_thread(
         return await asyncio.to_thread(connect)
 
 
-async def run_on_host(
+async def run_command_on_host(
     data_dir: Path,
     environment: Mapping[str, str],
     settings: Mapping[str, str],
@@ -192,7 +192,7 @@ async def run_on_host(
 
 
 @asynccontextmanager
-async def open_page(
+async def serve_web_ui_on_host(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, port: int
 ) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]]]]:
     """The link of the page, which the host serves meanwhile, and a wait for the host's end. Starts a host if there is
@@ -209,7 +209,9 @@ async def open_page(
 
 
 @asynccontextmanager
-async def watch_events(data_dir: Path, settings: Mapping[str, str]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+async def watch_patrol_events(
+    data_dir: Path, settings: Mapping[str, str]
+) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """Events of the patrols of the being in `settings`, from now on until the host ends.
 
     Raises `HostUnavailable`, `HostRefused`."""

@@ -82,7 +82,7 @@ class HostHandshakeRequest:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     arguments: Mapping[str, str] = field(default_factory=dict)
 
-    def line(self) -> bytes:
+    def json_line(self) -> bytes:
         return _encode_handshake_line(
             {"want" if name == "requested_service" else name: value for name, value in asdict(self).items()}
         )
@@ -154,7 +154,7 @@ def _exchange_handshake(
     """Send the request; the host's reply. What comes behind it stays in the socket."""
     until = time.monotonic() + seconds
     connection.settimeout(HOST_HANDSHAKE_TIMEOUT_SECONDS)
-    connection.sendall(request.line())
+    connection.sendall(request.json_line())
     watched = [connection] if cancelled is None else [connection, cancelled]
     line = b""
     while not line.endswith(b"\n"):

@@ -189,7 +189,7 @@ class Forwarder:
             self._invalid.clear()
             self.client_out.write(b"".join(self._pending.fail(str(refusal), repeatable_too=True)))
             return
-        if handshake := self._pending.repeat_handshake():
+        if handshake := self._pending.handshake_line_to_repeat():
             self._to_host += handshake
             self._send()
         else:
@@ -307,7 +307,7 @@ class PendingRequests:
                 self._pending.pop(id_, None)
         return True
 
-    def repeat_handshake(self) -> bytes | None:
+    def handshake_line_to_repeat(self) -> bytes | None:
         """The line that a new host has to get, and to answer, before any other; None if there was no handshake."""
         if self._initialize is None or self._initialize[0] in self._pending:
             return None
@@ -319,7 +319,8 @@ class PendingRequests:
         return self._repeated_handshake is not None
 
     def lines_to_repeat(self) -> list[bytes]:
-        """The lines for a new host after `repeat_handshake`. An unfinished handshake of the client comes first."""
+        """The lines for a new host after `handshake_line_to_repeat`. An unfinished handshake of the client comes
+        first."""
         handshake = self._initialize[0] if self._initialize else None
         requests = [self._pending[id_] for id_ in sorted(self._pending, key=lambda id_: id_ != handshake)]
         for request in requests:

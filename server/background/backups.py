@@ -42,8 +42,10 @@ async def make_backup(source: Path, target: Path, ledger: Ledger, *, client: str
         return back_up_ledger(source, target)
 
     # Before, so that a killed process leaves no backup that nobody knows of.
-    await ledger.copies.add_copy(LedgerCopy(path=str(target), kind="backup", being_id=BeingId(""), made_at=at))
-    await ledger.audit.record(Scope(BeingId(""), client), "backup", at=at)
+    await ledger.copies.record_ledger_copy(
+        LedgerCopy(path=str(target), kind="backup", being_id=BeingId(""), made_at=at)
+    )
+    await ledger.audit.record_audit_event(Scope(BeingId(""), client), "backup", at=at)
     return await asyncio.to_thread(make)
 
 
@@ -57,7 +59,7 @@ async def remove_old_backups(folder: Path, keep: int, copies: LedgerCopyRegister
         return old
 
     old = await asyncio.to_thread(remove)
-    await copies.remove_copies([str(path) for path in old])
+    await copies.delete_ledger_copy_records([str(path) for path in old])
 
 
 class BackupLoop(PollingLoop):

@@ -33,7 +33,7 @@ class IndexOrigin(BaseModel, frozen=True):
 
     @classmethod
     async def of_ledger(cls, ledger: Ledger) -> IndexOrigin:
-        id_, mark = await ledger.index_source.ledger_id_and_last_mark()
+        id_, mark = await ledger.index_source.ledger_id_and_last_index_mark()
         return cls(ledger=id_, mark=mark)
 
     def write(self, index: Path) -> None:
@@ -82,7 +82,7 @@ def ledger_lost_message(data_dir: Path, state: str) -> str:
     )
 
 
-def new_folder_beside_data_directory(data_dir: Path, day: str) -> Path:
+def unused_folder_for_replaced_memory(data_dir: Path, day: str) -> Path:
     """Where a memory is kept that another one takes the place of; it is not made yet."""
     names = (f"until-{day}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     return next(path for name in names if not (path := data_dir / name).exists())
@@ -90,7 +90,7 @@ def new_folder_beside_data_directory(data_dir: Path, day: str) -> Path:
 
 def move_ledger_and_index_aside(data_dir: Path, day: str) -> Path:
     """Move ledger and index, or what is left of them, into a new folder beside; its path."""
-    kept = new_folder_beside_data_directory(data_dir, day)
+    kept = unused_folder_for_replaced_memory(data_dir, day)
     kept.mkdir(mode=0o700)
     for path in (*data_dir.glob("memory.db*"), *(data_dir / folder for folder in INDEX_FOLDERS)):
         with suppress(FileNotFoundError):

@@ -51,14 +51,14 @@ async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tupl
 
 
 def _folder_place(settings: Settings, *, second: bool) -> IndexPlace:
-    from madeleine.storage.qdrant.edge import EdgeIndex
+    from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 
     path = settings.data_dir / INDEX_FOLDERS[second]
     return IndexPlace(
         name="edge-2" if second else "edge",
         second=second,
-        open=partial(EdgeIndex.open, path),
-        recreate=partial(EdgeIndex.recreate, path),
+        open=partial(EmbeddedQdrantIndex.open, path),
+        recreate=partial(EmbeddedQdrantIndex.recreate, path),
         remove=partial(asyncio.to_thread, shutil.rmtree, path, ignore_errors=True),
     )
 

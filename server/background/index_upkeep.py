@@ -102,14 +102,14 @@ class BackgroundIndexUpkeep:
         await self.keeper.remove_memories(ids)
 
     @asynccontextmanager
-    async def background_task(self) -> AsyncIterator[None]:
+    async def run_in_background(self) -> AsyncIterator[None]:
         """Run in the background meanwhile. What was forgotten leaves the files before it ends, in bounded time."""
         async with run_background_task(self.run(), "background") as task:
             try:
                 yield
             finally:
                 if self.scrubber.is_worth_finishing and not task.done():
-                    await self.scrubber.run_and_wait(within_seconds=MAX_SCRUB_WAIT_AT_END_SECONDS)
+                    await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_AT_END_SECONDS)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -148,9 +148,9 @@ class BackgroundIndexUpkeep:
         await self._extract_graph(pause_seconds=GRAPH_EXTRACTION_PAUSE_SECONDS)
 
     async def _scrub(self) -> None:
-        await self.scrubber.requested()
+        await self.scrubber.wait_until_requested()
         try:
-            if await self.scrubber.run():
+            if await self.scrubber.scrub_once():
                 self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE  # the index was rewritten, without its graph
                 self.wake()
         except Exception:  # the marks are still there
@@ -164,7 +164,7 @@ class BackgroundIndexUpkeep:
         if not self._modules_frozen:
             self._modules_frozen = True
             gc.freeze()  # loaded modules stay; visiting them takes 0.1 s in each full collection
-        await self.keeper.embed_missing()
+        await self.keeper.embed_memories_without_vector()
         if await self.keeper.embed_missing_pieces():
             self._written.set()
         await self._vectors_wanted.wait()
@@ -172,7 +172,7 @@ class BackgroundIndexUpkeep:
 
 
 @asynccontextmanager
-async def follow_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
+async def index_changes_of_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
     """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
     `OTHER_SERVERS_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
     changed = asyncio.Event()
@@ -248,7 +248,7 @@ async def open_synchronized_index(
             async with _closed_on_error(await place.open(fingerprint)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
-                await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrubs()])
+                await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrub_marks()])
                 try:
                     await keeper.index_marked_memories()
                 except IndexDiskFull as error:  # the marks stay, and the background tries again

@@ -20,7 +20,7 @@ from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_pa
 from madeleine.server.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from madeleine.memory.watch.thread import ThreadPollResult
+    from madeleine.memory.watch.thread import MemoryExtractionPollResult
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class PollingLoop(ABC):
         await asyncio.wait({task})
 
     @asynccontextmanager
-    async def background_task(self, name: str) -> AsyncIterator[None]:
+    async def run_in_background(self, name: str) -> AsyncIterator[None]:
         """Run it in a task of that name meanwhile."""
         task = asyncio.create_task(self.run(), name=name)
         try:
@@ -76,23 +76,23 @@ class PollingLoop(ABC):
             await self.stop(task)
 
 
-class PollableMemoryThread(Protocol):
-    """`memory.watch.thread.MemoryThread`, as far as it is needed here."""
+class PollableMemoryExtractor(Protocol):
+    """`memory.watch.thread.ConversationMemoryExtractor`, as far as it is needed here."""
 
     @property
-    def new_messages(self) -> asyncio.Event: ...
+    def new_messages_event(self) -> asyncio.Event: ...
 
-    async def poll(self, language: LanguageModel | None) -> ThreadPollResult: ...
+    async def poll(self, language: LanguageModel | None) -> MemoryExtractionPollResult: ...
 
 
-class MemoryThreadLoop(PollingLoop):
+class MemoryExtractionLoop(PollingLoop):
     """What is cancelled at the end is read again at the next start."""
 
     cancelled_message = "the memory thread was reading a conversation, and will read it again at the next start"
 
     def __init__(
         self,
-        thread: Callable[[], PollableMemoryThread | None],
+        thread: Callable[[], PollableMemoryExtractor | None],
         language: Callable[[], AbstractAsyncContextManager[LanguageModel | None]],
         *,
         seconds: float,
@@ -109,7 +109,7 @@ class MemoryThreadLoop(PollingLoop):
         while more and not self._stopping and (thread := self._thread()) is not None:
             async with self._working:
                 try:
-                    thread.new_messages.clear()
+                    thread.new_messages_event.clear()
                     async with self._language() as language:
                         more = _log_poll(await thread.poll(language))
                 except Exception:
@@ -123,10 +123,10 @@ class MemoryThreadLoop(PollingLoop):
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(self._seconds):
-                await thread.new_messages.wait()
+                await thread.new_messages_event.wait()
 
 
-def _log_poll(result: ThreadPollResult) -> bool:
+def _log_poll(result: MemoryExtractionPollResult) -> bool:
     """Log what the poll did; return whether more is left to read."""
     counts = result.counts
     if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
@@ -134,9 +134,9 @@ def _log_poll(result: ThreadPollResult) -> bool:
     return result.has_more
 
 
-def is_memory_thread_enabled(settings: Settings) -> bool:
+def is_memory_extraction_enabled(settings: Settings) -> bool:
     """Whether the memory thread runs; a warning where it was to run and cannot."""
-    enabled, reason = settings.memory_thread_state
+    enabled, reason = settings.memory_extraction_enablement
     if settings.thread == "on" and not enabled:
         logger.warning("The memory thread does not run: %s.", reason)
     return enabled

@@ -18,7 +18,7 @@ from madeleine.memory.vector_space import CosineCalibration
 SERVING_MODEL_SETTING = "embedding_model"
 WANTED_MODEL_SETTING = "embedding_model_wanted"
 REFUSED_MODEL_SETTING = "embedding_model_refused"
-CALIBRATIONS_SETTING = "embedding_calibrations"
+EMBEDDING_CALIBRATIONS_SETTING = "embedding_calibrations"
 
 
 class ModelSettingsLedger(Protocol):
@@ -70,17 +70,17 @@ class EmbeddingModelRecords:
         record = await self.model_switch_in_effect(configured)
         return record.model if record else configured
 
-    async def wanted(self) -> WantedModelRecord | None:
+    async def wanted_model(self) -> WantedModelRecord | None:
         value = await self._ledger.setting(WANTED_MODEL_SETTING)
         return WantedModelRecord.model_validate(value) if value else None
 
-    async def request(self, model: str) -> WantedModelRecord:
+    async def request_switch(self, model: str) -> WantedModelRecord:
         """The process that owns the memory carries it out."""
         wanted = WantedModelRecord(model=model, request=uuid.uuid4().hex)
         await self._ledger.set_setting(WANTED_MODEL_SETTING, wanted.model_dump())
         return wanted
 
-    async def withdraw_request(self) -> None:
+    async def withdraw_switch_request(self) -> None:
         await self._ledger.set_setting(WANTED_MODEL_SETTING, None)
 
     async def refusal_reason(self, request: str) -> str | None:
@@ -89,15 +89,15 @@ class EmbeddingModelRecords:
         record = RefusedModelRecord.model_validate(value) if value else None
         return record.reason if record and record.request == request else None
 
-    async def set_serving(self, serving: ServingModelRecord) -> None:
+    async def set_serving_model(self, serving: ServingModelRecord) -> None:
         """For the next start, by a process that owns the memory or where none does."""
         await self._ledger.set_setting(SERVING_MODEL_SETTING, serving.model_dump())
 
     async def calibration(self, name: EmbeddingModelName) -> CosineCalibration | None:
-        known: Mapping[str, Any] = await self._ledger.setting(CALIBRATIONS_SETTING) or {}
+        known: Mapping[str, Any] = await self._ledger.setting(EMBEDDING_CALIBRATIONS_SETTING) or {}
         return CosineCalibration(**known[name]) if name in known else None
 
-    async def with_calibration(self, name: EmbeddingModelName, calibration: CosineCalibration) -> dict[str, Any]:
-        """The value of `CALIBRATIONS_SETTING` with this one."""
-        known = await self._ledger.setting(CALIBRATIONS_SETTING) or {}
+    async def calibrations_with_added(self, name: EmbeddingModelName, calibration: CosineCalibration) -> dict[str, Any]:
+        """The value of `EMBEDDING_CALIBRATIONS_SETTING` with this one."""
+        known = await self._ledger.setting(EMBEDDING_CALIBRATIONS_SETTING) or {}
         return {**known, name: {"slope": calibration.slope, "offset": calibration.offset}}

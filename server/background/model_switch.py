@@ -34,7 +34,7 @@ from madeleine.memory.model import (
     model_name_at_full_precision,
     model_name_in_both_precisions,
 )
-from madeleine.memory.vector_space import MIN_LEGIBILITY, CosineCalibration, calibrate_cosines
+from madeleine.memory.vector_space import MIN_LEGIBILITY_OF_EMBEDDED_TEXT, CosineCalibration, fit_cosine_calibration
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
 from madeleine.server.background.index_place import (
     BUILT_INDEX_LOCATION_SETTING,
@@ -44,7 +44,7 @@ from madeleine.server.background.index_place import (
 )
 from madeleine.server.background.index_upkeep import LazyEmbedder, run_background_task
 from madeleine.server.background.model_records import (
-    CALIBRATIONS_SETTING,
+    EMBEDDING_CALIBRATIONS_SETTING,
     REFUSED_MODEL_SETTING,
     SERVING_MODEL_SETTING,
     WANTED_MODEL_SETTING,
@@ -64,9 +64,9 @@ MODEL_SWITCH_REQUEST_POLL_SECONDS = 1.0
 MODEL_SWITCH_RETRY_SECONDS = 30.0
 MODEL_SWITCH_PAUSE_SHARE = 0.25
 """Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
-CALIBRATION_SAMPLE_TEXTS = 400
+CALIBRATION_SAMPLE_TEXT_COUNT = 400
 """80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
-VERIFIED_SAMPLE_MEMORIES = 40
+VERIFIED_SAMPLE_MEMORY_COUNT = 40
 MIN_SAME_VECTOR_COSINE = 0.999
 MIN_VERIFIED_MEMORIES_FOUND_SHARE = 0.95
 """Of the sample that the index's graph must find first by their own vectors; a graph may miss some."""
@@ -81,7 +81,7 @@ class ModelSwitchRefused(MadeleineError):
 
 
 @dataclass(eq=False)
-class ModelSwitch:
+class EmbeddingModelSwitcher:
     """`run` goes on until it is cancelled. `write_lock`: of all that write memories."""
 
     settings: Settings
@@ -96,14 +96,14 @@ class ModelSwitch:
     def __post_init__(self) -> None:
         self._records = EmbeddingModelRecords(self.ledger.index_source)
 
-    def background_task(self) -> AbstractAsyncContextManager[object]:
+    def run_in_background(self) -> AbstractAsyncContextManager[asyncio.Task[None]]:
         return run_background_task(self.run(), "model switch")
 
     async def run(self) -> None:
         while True:
             pause = MODEL_SWITCH_REQUEST_POLL_SECONDS
             try:
-                if wanted := await self._records.wanted():
+                if wanted := await self._records.wanted_model():
                     await self.switch(wanted)
             except Exception as error:
                 pause = MODEL_SWITCH_RETRY_SECONDS
@@ -146,11 +146,11 @@ class ModelSwitch:
         self.wake_upkeep()
         await self.served.close_when_unused(old)
         # Calls that ended with the old model have left memories without a vector of the new.
-        await self.keeper.embed_missing()
+        await self.keeper.embed_memories_without_vector()
         await live.remove()
         kept = (*model_name_in_both_precisions(embedder.model), *model_name_in_both_precisions(old.embedder.model))
         kept = (*kept, *map(model_name_of_piece_vectors, kept))
-        await self.ledger.index_source.drop_vectors_except(kept, at_once=VECTORS_DROPPED_AT_ONCE)
+        await self.ledger.index_source.drop_vectors_of_other_models(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
     async def _embed_all(self, embedder: Embedder) -> None:
         while True:
@@ -189,14 +189,14 @@ class ModelSwitch:
         if indexed < kept - len(await self.ledger.index_source.pending_index_marks(limit=10_000)):
             raise ModelSwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
         await self._embed_rest(embedder)
-        texts = await self._sample(CALIBRATION_SAMPLE_TEXTS)
-        sample = texts[:: max(1, len(texts) // VERIFIED_SAMPLE_MEMORIES)]
+        texts = await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)
+        sample = texts[:: max(1, len(texts) // VERIFIED_SAMPLE_MEMORY_COUNT)]
         if not sample:
             return
         vectors = await embedder.embed([memory.embedded_text for memory in sample])
         checked = found = 0
         for memory, vector in zip(sample, vectors, strict=True):
-            if embedder.vector_space.legibility_of_text(vector) < MIN_LEGIBILITY:
+            if embedder.vector_space.legibility_of_text(vector) < MIN_LEGIBILITY_OF_EMBEDDED_TEXT:
                 continue  # it is found by its words alone
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
@@ -216,12 +216,12 @@ class ModelSwitch:
         return bool(known) and [one.content_hash for one in now] == [memory.content_hash]
 
     async def _sample(self, limit: int) -> list[Memory]:
-        return await self.ledger.index_source.all_memories(after=None, limit=limit)
+        return await self.ledger.index_source.memories_after_id(after=None, limit=limit)
 
     async def _calibrate(self, embedder: Embedder) -> CosineCalibration | None:
         """None for the default model, and for a store of few texts."""
-        texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_SAMPLE_TEXTS)]
-        return await calibrate_by_texts(embedder, self.make_embedder, self.ledger, texts)
+        texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)]
+        return await calibrate_against_default_model(embedder, self.make_embedder, self.ledger, texts)
 
     async def _change_over(self, wanted: WantedModelRecord, pair: ServedEmbedderAndIndex, place: IndexPlace) -> None:
         """Raises `ModelSwitchRefused` if another request has come meanwhile."""
@@ -232,7 +232,7 @@ class ModelSwitch:
             while await self.keeper.embed_missing_texts_with(pair.embedder):
                 pass
             await self.keeper.index_marked_memories()
-            if await self._records.wanted() != wanted:
+            if await self._records.wanted_model() != wanted:
                 raise ModelSwitchRefused("Another switch was asked for meanwhile.")
             async with self.keeper.index_kept_unchanged():
                 await pair.index.flush()
@@ -246,7 +246,11 @@ class ModelSwitch:
                     request=wanted.request,
                 )
                 calibrated = (
-                    {CALIBRATIONS_SETTING: await self._records.with_calibration(pair.embedder.model, pair.calibration)}
+                    {
+                        EMBEDDING_CALIBRATIONS_SETTING: await self._records.calibrations_with_added(
+                            pair.embedder.model, pair.calibration
+                        )
+                    }
                     if pair.calibration
                     else {}
                 )
@@ -262,7 +266,7 @@ class ModelSwitch:
                 self.served.switch_to(pair)
 
 
-async def calibrate_by_texts(
+async def calibrate_against_default_model(
     embedder: Embedder, make_embedder: MakeEmbedder, ledger: Ledger, texts: Sequence[str]
 ) -> CosineCalibration | None:
     """By the default model's vectors of the same texts. None for the default model itself, for too few texts, and while
@@ -277,7 +281,7 @@ async def calibrate_by_texts(
         rows = np.asarray(list(own.vectors.values()), np.float32)
         reference_rows = np.asarray([other.vectors[hash_] for hash_ in own.vectors], np.float32)
         return await asyncio.to_thread(
-            calibrate_cosines, embedder.vector_space, rows, reference.vector_space, reference_rows
+            fit_cosine_calibration, embedder.vector_space, rows, reference.vector_space, reference_rows
         )
     finally:
         await reference.close()

@@ -47,7 +47,7 @@ class SwitchableEmbedderAndIndex:
         self.current_embedder = ServedEmbedder(lambda: self.current)
         self.current_index = ServedIndex(lambda: self.current, self)
 
-    def pin_current_pair(self) -> None:
+    def pin_task_to_current_pair(self) -> None:
         """From here on the running task, and those that it starts, use what serves now, until it asks again."""
         if task := asyncio.current_task():
             _PINNED.set(self.current)
@@ -154,8 +154,8 @@ class ServedIndex:
     async def count(self) -> int:
         return await self._pick().index.count()
 
-    async def scrub(self) -> None:
-        await self._pick().index.scrub()
+    async def scrub_deleted_bytes(self) -> None:
+        await self._pick().index.scrub_deleted_bytes()
 
     async def flush(self) -> None:
         await self._pick().index.flush()

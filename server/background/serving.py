@@ -16,10 +16,10 @@ from madeleine.memory.errors import LedgerLost, MadeleineError
 from madeleine.server import garbage_collection_paused
 from madeleine.server.background.loops import (
     AutomaticPatrolLoop,
-    MemoryThreadLoop,
+    MemoryExtractionLoop,
     PatrolEventBroadcast,
     PollingLoop,
-    is_memory_thread_enabled,
+    is_memory_extraction_enabled,
     patrol_triggers_from_settings,
 )
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS
@@ -98,7 +98,7 @@ class LazilyOpenedMemory:
         memory.pin_model()
         return memory
 
-    async def watch_files(self) -> None:
+    async def watch_for_lost_files(self) -> None:
         """Returns after `on_files_lost` was called."""
         directory: tuple[int, int] | None = None
         while True:
@@ -111,16 +111,16 @@ class LazilyOpenedMemory:
                         logger.error("ending, as %s is another directory than before", self._settings.data_dir)
                         return self.on_files_lost()
                 if self.memory_if_open:
-                    self.memory_if_open.ledger.database.require_own_files()
+                    self.memory_if_open.ledger.database.require_files_not_replaced()
             except (OSError, LedgerLost) as error:
                 logger.error("ending, as the memory's files are lost: %s", error)  # noqa: TRY400
                 return self.on_files_lost()
 
-    async def use_cases(self) -> ToolUseCases:
+    async def open_use_cases_if_needed(self) -> ToolUseCases:
         """Raises what opening raised."""
-        return (await self.opened_memory()).use_cases
+        return (await self.open_memory_if_needed()).use_cases
 
-    async def opened_memory(self) -> OpenedMemory:
+    async def open_memory_if_needed(self) -> OpenedMemory:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
         memory = await asyncio.shield(self._opening_task())
@@ -167,15 +167,15 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
             last_call=lambda: memory.last_call,
             language=models.background_model,
         )
-        thread = MemoryThreadLoop(
+        thread = MemoryExtractionLoop(
             lambda: memory.memory_if_open.memory_thread if memory.memory_if_open else None,
             partial(models.background_model, ambient_key=settings.thread == "on"),
             seconds=settings.thread_seconds,
         )
         if settings.patrol_auto:
-            await running.enter_async_context(patrols.background_task("scheduled patrols"))
-        if is_memory_thread_enabled(settings):
-            await running.enter_async_context(thread.background_task("memory thread"))
+            await running.enter_async_context(patrols.run_in_background("scheduled patrols"))
+        if is_memory_extraction_enabled(settings):
+            await running.enter_async_context(thread.run_in_background("memory thread"))
         if settings.backup_hours:
             from madeleine.server.background.backups import BackupLoop
 
@@ -184,7 +184,7 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
                 lambda: memory.memory_if_open.ledger if memory.memory_if_open else None,
                 now=lambda: datetime.now(UTC),
             )
-            await running.enter_async_context(backups.background_task("scheduled backups"))
-        watching = asyncio.create_task(memory.watch_files(), name="files")
+            await running.enter_async_context(backups.run_in_background("scheduled backups"))
+        watching = asyncio.create_task(memory.watch_for_lost_files(), name="files")
         running.callback(watching.cancel)
         yield ServedMemory(models, memory, (patrols, thread))

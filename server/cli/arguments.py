@@ -10,9 +10,9 @@ from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
 from madeleine.memory.text.structure import visible_text
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive_commands
-from madeleine.server.cli.help.text import EXAMPLES_HEADING, examples_of, grouped_commands, with_suggestion
+from madeleine.server.cli.help import text as help_text
 from madeleine.server.cli.looking.arguments import add_costs_command, add_graph_command
-from madeleine.server.suggestions import suggestion
+from madeleine.server.suggestions import did_you_mean_text
 
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["CommandLineParser"]
 
 
-class ExamplesFormatter(argparse.HelpFormatter):
+class ExamplesKeepingHelpFormatter(argparse.HelpFormatter):
     """Leaves the lines of examples as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith(EXAMPLES_HEADING):
+        if text.startswith(help_text.EXAMPLES_HEADING):
             return text + "\n"
         return super()._fill_text(text, width, indent)
 
@@ -37,11 +37,11 @@ class CommandLineParser(argparse.ArgumentParser):
     """Its errors quote arguments, which may come from anywhere: no control character of theirs reaches a terminal."""
 
     def __init__(self, **options: Any) -> None:
-        command = str(options.get("prog", "")).partition(" ")[2]
-        super().__init__(**{"epilog": examples_of(command), "formatter_class": ExamplesFormatter, **options})
+        examples = help_text.help_examples_of_command(str(options.get("prog", "")).partition(" ")[2])
+        super().__init__(**{"epilog": examples, "formatter_class": ExamplesKeepingHelpFormatter, **options})
 
     def error(self, message: str) -> NoReturn:
-        super().error(visible_text(with_suggestion(message)))
+        super().error(visible_text(help_text.with_nearest_command_name(message)))
 
     def format_help(self) -> str:
         """With the commands in groups, in the help of the command itself."""
@@ -51,7 +51,7 @@ class CommandLineParser(argparse.ArgumentParser):
             return text
         helps = {choice.dest: choice.help or "" for choice in commands._choices_actions}
         beginning, _, options = text.partition("positional arguments:\n")
-        return f"{beginning}{grouped_commands(helps)}\n{options[options.index('options:') :]}"
+        return f"{beginning}{help_text.grouped_commands_help_text(helps)}\n{options[options.index('options:') :]}"
 
     def all_options(self, names: Sequence[str]) -> set[str]:
         """The long options of this command, and of the command and verb of these names."""
@@ -69,7 +69,7 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         names = [name for name in (arguments.command, getattr(arguments, "verb", None)) if name]
         option = unknown[0].partition("=")[0]
-        meant = suggestion(option, grammar.all_options(names)) if option.startswith("--") else ""
+        meant = did_you_mean_text(option, grammar.all_options(names)) if option.startswith("--") else ""
         kind = "option" if option.startswith("-") else "argument"
         grammar.error(f"There is no {kind} {option!r} here.{meant}")
     arguments.command = arguments.command or "serve"

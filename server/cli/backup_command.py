@@ -11,13 +11,13 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput, StorageBusy
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.counts import counts_in_words
+from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
 from madeleine.server.background.backups import make_backup, path_of_backup
-from madeleine.server.background.index_origin import INDEX_FOLDERS, new_folder_beside_data_directory
+from madeleine.server.background.index_origin import INDEX_FOLDERS, unused_folder_for_replaced_memory
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
 from madeleine.server.cli.output import absolute_path, print_json, show_spinner
 from madeleine.server.counted import count_phrase
@@ -64,7 +64,7 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
     if arguments.json:
         print_json({"file": str(target), "counts": counts})
     else:
-        print(f"Backed up to {target}, and verified: {counts_in_words(counts)}.")
+        print(f"Backed up to {target}, and verified: {describe_record_counts(counts)}.")
 
 
 async def restore_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
         remove_ledger_file(draft)
     if not arguments.json:
         print(
-            f"Restored from {source}: {counts_in_words(counts)}."
+            f"Restored from {source}: {describe_record_counts(counts)}."
             + (f" What was there is kept in {kept}." if kept else "")
         )
     with show_spinner("rebuilding the index"):
@@ -144,17 +144,17 @@ async def _open_carry_over(
 async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
-    kept = new_folder_beside_data_directory(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
+    kept = unused_folder_for_replaced_memory(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
     async with _open_carry_over(ledger, draft, is_readable=is_readable) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
             await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
             await carry_over.copy_administrative_records(at=at)
-        await restored.audit.record(Scope(BeingId(""), RESTORE_TOOL_NAME), "restore", at=at)
+        await restored.audit.record_audit_event(Scope(BeingId(""), RESTORE_TOOL_NAME), "restore", at=at)
         if kept:  # whoever forgets is told that it is there
             copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
-            await restored.copies.add_copy(copy)
+            await restored.copies.record_ledger_copy(copy)
     counts = await asyncio.to_thread(_settle, draft)
     await asyncio.to_thread(replace_ledger_file, ledger, draft, kept, is_whole=is_readable)
     for folder in INDEX_FOLDERS:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.counts import counts_in_words
+from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.moving.ports import LedgerCopy, LedgerCopyRegister
 from madeleine.memory.text.structure import visible_line
@@ -34,9 +34,11 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
         raise InvalidInput("The Markdown view is a folder of files: give its name instead of -.")
     target = absolute_path(arguments.target)
     if not is_piped:
-        require_usable_target(target, is_folder=arguments.format == "markdown")
+        require_usable_export_target(target, is_folder=arguments.format == "markdown")
     async with open_ledger_without_index(settings, create=False) as ledger:
-        await ledger.audit.record(Scope(BeingId(arguments.being or ""), "madeleine export"), "export", at=utc_now())
+        await ledger.audit.record_audit_event(
+            Scope(BeingId(arguments.being or ""), "madeleine export"), "export", at=utc_now()
+        )
         if not is_piped:
             await _remember(ledger.copies, target, arguments.being)
         return await asyncio.to_thread(_export, ledger_location(settings), target, arguments, is_piped=is_piped)
@@ -44,7 +46,9 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
 
 async def _remember(copies: LedgerCopyRegister, target: Path, being: str | None) -> None:
     """Before it is written, so that a killed process leaves no copy that nobody knows of."""
-    await copies.add_copy(LedgerCopy(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now()))
+    await copies.record_ledger_copy(
+        LedgerCopy(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now())
+    )
 
 
 def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace, *, is_piped: bool) -> int:
@@ -70,11 +74,11 @@ def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace,
         if arguments.json:
             print_json({"file": str(target), "counts": dict(header.counts)})
         else:
-            print(f"Exported to {target}: {counts_in_words(header.counts)}.")
+            print(f"Exported to {target}: {describe_record_counts(header.counts)}.")
         return 0
 
 
-def require_usable_target(target: Path, *, is_folder: bool) -> None:
+def require_usable_export_target(target: Path, *, is_folder: bool) -> None:
     """Raises `InvalidInput` where something else than an earlier export is."""
     if not target.exists():
         return

@@ -11,26 +11,26 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.moving.export_import import (
-    import_export,
+    import_export_file,
     is_export_file,
-    print_imports,
-    require_writable_settings,
+    print_past_imports,
+    require_import_allowed,
     undo_import,
 )
-from madeleine.server.cli.moving.source_import import import_sources
+from madeleine.server.cli.moving.source_import import import_files_of_other_programs
 from madeleine.server.cli.output import absolute_path
-from madeleine.server.moving_in.program_data import find_program_data
+from madeleine.server.moving_in.program_data import find_data_of_other_programs
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 
-MOVE_IN_SOURCE = "move-in"
+MOVE_IN_IMPORT_NAME = "move-in"
 """The name of such an import in the list: one that was interrupted is continued by the next."""
 
 
 async def import_command(settings: Settings, arguments: argparse.Namespace) -> int:
     """The exit code, the worst of all files. Raises `InvalidInput`."""
     if arguments.list:
-        await print_imports(settings, as_json=arguments.json)
+        await print_past_imports(settings, as_json=arguments.json)
         return 0
     if arguments.undo:
         return await undo_import(settings, arguments.undo, as_json=arguments.json)
@@ -39,7 +39,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
     files = [absolute_path(file) for file in arguments.files]
     exports = [file for file in files if await asyncio.to_thread(is_export_file, file)]
     sources = [file for file in files if file not in exports]
-    codes = [await import_export(settings, file, arguments) for file in exports]
+    codes = [await import_export_file(settings, file, arguments) for file in exports]
     if sources:
         codes.append(await _import_from_elsewhere(settings, sources, arguments))
     errors = [code for code in codes if code not in (0, EXIT_NOTHING_TO_DO)]
@@ -50,7 +50,7 @@ async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> 
     """Show what other programs keep on this machine, ask, and import it."""
     home = absolute_path(arguments.home or "~")
     # The variables of the environment belong to the home of who is logged in.
-    places = find_program_data({} if arguments.home else read_environment_variables(), home)
+    places = find_data_of_other_programs({} if arguments.home else read_environment_variables(), home)
     if not places:
         print(f"Nothing of another program was found in {home}. `madeleine import PATH` takes files from elsewhere.")
         return EXIT_NOTHING_TO_DO
@@ -64,7 +64,7 @@ async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> 
     if not arguments.yes and not await asyncio.to_thread(_confirm, settings.being):
         print("Nothing was imported.")
         return EXIT_NOTHING_TO_DO
-    return await _import_from_elsewhere(settings, paths, arguments, dry_run=False, source=MOVE_IN_SOURCE)
+    return await _import_from_elsewhere(settings, paths, arguments, dry_run=False, source=MOVE_IN_IMPORT_NAME)
 
 
 async def _import_from_elsewhere(
@@ -77,10 +77,10 @@ async def _import_from_elsewhere(
 ) -> int:
     dry_run = arguments.dry_run if dry_run is None else dry_run
     if not dry_run:
-        require_writable_settings(settings)
+        require_import_allowed(settings)
     if arguments.being:
         settings = settings.model_copy(update={"being": arguments.being})
-    return await import_sources(
+    return await import_files_of_other_programs(
         settings, paths, dry_run=dry_run, remember=arguments.remember, as_json=arguments.json, source=source
     )
 

@@ -37,9 +37,9 @@ from madeleine.server.attach.client import ToolClient
 from madeleine.server.cli.output import (
     ShowByteProgress,
     byte_progress,
+    open_tool_client,
     print_json,
     redacted_secrets_sentence,
-    tool_client,
 )
 from madeleine.server.settings.environment import DEFAULT_MAX_TEXT_CHARS
 from madeleine.server.settings.settings import Settings
@@ -72,7 +72,7 @@ class IngestFileReport:
     redacted: Counter[str] = field(default_factory=Counter)
     notice: str = ""
 
-    def add(self, answer: dict[str, Any]) -> None:
+    def add_part_answer(self, answer: dict[str, Any]) -> None:
         self.parts += 1
         if answer.get("repeated"):
             self.counts["already"] += len(answer["chunks"])
@@ -114,14 +114,14 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             # All are opened before the first is read.
             files = [stack.enter_context(open_file_or_stdin(name)) for name in arguments.files]
             show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
-            async with tool_client(
+            async with open_tool_client(
                 settings, "ingest", command="madeleine ingest", lost_hint=INGEST_CONNECTION_LOST_HINT
             ) as call:
                 most_chars = min(await read_host_max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(IngestFileReport(name))
-                    document = IngestedDocument(file, name, about=key_prefix, most_chars=most_chars)
+                    document = DocumentToIngest(file, name, about=key_prefix, most_chars=most_chars)
                     await ingest_document(call, document, reports[-1], show, defaults)
     except (MadeleineError, ExceptionGroup) as error:
         print_ingest_reports([report for report in reports if report.parts], as_json=arguments.json)
@@ -146,7 +146,7 @@ def print_ingest_reports(reports: list[IngestFileReport], *, as_json: bool) -> N
 
 async def ingest_document(
     call: ToolClient,
-    document: IngestedDocument,
+    document: DocumentToIngest,
     report: IngestFileReport,
     show: ShowByteProgress,
     defaults: Mapping[str, str | None],
@@ -159,7 +159,7 @@ async def ingest_document(
     async def ingest(part: DocumentPart) -> None:
         try:
             if part.text:
-                report.add(await ingest_document_part(call, part, defaults))
+                report.add_part_answer(await ingest_document_part(call, part, defaults))
             else:
                 report.without_text += 1
             show(report.file, part.size, report.counts_text())
@@ -210,7 +210,7 @@ def open_file_or_stdin(name: str) -> IO[bytes]:
 
 FILE_READ_CHUNK_BYTES = 64 * 1024
 MAX_MESSAGE_LINE_BYTES = 16 * 1024 * 1024
-DOCUMENT_PART_KEY_DIGITS = 40
+DOCUMENT_PART_KEY_HEX_DIGITS = 40
 MAX_MESSAGE_METADATA_CHARS = 200
 """Of a speaker, a time or a session."""
 _TEXT_FIELDS = ("text", "content", "message", "body")
@@ -232,7 +232,7 @@ class DocumentPart:
     location: str = ""
 
 
-class IngestedDocument:
+class DocumentToIngest:
     """`name` is used in errors; the keys depend on `about` as well."""
 
     def __init__(self, file: IO[bytes], name: str, *, about: str, most_chars: int) -> None:
@@ -265,7 +265,7 @@ class IngestedDocument:
 
     def _part(self, text: str, size: int, place: str, **about: str) -> DocumentPart:
         self._digest.update(json.dumps([text, about]).encode())
-        key = f"file-{self._digest.hexdigest()[:DOCUMENT_PART_KEY_DIGITS]}"
+        key = f"file-{self._digest.hexdigest()[:DOCUMENT_PART_KEY_HEX_DIGITS]}"
         return DocumentPart(text=text, key=key, size=size, location=place, **about)
 
     # --- texts ----------------------------------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import print_json
 from madeleine.server.clients.catalogue import (
     MCP_SERVER_NAME,
-    McpClient,
+    McpClientProgram,
     McpServerEntry,
     has_claude_code_plugin,
-    known_clients,
+    known_mcp_client_programs,
     server_start_command,
 )
 from madeleine.server.clients.changes import (
@@ -38,12 +38,12 @@ async def init_command(settings: Settings, arguments: argparse.Namespace) -> int
     variables = read_environment_variables()
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     entry = server_entry_from_settings(settings, variables)
-    clients = choose_clients(known_clients(places, entry), arguments.client)
+    clients = select_named_or_installed_clients(known_mcp_client_programs(places, entry), arguments.client)
     if not (arguments.yes or arguments.dry_run or sys.stdin.isatty()):
         raise InvalidInput("Nobody can be asked here: give --yes to write the changes, or --dry-run to see them.")
     codes = {configure_client(client, places, arguments) for client in clients}
     if not clients:
-        print(f"No client was found. Known are {', '.join(c.name for c in known_clients(places, entry))}.")
+        print(f"No client was found. Known are {', '.join(c.name for c in known_mcp_client_programs(places, entry))}.")
         print("`madeleine config` prints the entry for any other.")
     return EXIT_FAILURE if EXIT_FAILURE in codes else 0 if 0 in codes else EXIT_NOTHING_TO_DO
 
@@ -56,7 +56,7 @@ async def config_command(settings: Settings, arguments: argparse.Namespace) -> N
         print_json({"mcpServers": {MCP_SERVER_NAME: entry.as_json()}})
         return
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
-    for client in choose_clients(known_clients(places, entry), [arguments.client]):
+    for client in select_named_or_installed_clients(known_mcp_client_programs(places, entry), [arguments.client]):
         print(configuration_to_paste(client))
 
 
@@ -68,7 +68,9 @@ def server_entry_from_settings(settings: Settings, variables: dict[str, str]) ->
     return McpServerEntry(server_start_command(), chosen)
 
 
-def choose_clients(known: Sequence[McpClient], names: Sequence[str] | None) -> list[McpClient]:
+def select_named_or_installed_clients(
+    known: Sequence[McpClientProgram], names: Sequence[str] | None
+) -> list[McpClientProgram]:
     """Those that were named, else those whose files show that they are here. Raises `InvalidInput`."""
     by_name = {client.name: client for client in known}
     if unknown := [name for name in names or () if name not in by_name]:
@@ -78,7 +80,7 @@ def choose_clients(known: Sequence[McpClient], names: Sequence[str] | None) -> l
     return [client for client in known if any(mark.exists() for mark in client.marks)]
 
 
-def configure_client(client: McpClient, places: ClientConfigurationPaths, arguments: argparse.Namespace) -> int:
+def configure_client(client: McpClientProgram, places: ClientConfigurationPaths, arguments: argparse.Namespace) -> int:
     """The exit code that this client alone would have."""
     try:
         if not arguments.undo and client.name == "claude-code" and _has_plugin(places):
@@ -108,22 +110,22 @@ def configure_client(client: McpClient, places: ClientConfigurationPaths, argume
     return 0
 
 
-def configuration_to_paste(client: McpClient) -> str:
+def configuration_to_paste(client: McpClientProgram) -> str:
     """What a person would write into each file of a client, were it empty."""
     texts = [f"{file.path}\n{file.put(file.empty)}" for file in client.files]
     return visible_text("\n".join(texts))
 
 
 def _has_plugin(places: ClientConfigurationPaths) -> bool:
-    text = read_client_configuration_text(places.claude_code / "settings.json")
+    text = read_client_configuration_text(places.claude_code_folder / "settings.json")
     return bool(text and text.strip()) and has_claude_code_plugin(text or "")
 
 
-def _show(client: McpClient, changes: Sequence[FileChange]) -> None:
+def _show(client: McpClientProgram, changes: Sequence[FileChange]) -> None:
     print(f"{client.title}")
     for change in changes:
         print(visible_text(redact_secrets(change.diff()).text))
 
 
-def _is_confirmed(client: McpClient) -> bool:
+def _is_confirmed(client: McpClientProgram) -> bool:
     return input(f"Write this for {client.title}? [y/N] ").strip().lower() in ("y", "yes")

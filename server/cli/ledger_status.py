@@ -14,7 +14,7 @@ from typing import Any
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.erased_bytes import DEFAULT_ERASURE_SECONDS
 from madeleine.memory.watch.extraction import EXTRACTION_COST_PURPOSE
-from madeleine.memory.watch.thread import MEMORY_THREAD_TOKEN_BUDGET_PERIOD
+from madeleine.memory.watch.thread import MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
 from madeleine.server.counted import count_phrase
 from madeleine.server.settings.environment import (
@@ -52,9 +52,9 @@ def _is_in_postgres(data_dir: Path) -> bool:
 
 async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
     async with open_ledger(location) as ledger:
-        backlog = await ledger.conversations.thread_backlog()
-        tokens = await ledger.patrols.tokens_since(
-            EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_THREAD_TOKEN_BUDGET_PERIOD
+        backlog = await ledger.conversations.unread_message_backlog()
+        tokens = await ledger.patrols.tokens_spent_since(
+            EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
         )
         erasure = await ledger.erasure.scrub_backlog()
         promised_by = erasure.since and (erasure.since + timedelta(seconds=_erasure_seconds())).isoformat()
@@ -71,10 +71,10 @@ def _erasure_seconds() -> float:
     return DEFAULT_ERASURE_SECONDS
 
 
-def memory_thread_of_next_host() -> dict[str, Any]:
+def memory_extraction_status_of_next_host() -> dict[str, Any]:
     """As a host tells it: by the settings here, which the next one begins with. Empty where they cannot be used."""
     with suppress(InvalidInput):
-        return {"memory_thread": read_settings().memory_thread_state._asdict()}
+        return {"memory_thread": read_settings().memory_extraction_enablement._asdict()}
     return {}
 
 

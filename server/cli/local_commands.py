@@ -30,7 +30,7 @@ from madeleine.memory.text.structure import visible_line
 from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
-    console,
+    make_console,
     make_plain_table,
     print_json,
     read_text_file_or_stdin,
@@ -64,7 +64,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
             kept = move_ledger_and_index_aside(settings.data_dir, f"{utc_now():%Y-%m-%d}")
         if not arguments.json:
             print(f"What was there is kept in {kept}.")
-    with Progress(console=console(sys.stderr)) as bar:
+    with Progress(console=make_console(sys.stderr)) as bar:
         task = bar.add_task("reindex", total=None)
 
         async def show(done: int, total: int) -> None:
@@ -117,7 +117,7 @@ async def audit_command(settings: Settings, arguments: argparse.Namespace) -> No
     )
     async with open_ledger_without_index(settings, create=False) as ledger:
         entries, missing = await ledger.audit.audit_entries(query), await ledger.audit.count_missing_entries()
-    out = console()
+    out = make_console()
     if out.is_terminal and not arguments.json:
         out.print(_table_of_audit(entries))
     else:
@@ -183,7 +183,7 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
             if arguments.json:
                 print_json([_token_as_json(token, now=now) for token in tokens])
             elif tokens:
-                console().print(_table_of_tokens(tokens, now=now))
+                make_console().print(_table_of_tokens(tokens, now=now))
             else:
                 print("There are no tokens.")
         elif await ledger.revoke(BearerTokenId(arguments.id), at=now):
@@ -202,7 +202,12 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
         raise InvalidInput(f"--name: give at most {MAX_BEARER_TOKEN_NAME_CHARS} printable characters.")
     refuse_secret_argument("--name", arguments.name, redact_secrets)
-    resource = arguments.resource or settings.public_url or _resource_of_running_server(settings) or settings.resource
+    resource = (
+        arguments.resource
+        or settings.public_url
+        or _resource_of_running_server(settings)
+        or settings.oauth_resource_url
+    )
     try:
         AnyHttpUrl(resource)
     except ValidationError as error:

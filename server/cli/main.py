@@ -69,7 +69,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return command(arguments) or 0
     if arguments.command == "serve" and not (arguments.in_process or arguments.http):
         return forward_stdio_to_url(url) if (url := server_url_from_arguments(arguments)) else run_forwarder(arguments)
-    warn_of_other_memory(arguments)
+    warn_if_remote_server_is_ignored(arguments)
     if arguments.command not in ("status", "stop"):
         return run_command_with_settings(arguments)
     data_dir = resolve_data_directory(setting_values_from_variables(read_environment_variables()).get("data_dir"))
@@ -116,12 +116,16 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
 def print_host_status(data_dir: Path, *, as_json: bool) -> None:
     """Print the process that owns the memory, its clients, whether the memory thread runs, what it has to read, and the
     number of unreadable notes. Raises `HostRefused`, `StorageError`."""
-    from madeleine.server.cli.ledger_status import ledger_status_lines, memory_thread_of_next_host, read_ledger_status
+    from madeleine.server.cli.ledger_status import (
+        ledger_status_lines,
+        memory_extraction_status_of_next_host,
+        read_ledger_status,
+    )
 
     try:
         status = query_host(data_dir, "status")
     except HostUnavailable:
-        status = {"data_dir": str(data_dir)} | memory_thread_of_next_host()
+        status = {"data_dir": str(data_dir)} | memory_extraction_status_of_next_host()
     of_ledger = read_ledger_status(data_dir)
     if as_json:
         print(json.dumps(status | of_ledger, indent=2))
@@ -147,7 +151,7 @@ _COMMANDS_OF_THIS_MACHINE = frozenset({
 """They work on files or a process of this machine, so no server over HTTP can carry them out."""
 
 
-def warn_of_other_memory(arguments: argparse.Namespace) -> None:
+def warn_if_remote_server_is_ignored(arguments: argparse.Namespace) -> None:
     """Say so where a server over HTTP is named, and the command does not ask it."""
     is_local = arguments.command in _COMMANDS_OF_THIS_MACHINE
     if arguments.command == "patrol":

@@ -35,9 +35,13 @@ from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, RunId, S
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.attach.client import ensure_host_running
-from madeleine.server.background.model_records import CALIBRATIONS_SETTING, EmbeddingModelRecords, ServingModelRecord
-from madeleine.server.background.model_switch import CALIBRATION_SAMPLE_TEXTS, calibrate_by_texts
-from madeleine.server.cli.output import console, make_plain_table, print_json
+from madeleine.server.background.model_records import (
+    EMBEDDING_CALIBRATIONS_SETTING,
+    EmbeddingModelRecords,
+    ServingModelRecord,
+)
+from madeleine.server.background.model_switch import CALIBRATION_SAMPLE_TEXT_COUNT, calibrate_against_default_model
+from madeleine.server.cli.output import make_console, make_plain_table, print_json
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -78,14 +82,14 @@ async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledge
     for model in state["models"]:
         count = f"{model['embedded']:,} of {state['memories']:,}" if model["embedded"] else ""
         table.add_row(visible_line(model["model"]), ", ".join(model["roles"]), count)
-    console().print(table, markup=False)
+    make_console().print(table, markup=False)
     print(f"Reranker: {visible_line(state['reranker']) or 'none'}.")
 
 
 async def embedding_models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
     """Of each model: its roles (serves, set, wanted, before), and the number of texts that it has embedded."""
     records = EmbeddingModelRecords(ledger.index_source)
-    switch, wanted = await records.last_switch(), await records.wanted()
+    switch, wanted = await records.last_switch(), await records.wanted_model()
     serving = await records.model_to_serve(settings.embedding_model)
     roles: dict[str, list[str]] = {serving: ["serves"]}
     roles.setdefault(settings.embedding_model, []).append("set")
@@ -95,7 +99,7 @@ async def embedding_models_state(settings: Settings, ledger: Ledger) -> dict[str
         roles.setdefault(switch.previous, []).append("served before")
     for name in await asyncio.to_thread(available.models_without_network, settings.data_dir / MODELS_FOLDER):
         roles.setdefault(name, []).append("available")
-    counts = await ledger.index_source.count_vectors()
+    counts = await ledger.index_source.count_vectors_by_model()
     models = []
     for name, of_model in roles.items():
         try:
@@ -138,7 +142,7 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
             return
     model = available.absolute_model_name(arguments.model) if arguments.model else (last.previous if last else "")
     await asyncio.to_thread(embedding_dimension, model)  # refuses an unknown one
-    wanted = await records.request(model)
+    wanted = await records.request_switch(model)
     environment = read_environment_variables()
     await ensure_host_running(settings.data_dir, environment)
     if arguments.no_wait:
@@ -154,9 +158,9 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
             return
         if reason := await records.refusal_reason(wanted.request):
             raise InvalidInput(f"The model was not switched, and the old one serves: {reason}")
-        if await records.wanted() != wanted:
+        if await records.wanted_model() != wanted:
             raise InvalidInput("Another switch was asked for meanwhile; this one was given up.")
-        done = (await ledger.index_source.count_vectors()).get(identity, 0)
+        done = (await ledger.index_source.count_vectors_by_model()).get(identity, 0)
         progress = f"{done:,} of {await ledger.index_source.count_memories():,} memories are embedded"
         if progress != shown:
             print(progress, file=sys.stderr, flush=True)
@@ -178,8 +182,8 @@ def _is_missing_directory(model: str) -> bool:
 
 async def _go_back_at_next_start(records: EmbeddingModelRecords, last: ServingModelRecord) -> None:
     """Without its files the model that serves cannot be loaded, so that no process can switch it."""
-    await records.set_serving(last.model_copy(update={"model": last.previous, "previous": last.model}))
-    await records.withdraw_request()
+    await records.set_serving_model(last.model_copy(update={"model": last.previous, "previous": last.model}))
+    await records.withdraw_switch_request()
 
 
 # --- evaluate -----------------------------------------------------------------------------------------------------
@@ -211,16 +215,16 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
         return
     for name, of_models in tables.items():
         print(visible_line(name))
-        console().print(_score_table(of_models))
+        make_console().print(_score_table(of_models))
 
 
 def _results_of_units(
-    units: Sequence[evaluation.SearchedDocuments], loaded: LoadedEmbeddingModel
+    units: Sequence[evaluation.DocumentsWithQueries], loaded: LoadedEmbeddingModel
 ) -> list[evaluation.QueryEvaluation]:
     return [result for unit in units for result in evaluation.evaluate_queries(unit, loaded.embed)]
 
 
-async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.SearchedDocuments]]:
+async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.DocumentsWithQueries]]:
     folder = Path(arguments.data)
     names = arguments.sets.split(",") if arguments.sets else evaluation.data_set_names(folder)
     if not names:
@@ -228,7 +232,7 @@ async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.Sear
     return {name: await asyncio.to_thread(evaluation.read_data_set, folder, name) for name in names}
 
 
-async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, list[evaluation.SearchedDocuments]]:
+async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, list[evaluation.DocumentsWithQueries]]:
     """The being's memories, and the queries of the file. Raises `InvalidInput` for a memory that there is not."""
     queries = await asyncio.to_thread(evaluation.read_labelled_queries, file)
     texts = {str(memory.id): memory.embedded_text async for memory in _memories(settings, ledger)}
@@ -238,13 +242,13 @@ async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, 
     if unknown := [id_ for id_ in named if full[id_] not in texts]:
         raise InvalidInput(f"{file}: {settings.being!r} has no memory {unknown[0]!r}.")
     labelled = tuple(replace(query, relevant=frozenset(full[id_] for id_ in query.relevant)) for query in queries)
-    return {file.stem: [evaluation.SearchedDocuments(texts, labelled)]}
+    return {file.stem: [evaluation.DocumentsWithQueries(texts, labelled)]}
 
 
 async def _memories(settings: Settings, ledger: Ledger) -> AsyncIterator[Memory]:
     """Those of the being, of which none was retracted."""
     after = None
-    while page := await ledger.index_source.all_memories(after=after, limit=EVALUATED_MEMORIES_PER_PAGE):
+    while page := await ledger.index_source.memories_after_id(after=after, limit=EVALUATED_MEMORIES_PER_PAGE):
         after = page[-1].id
         for memory in page:
             if memory.being_id == settings.being and memory.truth != "retracted":
@@ -273,8 +277,8 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
     embedder = DenseEmbedder(model, models_dir)
     try:
         await embedder.warm_up()
-        sample = await ledger.index_source.all_memories(after=None, limit=CALIBRATION_SAMPLE_TEXTS)
-        calibration = await calibrate_by_texts(
+        sample = await ledger.index_source.memories_after_id(after=None, limit=CALIBRATION_SAMPLE_TEXT_COUNT)
+        calibration = await calibrate_against_default_model(
             embedder, lambda name: DenseEmbedder(name, models_dir), ledger, [memory.embedded_text for memory in sample]
         )
     finally:
@@ -284,8 +288,8 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
             f"{visible_line(model)} is the default model, or the memory holds too few texts that it reads: its "
             "thresholds stay as they are."
         )
-    known = await records.with_calibration(embedder.model, calibration)
-    await ledger.index_source.set_setting(CALIBRATIONS_SETTING, known)
+    known = await records.calibrations_with_added(embedder.model, calibration)
+    await ledger.index_source.set_setting(EMBEDDING_CALIBRATIONS_SETTING, known)
     if arguments.json:
         print_json({"model": model, **asdict(calibration)})
     else:

@@ -9,12 +9,12 @@ from typing import Any
 
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
-    console,
+    make_console,
     make_plain_table,
+    open_tool_client,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
-    tool_client,
 )
 from madeleine.server.settings.settings import Settings
 
@@ -32,7 +32,7 @@ async def org_command(settings: Settings, arguments: argparse.Namespace) -> None
     """The caller has the role of the settings. Raises `HostRefused`, and the error that the tool answers with."""
     tool = ORG_TOOL_BY_VERB[arguments.verb]
     tool_arguments = await asyncio.to_thread(build_org_tool_arguments, arguments)
-    async with tool_client(settings, tool, command="madeleine org", lost_hint=ORG_CONNECTION_LOST_HINT) as call:
+    async with open_tool_client(settings, tool, command="madeleine org", lost_hint=ORG_CONNECTION_LOST_HINT) as call:
         answer = await call(tool, tool_arguments)
     if arguments.json:
         print_json(answer)
@@ -74,4 +74,4 @@ def print_shared_knowledge(found: Sequence[Mapping[str, Any]]) -> None:
         state = f" ({one['status']})" if "status" in one else ""
         cells = (one["id"], one.get("kind", "own"), one.get("since", one["when"]), author, one["text"] + state)
         table.add_row(*map(visible_line, cells))
-    console().print(table, markup=False)
+    make_console().print(table, markup=False)

@@ -54,7 +54,7 @@ def redacted_secrets_sentence(counts: Mapping[str, int]) -> str:
     return f"Redacted: {', '.join(f'{count} {kind}' for kind, count in counts.items())}." if counts else ""
 
 
-def console(file: IO[str] | None = None) -> Console:
+def make_console(file: IO[str] | None = None) -> Console:
     """On standard output by default."""
     from rich.console import Console
 
@@ -76,7 +76,7 @@ def make_plain_table(*headings: str, no_wrap: Collection[str] = ()) -> Table:
 @contextmanager
 def show_spinner(text: str) -> Iterator[None]:
     """A spinner on standard error while something takes its time; nothing where there is no terminal."""
-    out = console(sys.stderr)
+    out = make_console(sys.stderr)
     if not out.is_terminal:
         yield
         return
@@ -90,7 +90,7 @@ def byte_progress(total: int) -> Iterator[ShowByteProgress]:
     bytes of all files, 0 if not known."""
     from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
-    out = console(sys.stderr)
+    out = make_console(sys.stderr)
     printed_bytes = 0.0
     texts = [TextColumn(field, markup=False) for field in ("{task.description}", "{task.fields[state]}")]
     columns = (SpinnerColumn(), texts[0], BarColumn(), TaskProgressColumn(), DownloadColumn(), texts[1])
@@ -109,7 +109,7 @@ def byte_progress(total: int) -> Iterator[ShowByteProgress]:
         yield show
 
 
-def tool_client(
+def open_tool_client(
     settings: Settings, tool: str, *, command: str, lost_hint: str, read_only: bool = False
 ) -> AbstractAsyncContextManager[ToolClient]:
     """Connect to the server of `MADELEINE_URL`, else to the host as a client with one tool, which may only read where
@@ -119,11 +119,11 @@ def tool_client(
         from madeleine.server.attach.http_client import open_http_tool_client
 
         return open_http_tool_client(url, variables.get(TOKEN_VARIABLE, ""), command)
-    own = tool_client_settings(tool) | ({"read_only": "true"} if read_only else {})
+    own = client_settings_for_one_tool(tool) | ({"read_only": "true"} if read_only else {})
     return open_host_client(settings.data_dir, variables, own, command, lost_hint=lost_hint)
 
 
-def tool_client_settings(tool: str) -> dict[str, str]:
+def client_settings_for_one_tool(tool: str) -> dict[str, str]:
     """The settings that a client brings to its host, for a client that needs one tool."""
     variables = setting_values_from_variables(read_environment_variables())
     return {name: value for name, value in variables.items() if name not in ("data_dir", "toolsets")} | {"tools": tool}

@@ -20,9 +20,15 @@ from madeleine.memory.model import BeingId, Scope, short_id_of_non_memory
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.text.structure import visible_line, visible_text
 from madeleine.patrol.report import PATROL_STEPS, SKIP_MESSAGE_WITHOUT_MODEL, PatrolProgress
-from madeleine.server.attach.client import ensure_host_running, watch_events
+from madeleine.server.attach.client import ensure_host_running, watch_patrol_events
 from madeleine.server.attach.connector import HostUnavailable
-from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client, tool_client_settings
+from madeleine.server.cli.output import (
+    client_settings_for_one_tool,
+    make_console,
+    make_plain_table,
+    open_tool_client,
+    print_json,
+)
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.fields import split_comma_separated_names
 from madeleine.server.settings.settings import Settings
@@ -57,7 +63,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
         if arguments.json:
             print_json(report)
         else:
-            print_patrol_report(console(), report)
+            print_patrol_report(make_console(), report)
         return 1 if any(step.get("failed") for step in report["steps"]) else 0
     return 0
 
@@ -71,7 +77,7 @@ async def print_patrol_runs(settings: Settings, *, limit: int, as_json: bool) ->
     if as_json:
         print_json([patrol_run_as_json(run) for run in runs])
     elif runs:
-        console().print(table_of_patrol_runs(runs))
+        make_console().print(table_of_patrol_runs(runs))
     else:
         print(f"No patrol of {settings.being!r} has run yet.")
 
@@ -86,11 +92,15 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     def end() -> None:
         watching.cancel()
 
-    with call_on_stop_signals(end), suppress(asyncio.CancelledError), display_patrol_events(console()) as print_event:
+    with (
+        call_on_stop_signals(end),
+        suppress(asyncio.CancelledError),
+        display_patrol_events(make_console()) as print_event,
+    ):
         await ensure_host_running(settings.data_dir, read_environment_variables())
         while True:
             with suppress(HostUnavailable):
-                async with watch_events(settings.data_dir, tool_client_settings("run_patrol")) as events:
+                async with watch_patrol_events(settings.data_dir, client_settings_for_one_tool("run_patrol")) as events:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for event in events:
                         if as_json:
@@ -102,13 +112,13 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
 
 async def call_run_patrol(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the tool, whose progress is shown on standard error. Raises as `ToolClient` does."""
-    with show_patrol_progress(console(sys.stderr)) as show_progress:
+    with show_patrol_progress(make_console(sys.stderr)) as show_progress:
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             show_progress(progress, total or 0, message or "")
 
         when_lost = "`madeleine patrol runs` shows its result."
-        async with tool_client(settings, "run_patrol", command=PATROL_CLIENT_NAME, lost_hint=when_lost) as call:
+        async with open_tool_client(settings, "run_patrol", command=PATROL_CLIENT_NAME, lost_hint=when_lost) as call:
             return await call("run_patrol", arguments, on_progress=on_progress)
 
 

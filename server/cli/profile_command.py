@@ -10,12 +10,12 @@ from typing import Any
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.output import (
-    console,
+    make_console,
     make_plain_table,
+    open_tool_client,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
-    tool_client,
 )
 from madeleine.server.settings.settings import Settings
 
@@ -28,7 +28,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     """Raises `HostRefused`, and the error that the tool answers with."""
     require_profile_tool_allowed(settings)
     tool_arguments = await asyncio.to_thread(build_profile_tool_arguments, arguments)
-    async with tool_client(
+    async with open_tool_client(
         settings, "profile", command="madeleine profile", lost_hint=PROFILE_CONNECTION_LOST_HINT
     ) as call:
         answer = await call("profile", tool_arguments)
@@ -77,4 +77,4 @@ def print_profile_entries(answer: Mapping[str, Any]) -> None:
         table.add_row(entry["kind"], visible_line(entry["name"]) + off, visible_line(entry["text"]))
     for note in notes:
         table.add_row(f"note: {visible_line(note['type'])}", note["id"], visible_line(note["text"]))
-    console().print(table, markup=False)
+    make_console().print(table, markup=False)

@@ -8,7 +8,7 @@ import sys
 import webbrowser
 from contextlib import suppress
 
-from madeleine.server.attach.client import open_page
+from madeleine.server.attach.client import serve_web_ui_on_host
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
 
@@ -28,7 +28,10 @@ async def ui_command(settings: Settings, arguments: argparse.Namespace) -> None:
         name: value for name, value in setting_values_from_variables(variables).items() if name != "data_dir"
     }
     with call_on_stop_signals(end), suppress(asyncio.CancelledError):
-        async with open_page(settings.data_dir, variables, client_settings, port=arguments.port) as (url, host_ends):
+        async with serve_web_ui_on_host(settings.data_dir, variables, client_settings, port=arguments.port) as (
+            url,
+            host_ends,
+        ):
             print(url, flush=True)
             print(f"The link opens the memory of {settings.being!r} once. Ctrl-C ends the page.", file=sys.stderr)
             if not arguments.no_browser:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client
+from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
 from madeleine.server.settings.settings import Settings
 
 MAX_EXPLANATION_TABLE_TEXT_CHARS = 48
@@ -21,7 +21,9 @@ async def why_command(settings: Settings, arguments: argparse.Namespace) -> None
     """Raises `HostRefused`, and the error that the tool answers with."""
     asked = {"query": arguments.query, "format": "memories", "explain": arguments.id or True}
     asked |= {"limit": arguments.limit} if arguments.limit else {}
-    async with tool_client(settings, "recall", command="madeleine why", lost_hint="Ask again.", read_only=True) as call:
+    async with open_tool_client(
+        settings, "recall", command="madeleine why", lost_hint="Ask again.", read_only=True
+    ) as call:
         answer = await call("recall", asked)
     explanation = answer["explain"]
     if arguments.json:
@@ -29,7 +31,7 @@ async def why_command(settings: Settings, arguments: argparse.Namespace) -> None
     elif arguments.id:
         print("\n".join(memory_explanation_lines(explanation["memories"][-1], explanation["ranking"])))
     elif explanation["memories"]:
-        console().print(table_of_explanations(explanation["memories"][:MAX_EXPLAINED_CANDIDATES]))
+        make_console().print(table_of_explanations(explanation["memories"][:MAX_EXPLAINED_CANDIDATES]))
         for sentence in closing_sentences_of_explanation(answer):
             print(visible_line(sentence))
     else:

@@ -51,7 +51,7 @@ def server_start_command() -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigurationFile:
+class ClientConfigurationFile:
     """A file of a client's, and what is ours in it. `put` and `take` change its text; `put` replaces what is ours
     already. `read` raises `UnreadableConfiguration`."""
 
@@ -65,31 +65,31 @@ class ConfigurationFile:
 
 
 @dataclass(frozen=True, slots=True)
-class McpClient:
+class McpClientProgram:
     """`marks`: one of these exists where the client is installed."""
 
     name: str
     title: str
     marks: Sequence[Path]
-    files: Sequence[ConfigurationFile]
+    files: Sequence[ClientConfigurationFile]
     next_step: str = "Restart it."
 
 
-def known_clients(places: ClientConfigurationPaths, entry: McpServerEntry) -> list[McpClient]:
+def known_mcp_client_programs(places: ClientConfigurationPaths, entry: McpServerEntry) -> list[McpClientProgram]:
     """In alphabetical order."""
     plain = {MCP_SERVER_NAME: entry.as_json()}
     typed = {MCP_SERVER_NAME: entry.as_json(with_type=True)}
     hooks = _claude_code_hooks(places.claude_code_settings, entry)
     return [
-        McpClient(
+        McpClientProgram(
             "claude-code",
             "Claude Code",
-            [places.claude_code, places.claude_code_servers],
+            [places.claude_code_folder, places.claude_code_servers],
             [_json_servers(places.claude_code_servers, "mcpServers", typed), hooks],
             "Begin another session.",
         ),
         _client("claude-desktop", "Claude Desktop", places.claude_desktop_servers, "mcpServers", plain),
-        McpClient("codex", "Codex", [places.codex], [_codex_servers(places.codex_settings, entry)]),
+        McpClientProgram("codex", "Codex", [places.codex_folder], [_codex_servers(places.codex_settings, entry)]),
         _client("cursor", "Cursor", places.cursor_servers, "mcpServers", plain),
         _client("gemini-cli", "Gemini CLI", places.gemini_settings, "mcpServers", plain),
         _client("vscode", "VS Code", places.vscode_servers, "servers", typed),
@@ -98,13 +98,13 @@ def known_clients(places: ClientConfigurationPaths, entry: McpServerEntry) -> li
     ]
 
 
-def _client(name: str, title: str, file: Path, key: str, servers: Mapping[str, Any]) -> McpClient:
-    return McpClient(name, title, [file.parent], [_json_servers(file, key, servers)])
+def _client(name: str, title: str, file: Path, key: str, servers: Mapping[str, Any]) -> McpClientProgram:
+    return McpClientProgram(name, title, [file.parent], [_json_servers(file, key, servers)])
 
 
-def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> ConfigurationFile:
+def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> ClientConfigurationFile:
     [(name, entry)] = servers.items()
-    return ConfigurationFile(
+    return ClientConfigurationFile(
         path,
         put=lambda text: set_json_member(text, [key, name], entry),
         take=lambda text: remove_json_member(text, [key, name]),
@@ -113,9 +113,9 @@ def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> Configura
     )
 
 
-def _codex_servers(path: Path, entry: McpServerEntry) -> ConfigurationFile:
+def _codex_servers(path: Path, entry: McpServerEntry) -> ClientConfigurationFile:
     table = ("mcp_servers", MCP_SERVER_NAME)
-    return ConfigurationFile(
+    return ClientConfigurationFile(
         path,
         put=lambda text: set_toml_table(text, table, entry.as_json()),
         take=lambda text: remove_toml_table(text, table),
@@ -128,7 +128,7 @@ def _codex_servers(path: Path, entry: McpServerEntry) -> ConfigurationFile:
 # --- hooks of Claude Code -----------------------------------------------------------------------------------------
 
 
-def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ConfigurationFile:
+def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ClientConfigurationFile:
     hooks = claude_code_hooks(entry)
 
     def take(text: str) -> str:
@@ -150,7 +150,7 @@ def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ConfigurationFile:
         events = _events_in(data).values()
         return any(_is_own_group(group) for groups in events if isinstance(groups, list) for group in groups)
 
-    return ConfigurationFile(path, put, take, parse_json_with_comments, is_ours_in)
+    return ClientConfigurationFile(path, put, take, parse_json_with_comments, is_ours_in)
 
 
 def claude_code_hooks(entry: McpServerEntry) -> dict[str, list[Any]]:

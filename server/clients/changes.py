@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from madeleine.server.clients.catalogue import ConfigurationFile
+from madeleine.server.clients.catalogue import ClientConfigurationFile
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 
 CONFIGURATION_BACKUP_SUFFIX = ".before-madeleine"
@@ -34,7 +34,7 @@ class FileChange:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def plan_adding_entry(file: ConfigurationFile) -> FileChange | None:
+def plan_adding_configuration_entry(file: ClientConfigurationFile) -> FileChange | None:
     """None if the entry stands there already. Raises `UnreadableConfiguration`."""
     before = read_client_configuration_text(file.path)
     after = _with_entry(file, before)
@@ -45,7 +45,7 @@ def plan_adding_entry(file: ConfigurationFile) -> FileChange | None:
     return FileChange(file.path, before, after, backup=keep if first else None)
 
 
-def plan_removing_entry(file: ConfigurationFile) -> FileChange | None:
+def plan_removing_configuration_entry(file: ClientConfigurationFile) -> FileChange | None:
     """What was there before, if nothing else has changed since; else what is there now, without our entry. None if
     there is nothing of ours. Raises `UnreadableConfiguration`."""
     now = read_client_configuration_text(file.path)
@@ -58,7 +58,7 @@ def plan_removing_entry(file: ConfigurationFile) -> FileChange | None:
     return FileChange(file.path, now, file.take(now), spent=backup)
 
 
-def _with_entry(file: ConfigurationFile, text: str | None) -> str:
+def _with_entry(file: ClientConfigurationFile, text: str | None) -> str:
     return file.put(text if text and text.strip() else file.empty)
 
 
@@ -118,8 +118,8 @@ def _replace_file(path: Path, text: str, *, like: Path) -> None:
         raise
 
 
-def plan_file_changes(files: list[ConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
+def plan_file_changes(files: list[ClientConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
     for file in files:
-        change = plan_removing_entry(file) if undo else plan_adding_entry(file)
+        change = plan_removing_configuration_entry(file) if undo else plan_adding_configuration_entry(file)
         if change:
             yield change

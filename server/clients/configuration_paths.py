@@ -22,7 +22,7 @@ class ClientConfigurationPaths:
         return Path(value) if value else default
 
     @property
-    def application_settings(self) -> Path:
+    def application_settings_folder(self) -> Path:
         """Where desktop programs keep their settings."""
         if self.system == "windows":
             return self._folder("APPDATA", self.home / "AppData" / "Roaming")
@@ -31,7 +31,7 @@ class ClientConfigurationPaths:
         return self._folder("XDG_CONFIG_HOME", self.home / ".config")
 
     @property
-    def claude_code(self) -> Path:
+    def claude_code_folder(self) -> Path:
         return self._folder("CLAUDE_CONFIG_DIR", self.home / ".claude")
 
     @property
@@ -42,19 +42,19 @@ class ClientConfigurationPaths:
     @property
     def claude_code_settings(self) -> Path:
         """With its hooks."""
-        return self.claude_code / "settings.json"
+        return self.claude_code_folder / "settings.json"
 
     @property
     def claude_desktop_servers(self) -> Path:
-        return self.application_settings / "Claude" / "claude_desktop_config.json"
+        return self.application_settings_folder / "Claude" / "claude_desktop_config.json"
 
     @property
-    def codex(self) -> Path:
+    def codex_folder(self) -> Path:
         return self._folder("CODEX_HOME", self.home / ".codex")
 
     @property
     def codex_settings(self) -> Path:
-        return self.codex / "config.toml"
+        return self.codex_folder / "config.toml"
 
     @property
     def cursor_servers(self) -> Path:
@@ -66,7 +66,7 @@ class ClientConfigurationPaths:
 
     @property
     def vscode_servers(self) -> Path:
-        return self.application_settings / "Code" / "User" / "mcp.json"
+        return self.application_settings_folder / "Code" / "User" / "mcp.json"
 
     @property
     def windsurf_servers(self) -> Path:
@@ -75,6 +75,6 @@ class ClientConfigurationPaths:
     @property
     def zed_settings(self) -> Path:
         if self.system == "windows":
-            return self.application_settings / "Zed" / "settings.json"
-        base = self.home / ".config" if self.system == "macos" else self.application_settings
+            return self.application_settings_folder / "Zed" / "settings.json"
+        base = self.home / ".config" if self.system == "macos" else self.application_settings_folder
         return base / "zed" / "settings.json"

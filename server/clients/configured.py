@@ -19,7 +19,7 @@ _OWN_HOOK = re.compile(r"madeleine\S*\s+observe\b")
 
 
 @dataclass(frozen=True, slots=True)
-class ConfiguredServer:
+class MadeleineServerEntry:
     """An entry for this server. `command`: "" for one that is reached by `url`."""
 
     client: str
@@ -53,9 +53,9 @@ def client_configuration_files(places: ClientConfigurationPaths, project: Path) 
     yield "Zed", places.zed_settings, "context_servers"
 
 
-def configured_servers(
+def find_madeleine_server_entries(
     places: ClientConfigurationPaths, project: Path
-) -> Iterator[ConfiguredServer | UnreadableConfigurationFile]:
+) -> Iterator[MadeleineServerEntry | UnreadableConfigurationFile]:
     """The entries for this server in all files that are there."""
     for client, file, key in client_configuration_files(places, project):
         try:
@@ -74,9 +74,9 @@ def _is_own_entry(name: str, entry: Mapping[str, Any]) -> bool:
     return any(map(_IS_MADELEINE.search, words))
 
 
-def _configured_server(client: str, file: Path, name: str, entry: Mapping[str, Any]) -> ConfiguredServer:
+def _configured_server(client: str, file: Path, name: str, entry: Mapping[str, Any]) -> MadeleineServerEntry:
     variables = entry.get("env")
-    return ConfiguredServer(
+    return MadeleineServerEntry(
         client=client,
         file=file,
         name=name,

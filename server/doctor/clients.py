@@ -11,20 +11,20 @@ from madeleine import operating_system
 from madeleine.server.clients.catalogue import claude_code_hook_events
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.configured import (
-    ConfiguredServer,
+    MadeleineServerEntry,
     UnreadableConfigurationFile,
     claude_code_hook_events_by_file,
-    configured_servers,
+    find_madeleine_server_entries,
 )
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 from madeleine.server.doctor.findings import DoctorFinding
 from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
 
 
-def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[DoctorFinding]:
+def check_client_configurations(variables: Mapping[str, str], data_dir: Path) -> Iterator[DoctorFinding]:
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     count = 0
-    for found in configured_servers(places, Path.cwd()):
+    for found in find_madeleine_server_entries(places, Path.cwd()):
         if isinstance(found, UnreadableConfigurationFile):
             text = f"{found.client}: {found.file} cannot be read: {found.reason}."
             yield DoctorFinding("clients", "note", text, "Correct the file; the client itself may refuse it, too.")
@@ -36,7 +36,7 @@ def check_clients(variables: Mapping[str, str], data_dir: Path) -> Iterator[Doct
         yield DoctorFinding("clients", "note", "No MCP client on this machine is configured for Madeleine.", advice)
 
 
-def _client_finding(server: ConfiguredServer, data_dir: Path) -> DoctorFinding:
+def _client_finding(server: MadeleineServerEntry, data_dir: Path) -> DoctorFinding:
     entry = f"{server.client}: the entry {server.name!r} in {server.file}"
     settings = setting_values_from_variables(server.variables or {})
     being = settings.get("being", "default")
@@ -64,9 +64,9 @@ def _resolved_command(command: str) -> str | None:
     return shutil.which(command)
 
 
-def check_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def check_claude_code_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFinding]:
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
-    if not places.claude_code.is_dir():
+    if not places.claude_code_folder.is_dir():
         return
     try:
         found = claude_code_hook_events_by_file(places, Path.cwd())

@@ -14,9 +14,9 @@ from rich.text import Text
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.cli.output import console, print_json, show_spinner
+from madeleine.server.cli.output import make_console, print_json, show_spinner
 from madeleine.server.counted import count_phrase
-from madeleine.server.doctor.clients import check_clients, check_hooks
+from madeleine.server.doctor.clients import check_claude_code_hooks, check_client_configurations
 from madeleine.server.doctor.findings import Check, DoctorFinding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
     check_data_directory,
@@ -27,7 +27,7 @@ from madeleine.server.doctor.installation import (
     check_versions,
 )
 from madeleine.server.doctor.postgres import check_postgres
-from madeleine.server.doctor.store import check_index, check_language_model, check_ledger, check_memories
+from madeleine.server.doctor.store import check_index, check_language_model_settings, check_ledger, check_memory_quality
 from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
@@ -41,12 +41,12 @@ STYLE_BY_FINDING_LEVEL: Mapping[FindingLevel, str] = {"ok": "green", "note": "ye
 def doctor_command(arguments: argparse.Namespace) -> int:
     """The exit code: 1 if there are problems."""
     with show_spinner("looking at everything"):
-        findings = list(run_all_checks(quick=arguments.quick))
+        findings = list(run_all_doctor_checks(quick=arguments.quick))
     problems = sum(finding.level == "problem" for finding in findings)
     if arguments.json:
         print_json({"problems": problems, "findings": [asdict(finding) for finding in findings]})
     else:
-        print_findings(findings)
+        print_doctor_findings(findings)
         notes = sum(finding.level == "note" for finding in findings)
         print(
             f"{count_phrase(problems, 'problem')}, {count_phrase(notes, 'note')}."
@@ -56,7 +56,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return EXIT_FAILURE if problems else 0
 
 
-def run_all_checks(*, quick: bool) -> Iterator[DoctorFinding]:
+def run_all_doctor_checks(*, quick: bool) -> Iterator[DoctorFinding]:
     """`quick`: without what reads the whole memory. Settings that cannot be used are a finding; what does not depend on
     them is looked at all the same."""
     variables = read_environment_variables()
@@ -79,11 +79,14 @@ def run_all_checks(*, quick: bool) -> Iterator[DoctorFinding]:
         if not settings.database_url:
             checks["index"] = partial(check_index, settings)
         checks |= {
-            "language model": partial(check_language_model, settings),
+            "language model": partial(check_language_model_settings, settings),
         }
-    checks |= {"clients": partial(check_clients, variables, data_dir), "hooks": partial(check_hooks, variables)}
+    checks |= {
+        "clients": partial(check_client_configurations, variables, data_dir),
+        "hooks": partial(check_claude_code_hooks, variables),
+    }
     if not quick:
-        checks["memories"] = partial(check_memories, data_dir)
+        checks["memories"] = partial(check_memory_quality, data_dir)
     return findings_of_checks(checks)
 
 
@@ -105,7 +108,7 @@ def _check_settings(variables: Mapping[str, str]) -> Iterable[DoctorFinding]:
     yield DoctorFinding("settings", "ok", text, details={"being": settings.being, "set": sorted(changed)})
 
 
-def print_findings(findings: Sequence[DoctorFinding]) -> None:
+def print_doctor_findings(findings: Sequence[DoctorFinding]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for no_wrap in (True, True, False):
         table.add_column(no_wrap=no_wrap, overflow="fold")
@@ -113,4 +116,4 @@ def print_findings(findings: Sequence[DoctorFinding]) -> None:
         lines = [finding.text, *([f"→ {finding.advice}"] if finding.advice and finding.level != "ok" else [])]
         text = Text("\n".join(map(visible_line, lines)))
         table.add_row(Text(finding.level, style=STYLE_BY_FINDING_LEVEL[finding.level]), finding.area, text)
-    console().print(table)
+    make_console().print(table)

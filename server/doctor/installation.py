@@ -34,7 +34,7 @@ from madeleine.server.wiring.data_directory import (
 )
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, MEGABYTE, free_disk_bytes
 
-MIN_COMFORTABLE_FREE_BYTES = 10 * LEDGER_DISK_RESERVE_BYTES
+MIN_COMFORTABLE_FREE_DISK_BYTES = 10 * LEDGER_DISK_RESERVE_BYTES
 MAX_HOST_ANSWER_SECONDS = 5.0
 MAX_READ_LOG_BYTES = 1_000_000
 MAX_FILES_NAMED_IN_FINDING = 3
@@ -89,7 +89,7 @@ def check_data_directory(data_dir: Path) -> Iterator[DoctorFinding]:
     if free < LEDGER_DISK_RESERVE_BYTES:
         text = f"{space}, fewer than the {LEDGER_DISK_RESERVE_BYTES // MEGABYTE} MB that a memory keeps free."
         yield DoctorFinding("data directory", "problem", text, advice, details)
-    elif free < MIN_COMFORTABLE_FREE_BYTES:
+    elif free < MIN_COMFORTABLE_FREE_DISK_BYTES:
         yield DoctorFinding("data directory", "note", f"Only {space} on the disk of {data_dir}.", advice, details)
     else:
         yield DoctorFinding("data directory", "ok", f"{data_dir}; {space}.", details=details)

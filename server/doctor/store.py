@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from madeleine.memory.model import short_id_of_memory_number
-from madeleine.memory.rules.review import ReviewedMemory, ReviewReason, review_memories
+from madeleine.memory.rules.review import MemoryForReview, ReviewReason, memories_by_review_reason
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin, require_ledger_of_index
@@ -19,7 +19,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.qdrant.edge_files import damage_of_index_files
-from madeleine.storage.sql.database.inspection import LedgerFile, open_ledger_file
+from madeleine.storage.sql.database.inspection import LedgerFileInspector, open_ledger_file_inspector
 from madeleine.storage.sql.database.schema import NEWEST_SCHEMA_REVISION
 
 LEDGER_RESTORE_ADVICE = (
@@ -27,7 +27,7 @@ LEDGER_RESTORE_ADVICE = (
 )
 INDEX_REBUILD_ADVICE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
 MAX_BACKUP_AGE = timedelta(days=30)
-MAX_REVIEWED_MEMORIES = 20_000
+MAX_MEMORIES_REVIEWED_BY_DOCTOR = 20_000
 """The newest; so many take 3 s of a processor."""
 MAX_MEMORIES_NAMED_IN_FINDING = 5
 FINDING_BY_REVIEW_REASON: Mapping[ReviewReason, tuple[FindingLevel, str, str]] = {
@@ -59,8 +59,8 @@ def check_ledger(data_dir: Path, *, thorough: bool) -> Iterator[DoctorFinding]:
             "ledger", "note", "Nothing is stored yet.", "`madeleine init` connects the clients on this machine."
         )
         return
-    with open_ledger_file(path) as ledger:
-        if damage := ledger.damage(thorough=thorough):
+    with open_ledger_file_inspector(path) as ledger:
+        if damage := ledger.find_damage(thorough=thorough):
             text = f"The memory database is damaged: {'; '.join(damage)}"
             yield DoctorFinding("ledger", "problem", text, LEDGER_RESTORE_ADVICE, {"damage": damage})
         revision = ledger.schema_revision()
@@ -92,7 +92,7 @@ def _schema_finding(revision: str) -> Iterator[DoctorFinding]:
         yield DoctorFinding("ledger", "note", text, "The next start of the host brings it up to date.")
 
 
-def _backup_finding(ledger: LedgerFile, *, has_memories: bool) -> Iterator[DoctorFinding]:
+def _backup_finding(ledger: LedgerFileInspector, *, has_memories: bool) -> Iterator[DoctorFinding]:
     last = ledger.last_backup()
     advice = "`madeleine backup`, or MADELEINE_BACKUP_HOURS, makes one."
     if last is None:
@@ -118,7 +118,7 @@ def check_index(settings: Settings) -> Iterator[DoctorFinding]:
         return
     if not path.exists():
         return
-    with open_ledger_file(path) as ledger:
+    with open_ledger_file_inspector(path) as ledger:
         folder = settings.data_dir / INDEX_FOLDERS[bool(ledger.setting(SECOND_INDEX_SETTING))]
         built = ledger.setting(BUILT_INDEX_LOCATION_SETTING)
         pending, memories = ledger.count_not_indexed(), sum(ledger.count_memories().values())
@@ -137,14 +137,14 @@ def check_index(settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("index", "ok", text, details=details)
 
 
-def check_memories(data_dir: Path) -> Iterator[DoctorFinding]:
+def check_memory_quality(data_dir: Path) -> Iterator[DoctorFinding]:
     """What is junk, duplicated, undecided, never asked for, secret."""
     path = data_dir / LEDGER_FILE
     if not path.exists():
         return
-    with open_ledger_file(path) as ledger:
-        living = list(ledger.living_memories(limit=MAX_REVIEWED_MEMORIES))
-    noticed = review_memories(living, now=utc_now(), redact=redact_secrets)
+    with open_ledger_file_inspector(path) as ledger:
+        living = list(ledger.living_memories(limit=MAX_MEMORIES_REVIEWED_BY_DOCTOR))
+    noticed = memories_by_review_reason(living, now=utc_now(), redact=redact_secrets)
     for reason, (level, text, advice) in FINDING_BY_REVIEW_REASON.items():
         if memories := noticed.get(reason):
             named = ", ".join(_short_ids(memories))
@@ -157,11 +157,13 @@ def check_memories(data_dir: Path) -> Iterator[DoctorFinding]:
             )
     if not noticed and living:
         yield DoctorFinding("memories", "ok", f"Nothing is to be said of {len(living):,} living memories.")
-    if len(living) == MAX_REVIEWED_MEMORIES:
-        yield DoctorFinding("memories", "note", f"Only the newest {MAX_REVIEWED_MEMORIES:,} memories were looked at.")
+    if len(living) == MAX_MEMORIES_REVIEWED_BY_DOCTOR:
+        yield DoctorFinding(
+            "memories", "note", f"Only the newest {MAX_MEMORIES_REVIEWED_BY_DOCTOR:,} memories were looked at."
+        )
 
 
-def _short_ids(memories: list[ReviewedMemory]) -> Iterator[str]:
+def _short_ids(memories: list[MemoryForReview]) -> Iterator[str]:
     several = len({memory.being for memory in memories}) > 1
     for memory in memories[:MAX_MEMORIES_NAMED_IN_FINDING]:
         whose = f" of {visible_line(memory.being)}" if several else ""
@@ -170,7 +172,7 @@ def _short_ids(memories: list[ReviewedMemory]) -> Iterator[str]:
         yield "…"
 
 
-def check_language_model(settings: Settings) -> Iterator[DoctorFinding]:
+def check_language_model_settings(settings: Settings) -> Iterator[DoctorFinding]:
     """Which model, whether there is a key, and what of the budgets is spent. No request is sent, no key shown."""
     config = settings.llm_config()
     key = bool(settings.resolved_llm_key())
@@ -190,8 +192,8 @@ def check_language_model(settings: Settings) -> Iterator[DoctorFinding]:
     path = settings.data_dir / LEDGER_FILE
     if path.exists():
         since = (utc_now() - timedelta(days=1)).timestamp() * 1_000_000
-        with open_ledger_file(path) as ledger:
-            spent = ledger.tokens_since(int(since))
+        with open_ledger_file_inspector(path) as ledger:
+            spent = ledger.tokens_spent_since(int(since))
         used, budget = spent.get("extract", 0), settings.thread_token_budget
         text = f"{sum(spent.values()):,} tokens in 24 hours; the memory thread has used {used:,} of {budget:,}."
         if budget and used >= budget:

@@ -36,7 +36,12 @@ from madeleine.server.attach.connector import (
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
 from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
-from madeleine.server.connections import ConnectionLimits, ConnectionSlots, accept_connections, raise_open_file_limit
+from madeleine.server.connections import (
+    ConnectionSlots,
+    HttpAndHostConnectionLimits,
+    accept_connections,
+    raise_open_file_limit,
+)
 from madeleine.server.host.commands import RunHostCommand, run_host_command, run_host_command_and_report
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
@@ -53,10 +58,10 @@ PER_CLIENT_SETTINGS = frozenset({"being", "role", "toolsets", "tools", "exclude_
     HttpSettings.model_fields, LlmSettings.model_fields
 )
 """Settings that are each client's own, or have no effect on it; all others are the host's, from whoever started it."""
-OpenPage = Callable[[Settings, int], AbstractAsyncContextManager[str]]
+OpenWebUi = Callable[[Settings, int], AbstractAsyncContextManager[str]]
 """Serves the page of a client's being on a port, any free one for 0; the link that opens it."""
 MAX_LOG_FILE_BYTES = 1_000_000
-ROTATED_LOG_FILES = 3
+MAX_ROTATED_LOG_FILES = 3
 """Kept beside the current one."""
 
 
@@ -74,7 +79,7 @@ class _HostConnection:
 
 
 @dataclass(eq=False)
-class Host:
+class MemoryHost:
     """`serve` returns when `end` was called, or no client was connected for `settings.idle_seconds`."""
 
     settings: Settings
@@ -85,7 +90,7 @@ class Host:
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
     run_command: RunHostCommand | None = None
     """Carries out what a command of this machine's user asks of the memory."""
-    open_page: OpenPage | None = None
+    open_web_ui: OpenWebUi | None = None
     stays_without_clients: bool = False
     """Does not end without clients."""
     wait_until_idle: Callable[[], Awaitable[None]] | None = None
@@ -105,7 +110,8 @@ class Host:
         self.stop_event.set()
 
     async def serve(self, listener: socket.socket) -> None:
-        places = ConnectionSlots(limit := ConnectionLimits.for_open_files(raise_open_file_limit()).host, limit)
+        limits = HttpAndHostConnectionLimits.from_open_file_limit(raise_open_file_limit())
+        places = ConnectionSlots(limits.host, limits.host)
         accepting = asyncio.create_task(
             accept_connections(listener, lambda accepted, _: self._accept(accepted, places)), name="accept"
         )
@@ -224,7 +230,7 @@ class Host:
             self.use_cases,
             lambda _: self.models.model_for_client(settings),
             request.session,
-            settings.level_rules,
+            settings.memory_level_config,
             settings.asks_for_project,
         )
         with self._counted_as_client(request, settings):
@@ -257,13 +263,13 @@ class Host:
 
     async def _serve_page(self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
         """Write the link of the page, or the error, as one line of JSON; serve it until the client disconnects."""
-        assert self.open_page is not None
+        assert self.open_web_ui is not None
         settings = self._client_settings(request)
         port = int(request.arguments.get("port", "0"))
         await write(encode_host_handshake_reply(ok=True))
         with self._counted_as_client(request, settings):
             try:
-                async with self.open_page(settings, port) as url:
+                async with self.open_web_ui(settings, port) as url:
                     await write(json.dumps({"url": url}).encode() + b"\n")
                     await _until_first_ends(reader.read(1), self.stop_event.wait())
             except MadeleineError as error:
@@ -294,7 +300,7 @@ class Host:
             "started": round(self._started, 3),
             "http": self.http_url,
             "resource": self.http_url and (self.settings.public_url or self.http_url),
-            "memory_thread": self.settings.memory_thread_state._asdict(),
+            "memory_thread": self.settings.memory_extraction_enablement._asdict(),
             "clients": list(self._clients.values()),
         }
 
@@ -348,9 +354,9 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
     """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
     async with open_served_memory(settings) as served:
         memory = served.memory
-        host = Host(settings, memory.use_cases, served.models, address.token, memory.patrol_events)
-        host.run_command = partial(run_host_command, memory.opened_memory)
-        host.open_page = make_page_opener(memory, served.models)
+        host = MemoryHost(settings, memory.open_use_cases_if_needed, served.models, address.token, memory.patrol_events)
+        host.run_command = partial(run_host_command, memory.open_memory_if_needed)
+        host.open_web_ui = make_web_ui_starter(memory, served.models)
         host.wait_until_idle = served.wait_until_idle
         memory.on_files_lost = host.finish_calls_and_stop
         with call_on_stop_signals(host.finish_calls_and_stop):
@@ -360,13 +366,13 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
             logger.info("process %d ends", os.getpid())
 
 
-def make_page_opener(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenPage:
+def make_web_ui_starter(memory: LazilyOpenedMemory, models: LanguageModelPool) -> OpenWebUi:
     """Imports the web server when the page is first opened: most hosts never need it."""
 
     def open_page(settings: Settings, port: int) -> AbstractAsyncContextManager[str]:
-        from madeleine.server.ui.serve import serve_page
+        from madeleine.server.ui.serve import serve_web_ui
 
-        return serve_page(settings, memory.opened_memory, models, memory.patrol_events, port=port)
+        return serve_web_ui(settings, memory.open_memory_if_needed, models, memory.patrol_events, port=port)
 
     return open_page
 
@@ -376,7 +382,7 @@ def log_to_file(path: Path, settings: Settings) -> None:
     handler: logging.Handler
     try:
         handler = RotatingFileHandler(
-            path, maxBytes=MAX_LOG_FILE_BYTES, backupCount=ROTATED_LOG_FILES, encoding="utf-8"
+            path, maxBytes=MAX_LOG_FILE_BYTES, backupCount=MAX_ROTATED_LOG_FILES, encoding="utf-8"
         )
     except OSError:
         handler = logging.NullHandler()

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from madeleine.server.connections import ConnectionSlots
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
-    RateLimit,
-    client_address_of_request,
+    RateLimiter,
+    address_rate_limit_key_of_request,
     rate_limit_key_of_request,
     require_rate_within_limit,
 )
@@ -31,7 +31,7 @@ MAX_REMEMBERED_VALID_TOKENS = 10_000
 MAX_TOKEN_HEADER_BYTES = 8 * 1024
 
 
-def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> ASGIApp:
+def authenticate_requests(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimiter) -> ASGIApp:
     """Verify the token of a request, if it has one.
 
     Every verification of a token that was not valid before, from the same address, counts against the address: so
@@ -42,7 +42,7 @@ def authenticate(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimit) -> 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         header = Headers(scope=scope).get("authorization", "")
         if header:
-            address = client_address_of_request(scope)
+            address = address_rate_limit_key_of_request(scope)
             id_ = hashlib.sha256(f"{address} {header}".encode()).digest()
             if id_ not in known:
                 require_rate_within_limit(limit, address)
@@ -102,13 +102,13 @@ def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
 
 
 @dataclass(eq=False)
-class HttpSession:
+class McpHttpSession:
     """An `ConnectionSlotHolder`: a session of the streamable transport."""
 
     id: str
     scope: Scope
     """Of the request that began it."""
-    limits: HttpSessionLimits
+    limits: McpHttpSessionLimiter
     requests: int = 0
     """Open ones, streams among them."""
 
@@ -120,14 +120,14 @@ class HttpSession:
         self.limits.end_session(self)
 
 
-class HttpSessionLimits:
+class McpHttpSessionLimiter:
     """Wraps the streamable transport. A caller's own session that was idle longest ends when the caller begins one too
     many: its next request is answered with 404, and the client begins another (MCP, session management)."""
 
     def __init__(self, app: ASGIApp, places: ConnectionSlots) -> None:
         self._app = app
         self._places = places
-        self._sessions: dict[str, HttpSession] = {}
+        self._sessions: dict[str, McpHttpSession] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -158,16 +158,16 @@ class HttpSessionLimits:
                 self._forget(session)
 
     def _begin(self, id_: str, scope: Scope) -> None:
-        session = HttpSession(id_, scope, self)
+        session = McpHttpSession(id_, scope, self)
         self._sessions[id_] = session
         if not self._places.claim(rate_limit_key_of_request(scope), session):
             session.close()
 
-    def _forget(self, session: HttpSession) -> None:
+    def _forget(self, session: McpHttpSession) -> None:
         self._sessions.pop(session.id, None)
         self._places.release(rate_limit_key_of_request(session.scope), session)
 
-    def end_session(self, session: HttpSession) -> None:
+    def end_session(self, session: McpHttpSession) -> None:
         """As its client would, with its token."""
         self._forget(session)
         headers = [(MCP_SESSION_ID_HEADER.encode(), session.id.encode())]

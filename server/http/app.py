@@ -29,18 +29,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, ConnectionSlots, accept_connections
-from madeleine.server.http.admission import HttpSessionLimits, authenticate, limit_concurrency
+from madeleine.server.http.admission import McpHttpSessionLimiter, authenticate_requests, limit_concurrency
 from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
 from madeleine.server.http.bodies import buffer_json_body
 from madeleine.server.http.connection import HttpConnection
 from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
-    RateLimit,
+    RateLimiter,
     allowed_hosts_and_origins,
     check_and_log_http_requests,
     json_rpc_error_response,
-    limit_rate,
+    limit_request_rate,
     move_language_model_key_to_scope,
     rate_limit_key_of_address,
 )
@@ -48,7 +48,7 @@ from madeleine.server.http.streams import limit_event_stream_lifetime
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
-from madeleine.server.ui.app import PageServices, login_by_token, page_routes
+from madeleine.server.ui.app import WebUiServices, login_by_token, web_ui_routes
 from madeleine.server.ui.guard import with_token_of_session
 
 MCP_PATH = "/mcp"
@@ -72,7 +72,7 @@ def build_http_app(
     shutdown: GracefulHttpShutdown,
     *,
     anonymous: Caller | None,
-    page: PageServices | None = None,
+    page: WebUiServices | None = None,
     max_connections: int = MAX_HTTP_CONNECTIONS,
     sse: bool = False,
 ) -> Starlette:
@@ -81,17 +81,17 @@ def build_http_app(
     `anonymous`: the caller of a request without a token while no token was ever made; None: such a request is refused.
     """
     server.middleware.append(shutdown)
-    resource = AnyHttpUrl(settings.resource)
+    resource = AnyHttpUrl(settings.oauth_resource_url)
     metadata_url = build_resource_metadata_url(resource)
     backend = BearerAuthBackend(verifier, resource_server_url=resource)
-    rate, verification_rate = (RateLimit(settings.http_rate_per_minute) for _ in range(2))
+    rate, verification_rate = (RateLimiter(settings.http_rate_per_minute) for _ in range(2))
     calls, bodies = (ConnectionSlots(MAX_CONCURRENT_CALLS, MAX_CONCURRENT_CALLS_PER_CALLER) for _ in range(2))
     streams = ConnectionSlots(max_connections // 2, MAX_EVENT_STREAMS_PER_CALLER)
 
     def protected(app: ASGIApp) -> AsgiEndpoint:
         """The outermost check is the last one here."""
         app = require_caller(shutdown.refuse_while_draining(app), verifier.tokens, anonymous, metadata_url)
-        return AsgiEndpoint(authenticate(limit_rate(app, rate), backend, verification_rate))
+        return AsgiEndpoint(authenticate_requests(limit_request_rate(app, rate), backend, verification_rate))
 
     def calling(app: ASGIApp) -> AsgiEndpoint:
         app = limit_concurrency(app, calls)
@@ -104,7 +104,7 @@ def build_http_app(
     sessions = StreamableHTTPSessionManager(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_HTTP_SESSIONS
     )
-    streamable = HttpSessionLimits(
+    streamable = McpHttpSessionLimiter(
         StreamableHTTPASGIApp(sessions), ConnectionSlots(MAX_HTTP_SESSIONS, MAX_HTTP_SESSIONS_PER_CALLER)
     )
     routes: list[BaseRoute] = [
@@ -128,7 +128,7 @@ def build_http_app(
         ]
     if page:
         # Never without a token, also where programs need none: any page that a browser shows could ask.
-        routes += page_routes(
+        routes += web_ui_routes(
             page,
             lambda app: with_token_of_session(calling(app), page.sessions),
             lambda app: with_token_of_session(streaming(app), page.sessions),
@@ -154,7 +154,7 @@ def build_http_app(
         lifespan=lambda _: sessions.run(),
     )
     asgi.router.redirect_slashes = False
-    asgi.router.default = limit_rate(asgi.router.not_found, rate)
+    asgi.router.default = limit_request_rate(asgi.router.not_found, rate)
     return asgi
 
 
@@ -163,10 +163,10 @@ def oauth_resource_metadata_routes(settings: HttpSettings, resource: AnyHttpUrl)
     not: then this page stands in for it."""
     if settings.oauth_issuer:
         # Through the SDK's settings, which keep the issuer as it is written: clients compare it sign by sign.
-        written = {"issuer_url": settings.oauth_issuer, "resource_server_url": settings.resource}
+        written = {"issuer_url": settings.oauth_issuer, "resource_server_url": settings.oauth_resource_url}
         auth = AuthSettings.model_validate(written | {"validate_token_resource": True})
         return create_protected_resource_routes(resource, [auth.issuer_url])
-    document = {"resource": settings.resource, "bearer_methods_supported": ["header"]}
+    document = {"resource": settings.oauth_resource_url, "bearer_methods_supported": ["header"]}
     path = build_resource_metadata_url(resource).path or "/"
     return [Route(path, JSONResponse(document), methods=["GET"])]
 

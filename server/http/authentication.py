@@ -29,7 +29,7 @@ def access_token_of_request(scope: Scope) -> AccessTokenWithCaller | None:
     return token if isinstance(token, AccessTokenWithCaller) else None
 
 
-def request_caller(context: RequestContext) -> Caller:
+def caller_of_request(context: RequestContext) -> Caller:
     """The caller of the HTTP request that carried the message, also when its session has seen others."""
     if not isinstance(context.request, Request):
         raise PermissionError("a message came without its HTTP request")

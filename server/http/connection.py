@@ -20,8 +20,8 @@ MAX_UNREAD_ANSWER_SECONDS = 20.0
 """For the client to take what waits to be sent: all but asyncio's low-water mark (16 of 64 KiB), or the end of an
 answer."""
 MAX_REQUEST_HEAD_BYTES = 32 * 1024
-MIN_BODY_CHUNK_LIMIT = 1_024
-CHUNK_BYTES_WITHOUT_LIMIT = 1_024
+BASE_ALLOWED_BODY_CHUNKS = 1_024
+BODY_BYTES_PER_ALLOWED_CHUNK = 1_024
 """Chunks of this mean size may be as many as fit the body; parsing takes 30 µs for each, however small."""
 
 
@@ -47,7 +47,7 @@ class HttpConnection(H11Protocol):
 
     def __init__(self, *, places: ConnectionSlots, address: str, max_body_bytes: int, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
-        self.conn = _ChunkLimitedParser(MIN_BODY_CHUNK_LIMIT + max_body_bytes // CHUNK_BYTES_WITHOUT_LIMIT)
+        self.conn = _ChunkLimitedParser(BASE_ALLOWED_BODY_CHUNKS + max_body_bytes // BODY_BYTES_PER_ALLOWED_CHUNK)
         self._places = places
         self._address = address
         self._head_timer: asyncio.TimerHandle | None = None

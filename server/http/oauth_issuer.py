@@ -31,7 +31,7 @@ JWT_CLOCK_LEEWAY_SECONDS = 30
 MAX_ISSUER_KEYS_AGE_SECONDS = 600.0
 MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS = 10.0
 """Between two fetches: tokens that name unknown keys must not cause a fetch each."""
-MAX_UNREFRESHED_KEYS_AGE_SECONDS = 24 * 3600.0
+MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS = 24 * 3600.0
 """Keys that the issuer has not confirmed for so long are not trusted any more."""
 ISSUER_TIMEOUT_SECONDS = 5.0
 """For the metadata and the keys together."""
@@ -48,7 +48,7 @@ class OAuthIssuerUnavailable(MadeleineError):
     """The issuer's keys cannot be fetched, so no token of it can be verified."""
 
 
-class JwtIssuer:
+class OAuthJwtVerifier:
     """The SDK's `TokenVerifier` for the JWTs of one issuer. Its public keys are fetched on demand, by one task at a
     time; those that are known serve meanwhile. The context ends the task."""
 
@@ -62,7 +62,7 @@ class JwtIssuer:
         self._fetch: asyncio.Task[None] | None = None
         self._waiting = 0
 
-    async def __aenter__(self) -> JwtIssuer:
+    async def __aenter__(self) -> OAuthJwtVerifier:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -97,7 +97,7 @@ class JwtIssuer:
             token,
             jwt.PyJWK(dict(key), algorithm=algorithm),
             algorithms=[algorithm],
-            audience=self._settings.oauth_audience or self._settings.resource,
+            audience=self._settings.oauth_audience or self._settings.oauth_resource_url,
             issuer=self._issuer,
             leeway=JWT_CLOCK_LEEWAY_SECONDS,
             options={"require": ["exp", "iss", "aud"]},
@@ -117,7 +117,7 @@ class JwtIssuer:
             client_id=str(claims.get("client_id") or claims.get("azp") or subject),
             scopes=[],
             expires_at=int(claims["exp"]) + JWT_CLOCK_LEEWAY_SECONDS,
-            resource=settings.resource,
+            resource=settings.oauth_resource_url,
             subject=subject,
             claims={"iss": claims["iss"]},
             caller=Caller(being_id, role if role in CALLER_ROLES else "agent", read_only, _token_id(claims)),
@@ -129,13 +129,13 @@ class JwtIssuer:
         """The key as it is published; without an id, the only key. A known key is returned at once, and refreshed
         behind. Raises `OAuthIssuerUnavailable`."""
         age = time.monotonic() - self._fetched_at
-        if age < MAX_UNREFRESHED_KEYS_AGE_SECONDS and (key := self._cached_key(key_id)):
+        if age < MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS and (key := self._cached_key(key_id)):
             if age >= MAX_ISSUER_KEYS_AGE_SECONDS:
                 self._begin_fetch()
             return key
         if fetch := self._begin_fetch():
             await self._wait_for(fetch)
-        if time.monotonic() - self._fetched_at >= MAX_UNREFRESHED_KEYS_AGE_SECONDS:
+        if time.monotonic() - self._fetched_at >= MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS:
             message = f"The keys of {self._issuer} cannot be fetched now ({self._failure}). Try again in a moment."
             raise OAuthIssuerUnavailable(message)
         return self._cached_key(key_id)

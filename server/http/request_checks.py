@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.addresses import is_loopback
-from madeleine.server.connections import LimitedWarnings
+from madeleine.server.connections import ThrottledWarnings
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host
@@ -105,7 +105,7 @@ def _is_listed(name: str, listed: frozenset[str]) -> bool:
 def allowed_hosts_and_origins(settings: HttpSettings) -> AllowedHostsAndOrigins:
     """The loopback's names, the public URL, and the configured hosts and origins. Pages of this machine's other servers
     are allowed only where the server listens to this machine alone."""
-    url = urlsplit(settings.resource)
+    url = urlsplit(settings.oauth_resource_url)
     local: Sequence[str] = (
         (*LOOPBACK_HOSTS, bracket_ipv6_host(settings.http_host)) if is_loopback(settings.http_host) else ()
     )
@@ -121,7 +121,7 @@ def _with_any_port(names: Sequence[str]) -> list[str]:
 
 def check_and_log_http_requests(app: ASGIApp, allowed: AllowedHostsAndOrigins) -> ASGIApp:
     """The outermost layer: checks `Host` (421) and `Origin` (403), logs each request, answers expected errors (503)."""
-    failures = LimitedWarnings()  # a stranger may cause them: a token of an issuer that does not answer
+    failures = ThrottledWarnings()  # a stranger may cause them: a token of an issuer that does not answer
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -141,7 +141,7 @@ def check_and_log_http_requests(app: ASGIApp, allowed: AllowedHostsAndOrigins) -
                 serving = json_rpc_error_response(rejection, REJECTION_MESSAGE_BY_HTTP_STATUS[rejection])
             await serving(scope, receive, send_with_status)
         except MadeleineError as error:
-            failures.warning("a request could not be served", error, now=time.monotonic())
+            failures.log("a request could not be served", error, now=time.monotonic())
             if not status:
                 await json_rpc_error_response(503, str(error), RETRY_AFTER_HEADERS)(scope, receive, send_with_status)
         finally:
@@ -165,7 +165,7 @@ MAX_RATE_LIMIT_BUCKETS = 10_000
 """Remembered callers; beyond them the one seen longest ago starts anew."""
 
 
-class RateLimit:
+class RateLimiter:
     """A token bucket for each key that holds a minute's worth and is filled evenly."""
 
     def __init__(self, per_minute: int) -> None:
@@ -174,7 +174,7 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Key → (tokens, when)."""
 
-    def wait_seconds(self, key: str, *, now: float) -> float:
+    def admit_or_wait_seconds(self, key: str, *, now: float) -> float:
         """0 if the request is accepted, else the seconds until one will be. `now`: seconds, of any origin."""
         tokens, since = self._buckets.pop(key, (self._capacity, now))
         tokens = min(self._capacity, tokens + (now - since) * self._per_second)
@@ -191,15 +191,15 @@ class RateLimit:
             self._buckets[key] = (min(self._capacity, tokens + 1), since)
 
 
-def require_rate_within_limit(limit: RateLimit, key: str) -> None:
+def require_rate_within_limit(limit: RateLimiter, key: str) -> None:
     """Raises `HTTPException`."""
-    if seconds := math.ceil(limit.wait_seconds(key, now=time.monotonic())):
+    if seconds := math.ceil(limit.admit_or_wait_seconds(key, now=time.monotonic())):
         # What was sent behind it on the same connection is not answered as well.
         headers = {"Retry-After": str(seconds), "Connection": "close"}
         raise HTTPException(429, f"Too many requests. Try again in {seconds} s", headers)
 
 
-def limit_rate(app: ASGIApp, limit: RateLimit) -> ASGIApp:
+def limit_request_rate(app: ASGIApp, limit: RateLimiter) -> ASGIApp:
     """429 for a caller that asks too often."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -213,10 +213,10 @@ def rate_limit_key_of_request(scope: Scope) -> str:
     """The token; without one, the address."""
     if token := access_token_of_request(scope):
         return f"token {token.client_id} {token.subject} {(token.claims or {}).get('iss', '')}"
-    return client_address_of_request(scope)
+    return address_rate_limit_key_of_request(scope)
 
 
-def client_address_of_request(scope: Scope) -> str:
+def address_rate_limit_key_of_request(scope: Scope) -> str:
     return rate_limit_key_of_address(str((scope.get("client") or ("",))[0]))
 
 

@@ -27,17 +27,17 @@ from madeleine.server.attach.endpoint import (
     try_to_hold_file_lock,
 )
 from madeleine.server.background.serving import open_served_memory
-from madeleine.server.connections import ConnectionLimits, raise_open_file_limit
+from madeleine.server.connections import HttpAndHostConnectionLimits, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
-from madeleine.server.host.host import Host, make_page_opener
+from madeleine.server.host.host import MemoryHost, make_web_ui_starter
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
-from madeleine.server.http.authentication import BearerTokenVerifier, request_caller
-from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, JwtIssuer
+from madeleine.server.http.authentication import BearerTokenVerifier, caller_of_request
+from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, OAuthJwtVerifier
 from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import PageServices, build_page
+from madeleine.server.ui.app import WebUiServices, build_web_ui_services
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
@@ -62,9 +62,16 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
         pass
     async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
-        host = Host(settings, memory.use_cases, models, address.token, memory.patrol_events, stays_without_clients=True)
-        host.run_command = partial(run_host_command, memory.opened_memory)
-        host.open_page = make_page_opener(memory, models)
+        host = MemoryHost(
+            settings,
+            memory.open_use_cases_if_needed,
+            models,
+            address.token,
+            memory.patrol_events,
+            stays_without_clients=True,
+        )
+        host.run_command = partial(run_host_command, memory.open_memory_if_needed)
+        host.open_web_ui = make_web_ui_starter(memory, models)
         memory.on_files_lost = host.finish_calls_and_stop
 
         def announce(url: str) -> None:
@@ -76,11 +83,11 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
             try:
                 await serve_http(
                     settings,
-                    memory.use_cases,
+                    memory.open_use_cases_if_needed,
                     models,
                     stop_event=host.stop_event,
                     sse=sse,
-                    page=build_page(settings, memory.opened_memory, models, memory.patrol_events),
+                    page=build_web_ui_services(settings, memory.open_memory_if_needed, models, memory.patrol_events),
                     on_listening=announce,
                 )
             finally:
@@ -129,7 +136,7 @@ async def serve_http(
     *,
     stop_event: anyio.Event,
     sse: bool = False,
-    page: PageServices | None = None,
+    page: WebUiServices | None = None,
     on_listening: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until `stop_event` is set, then answer open calls for `OPEN_CALLS_GRACE_SECONDS`. Handles no signals.
@@ -145,19 +152,19 @@ async def serve_http(
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
             async with (
                 httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client,
-                JwtIssuer(client, settings) as issuer,
+                OAuthJwtVerifier(client, settings) as issuer,
             ):
                 anonymous = anonymous_caller_from_settings(settings)
                 shutdown = GracefulHttpShutdown()
                 handlers = McpRequestHandlers(
                     toolset_from_settings(settings),
-                    request_caller,
+                    caller_of_request,
                     use_cases,
                     lambda context: models.model_for_key(language_model_key_of_request(context)),
-                    levels=settings.level_rules,
+                    levels=settings.memory_level_config,
                 )
                 verifier = BearerTokenVerifier(tokens, issuer if settings.oauth_issuer else None)
-                max_connections = ConnectionLimits.for_open_files(raise_open_file_limit()).http
+                max_connections = HttpAndHostConnectionLimits.from_open_file_limit(raise_open_file_limit()).http
                 app = build_http_app(
                     handlers.build_server(),
                     settings,
@@ -200,7 +207,7 @@ def anonymous_caller_from_settings(settings: Settings) -> Caller | None:
     """The caller of requests without a token. None if a setting names another machine: behind a proxy all requests
     seem to come from this one."""
     allowed = [urlsplit(f"//{host.removesuffix(':*')}").hostname for host in settings.allowed_hosts]
-    hosts = [settings.http_host, urlsplit(settings.resource).hostname, *allowed]
+    hosts = [settings.http_host, urlsplit(settings.oauth_resource_url).hostname, *allowed]
     if settings.oauth_issuer or not all(is_loopback(host or "") for host in hosts):
         return None
     return Caller(BeingId(settings.being), settings.role)
@@ -208,11 +215,13 @@ def anonymous_caller_from_settings(settings: Settings) -> Caller | None:
 
 def _log_access_rules(settings: Settings, anonymous: Caller | None, *, has_tokens: bool) -> None:
     if has_tokens or settings.oauth_issuer:
-        logger.info("tokens are required; they must be made for %s", settings.resource)
+        logger.info("tokens are required; they must be made for %s", settings.oauth_resource_url)
     elif anonymous:
         logger.warning(
             "no token was ever made: every program of this machine has access as %r; `madeleine token create` ends it",
             anonymous.being_id,
         )
     else:
-        logger.warning("nobody has access until `madeleine token create` has made a token for %s", settings.resource)
+        logger.warning(
+            "nobody has access until `madeleine token create` has made a token for %s", settings.oauth_resource_url
+        )

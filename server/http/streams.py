@@ -74,7 +74,7 @@ async def wait_until_access_ends(scope: Scope, tokens: BearerTokenLedger) -> Non
             if token is None and await tokens.has_tokens():
                 return
             if token and is_own:
-                record = await tokens.find(BearerTokenId(token.client_id))
+                record = await tokens.find_by_id(BearerTokenId(token.client_id))
                 if record is None or not record.is_valid_at(utc_now()):
                     return
         except StorageError:  # busy: checked again later

@@ -23,7 +23,7 @@ _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 class BearerTokenLedger(Protocol):
     """The tokens that were ever made. They are revoked, never removed: whose they were stays known."""
 
-    async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
+    async def find_by_id(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         """Read the current state: another process may just have revoked the token."""
 
     async def has_tokens(self) -> bool:
@@ -45,7 +45,7 @@ async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now
     match = _BEARER_PATTERN.fullmatch(bearer)
     if match is None:
         return None
-    token = await ledger.find(BearerTokenId(match[1]))
+    token = await ledger.find_by_id(BearerTokenId(match[1]))
     expected = token.secret_hash if token else bytes(32)
     is_secret = hmac.compare_digest(hash_token_secret(match[2]), expected)
     return token if token and is_secret and token.is_valid_at(now) else None

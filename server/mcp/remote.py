@@ -39,7 +39,7 @@ class ForwardedRequestParams(types.RequestParams):
     model_config = ConfigDict(extra="allow")
 
 
-def build_remote_server(remote: ToolClient, discovered: Mapping[str, Any]) -> Server[Any]:
+def build_forwarding_server(remote: ToolClient, discovered: Mapping[str, Any]) -> Server[Any]:
     """`discovered`: the answer of the server over HTTP to `server/discover`."""
     server = Server[Any]("madeleine", version=__version__, instructions=discovered.get("instructions"))
     capabilities: Mapping[str, Any] = discovered.get("capabilities") or {}
@@ -73,6 +73,6 @@ async def serve_remote_on_stdio(url: str, token: str) -> None:
     end = anyio.Event()
     with call_on_stop_signals(end.set):
         async with open_http_tool_client(url, token, REMOTE_CLIENT_NAME) as remote:
-            server = build_remote_server(remote, await remote.request("server/discover", {}))
+            server = build_forwarding_server(remote, await remote.request("server/discover", {}))
             async with open_mcp_stdio_transport(end) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())

@@ -24,7 +24,7 @@ from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, may_connect_as_being
-from madeleine.memory.retention.levels import MemoryLevelRules
+from madeleine.memory.retention.levels import MemoryLevelConfig
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import __version__
@@ -45,7 +45,7 @@ from madeleine.server.mcp.skills import (
 from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import excerpt_for_error
-from madeleine.tools.chat_app import read_chat_app_resource
+from madeleine.tools.chat_app import read_mcp_app_resource
 from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
 from madeleine.tools.tool import ReportProgress, ToolCallContext, ToolUseCases
@@ -113,7 +113,7 @@ class McpRequestHandlers:
     use_cases: Callable[[], Awaitable[ToolUseCases]]
     language_model_of: OpenLanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
-    levels: MemoryLevelRules = field(default_factory=MemoryLevelRules)
+    levels: MemoryLevelConfig = field(default_factory=MemoryLevelConfig)
     asks_for_project: bool = False
     """The project is that of the client's first root. Only where all requests are of one client."""
     _project: list[str] = field(default_factory=list, init=False)
@@ -139,7 +139,7 @@ class McpRequestHandlers:
         server.add_request_handler("skills/list", PageRequest, self.list_skills)
         server.add_request_handler("skills/get", GetSkillParams, self.get_skill)
         server.add_request_handler("resources/list", PageRequest, self.list_resources)
-        server.add_request_handler("resources/templates/list", PageRequest, self.list_templates)
+        server.add_request_handler("resources/templates/list", PageRequest, self.list_resource_templates)
         server.add_request_handler("resources/read", types.ReadResourceRequestParams, self.read_resource)
         if CONTEXT_TOOL in self.toolset:
             server.add_request_handler("prompts/list", PageRequest, self.list_prompts)
@@ -223,14 +223,16 @@ class McpRequestHandlers:
         of_being = resources_of_being(self.caller_of(context).being_id) if CONTEXT_TOOL in self.toolset else []
         return types.ListResourcesResult(resources=[*of_being, *skill_resources()])
 
-    async def list_templates(self, context: RequestContext, params: PageRequest) -> types.ListResourceTemplatesResult:
+    async def list_resource_templates(
+        self, context: RequestContext, params: PageRequest
+    ) -> types.ListResourceTemplatesResult:
         """None: every resource is listed."""
         return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        if app := read_chat_app_resource(params.uri):
+        if app := read_mcp_app_resource(params.uri):
             return app
         being_id = self.caller_of(context).being_id
         file = find_skill_file(params.uri)
@@ -339,9 +341,9 @@ async def serve_mcp_on_stdio(settings: Settings) -> None:
             handlers = McpRequestHandlers(
                 toolset,
                 lambda _: caller,
-                served.memory.use_cases,
+                served.memory.open_use_cases_if_needed,
                 lambda _: served.models.process_model(),
-                levels=settings.level_rules,
+                levels=settings.memory_level_config,
                 asks_for_project=settings.asks_for_project,
             )
             await handlers.serve(incoming, outgoing)

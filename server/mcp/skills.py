@@ -20,7 +20,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.lessons.skill import render_lesson_as_skill, skill_name_of_lesson
-from madeleine.memory.lessons.values import LearntLesson
+from madeleine.memory.lessons.values import LessonWithOutcomeCounts
 from madeleine.tools.arguments import excerpt_for_error
 
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
@@ -44,7 +44,7 @@ class SkillFile:
     mime_type: str
 
     @property
-    def entry(self) -> dict[str, Any]:
+    def listing_entry(self) -> dict[str, Any]:
         """As a skill's list of files has it."""
         content = self.text.encode()
         return {"uri": self.uri, "digest": f"sha256:{hashlib.sha256(content).hexdigest()}", "size": len(content)}
@@ -62,9 +62,9 @@ class Skill:
         return self.files[0].uri
 
     @property
-    def entry(self) -> dict[str, Any]:
+    def listing_entry(self) -> dict[str, Any]:
         """As `skills/list` and `skills/get` show it."""
-        resources = [file.entry for file in self.files]
+        resources = [file.listing_entry for file in self.files]
         return {"uri": self.uri, "frontmatter": dict(self.frontmatter), "resources": resources}
 
 
@@ -94,7 +94,7 @@ def parse_frontmatter(text: str) -> dict[str, str]:
     return {key: json.loads(value) if value.startswith('"') else value for key, _, value in pairs}
 
 
-def skill_of_lesson(learnt: LearntLesson) -> Skill:
+def skill_of_lesson(learnt: LessonWithOutcomeCounts) -> Skill:
     text = render_lesson_as_skill(learnt)
     file = SkillFile(f"skill://{skill_name_of_lesson(learnt)}/{SKILL_FILE}", text, "text/markdown")
     return Skill(parse_frontmatter(text), (file,))
@@ -102,14 +102,16 @@ def skill_of_lesson(learnt: LearntLesson) -> Skill:
 
 def list_skills(lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/list`. `lessons`: of the caller's being."""
-    return _cacheable({"skills": [skill.entry for skill in (*installed_skills(), *lessons)]}, of_being=bool(lessons))
+    return _cacheable(
+        {"skills": [skill.listing_entry for skill in (*installed_skills(), *lessons)]}, of_being=bool(lessons)
+    )
 
 
 def get_skill(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/get`. Raises `MCPError` if there is no such skill."""
     for skill in (*installed_skills(), *lessons):
         if skill.uri == uri:
-            return _cacheable({"skill": skill.entry}, of_being=skill in lessons)
+            return _cacheable({"skill": skill.listing_entry}, of_being=skill in lessons)
     raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": excerpt_for_error(uri)})
 
 
@@ -126,7 +128,7 @@ def skill_resources() -> list[types.Resource]:
             name=skill.frontmatter["name"],
             description=skill.frontmatter["description"],
             mime_type=skill.files[0].mime_type,
-            size=skill.files[0].entry["size"],
+            size=skill.files[0].listing_entry["size"],
         )
         for skill in installed_skills()
     ]

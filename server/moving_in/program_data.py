@@ -11,7 +11,7 @@ _APPLICATION_DATA = ("~/.config", "~/Library/Application Support", "$APPDATA")
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramDataLocation:
+class OtherProgramDataLocation:
     """`patterns`: files or folders, of which the first that there are count; "*" stands for any name. A variable of
     the environment stands for the place that the program itself takes from it."""
 
@@ -19,16 +19,18 @@ class ProgramDataLocation:
     patterns: tuple[str, ...]
 
 
-PROGRAM_DATA_LOCATIONS = (
-    ProgramDataLocation(
+OTHER_PROGRAM_DATA_LOCATIONS = (
+    OtherProgramDataLocation(
         "Claude Code", ("$CLAUDE_CONFIG_DIR/projects", "~/.claude/projects", "~/.config/claude/projects")
     ),
-    ProgramDataLocation("Codex", ("$CODEX_HOME/sessions", "~/.codex/sessions")),
-    ProgramDataLocation("Codex archive", ("$CODEX_HOME/archived_sessions", "~/.codex/archived_sessions")),
-    ProgramDataLocation("Gemini CLI", ("$GEMINI_CLI_HOME/.gemini/tmp/*/chats", "~/.gemini/tmp/*/chats")),
-    ProgramDataLocation("Cursor", ("~/.cursor/projects/*/agent-transcripts",)),
-    ProgramDataLocation("Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA)),
-    ProgramDataLocation(
+    OtherProgramDataLocation("Codex", ("$CODEX_HOME/sessions", "~/.codex/sessions")),
+    OtherProgramDataLocation("Codex archive", ("$CODEX_HOME/archived_sessions", "~/.codex/archived_sessions")),
+    OtherProgramDataLocation("Gemini CLI", ("$GEMINI_CLI_HOME/.gemini/tmp/*/chats", "~/.gemini/tmp/*/chats")),
+    OtherProgramDataLocation("Cursor", ("~/.cursor/projects/*/agent-transcripts",)),
+    OtherProgramDataLocation(
+        "Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA)
+    ),
+    OtherProgramDataLocation(
         "MCP knowledge graph",
         (
             "$MEMORY_FILE_PATH",
@@ -36,10 +38,10 @@ PROGRAM_DATA_LOCATIONS = (
             "~/.npm-global/lib/node_modules/@modelcontextprotocol/server-memory/dist/memory.json*",
         ),
     ),
-    ProgramDataLocation("mem0", ("$MEM0_DIR/history.db", "~/.mem0/history.db")),
-    ProgramDataLocation("basic-memory", ("$BASIC_MEMORY_HOME", "~/basic-memory")),
-    ProgramDataLocation("claude-mem", ("$CLAUDE_MEM_DATA_DIR/claude-mem.db", "~/.claude-mem/claude-mem.db")),
-    ProgramDataLocation(
+    OtherProgramDataLocation("mem0", ("$MEM0_DIR/history.db", "~/.mem0/history.db")),
+    OtherProgramDataLocation("basic-memory", ("$BASIC_MEMORY_HOME", "~/basic-memory")),
+    OtherProgramDataLocation("claude-mem", ("$CLAUDE_MEM_DATA_DIR/claude-mem.db", "~/.claude-mem/claude-mem.db")),
+    OtherProgramDataLocation(
         "mcp-memory-service",
         (
             "$MCP_MEMORY_SQLITE_PATH",
@@ -56,10 +58,10 @@ _CLIENT_CONFIGURATIONS = (
 )
 
 
-def find_program_data(environment: Mapping[str, str], home: Path) -> list[tuple[str, Path]]:
+def find_data_of_other_programs(environment: Mapping[str, str], home: Path) -> list[tuple[str, Path]]:
     """(product, file or folder) of those that there are."""
     found: dict[Path, str] = {}
-    for place in PROGRAM_DATA_LOCATIONS:
+    for place in OTHER_PROGRAM_DATA_LOCATIONS:
         for pattern in place.patterns:
             paths = list(_matching(pattern, environment, home))
             for path in paths:

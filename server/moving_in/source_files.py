@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from madeleine.memory.moving.sources.values import MAX_FILE_HEAD_BYTES, MAX_SOURCE_LINE_BYTES, UnreadableSource
+from madeleine.memory.moving.sources.values import MAX_FILE_HEAD_BYTES, MAX_IMPORTED_LINE_BYTES, UnreadableImportFile
 
-SOURCE_FILE_READ_CHUNK_BYTES = 256 * 1024
+IMPORT_FILE_READ_CHUNK_BYTES = 256 * 1024
 MAX_FILES_PER_ZIP_ARCHIVE = 100_000
 FOLDERS_SKIPPED_BY_IMPORT = frozenset({"node_modules", "__pycache__"})
 """Beside hidden ones: they hold what programs have installed."""
@@ -27,30 +27,30 @@ _SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NO
 
 @dataclass(slots=True)
 class DiskOrArchiveFile:
-    """`SourceFile`. `path`: of the file on the disk, or of its archive. `position`: bytes that were read of it."""
+    """`FileToImport`. `path`: of the file on the disk, or of its archive. `position`: bytes that were read of it."""
 
     name: str
     path: Path
     size: int
-    modified: datetime | None
+    modified_at: datetime | None
     open_binary: Callable[[], IO[bytes]]
     is_in_archive: bool = False
     position: int = 0
     _tables: dict[str, frozenset[str]] | None = field(default=None, repr=False)
 
     def head(self) -> bytes:
-        with unreadable_source_errors(self.name), self.open_binary() as binary:
+        with raise_as_unreadable_import_file(self.name), self.open_binary() as binary:
             return binary.read(MAX_FILE_HEAD_BYTES)
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         self.position = 0
         number = 0
-        with unreadable_source_errors(self.name), self.open_binary() as binary:
-            while line := binary.readline(MAX_SOURCE_LINE_BYTES + 1):
+        with raise_as_unreadable_import_file(self.name), self.open_binary() as binary:
+            while line := binary.readline(MAX_IMPORTED_LINE_BYTES + 1):
                 number += 1
                 self.position += len(line)
-                is_too_long = len(line) > MAX_SOURCE_LINE_BYTES and not line.endswith(b"\n")
-                while is_too_long and (rest := binary.readline(MAX_SOURCE_LINE_BYTES)):
+                is_too_long = len(line) > MAX_IMPORTED_LINE_BYTES and not line.endswith(b"\n")
+                while is_too_long and (rest := binary.readline(MAX_IMPORTED_LINE_BYTES)):
                     self.position += len(rest)
                     if rest.endswith(b"\n"):
                         break
@@ -59,15 +59,15 @@ class DiskOrArchiveFile:
     def text_chunks(self) -> Iterator[str]:
         self.position = 0
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        with unreadable_source_errors(self.name), self.open_binary() as binary:
-            while block := binary.read(SOURCE_FILE_READ_CHUNK_BYTES):
+        with raise_as_unreadable_import_file(self.name), self.open_binary() as binary:
+            while block := binary.read(IMPORT_FILE_READ_CHUNK_BYTES):
                 self.position += len(block)
                 yield decoder.decode(block)
             yield decoder.decode(b"", final=True)
 
     def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
         if self._tables is None:
-            with unreadable_source_errors(self.name), closing(self._connect()) as connection:
+            with raise_as_unreadable_import_file(self.name), closing(self._connect()) as connection:
                 names = [str(row[0]) for row in connection.execute(_SELECT_TABLES)]
                 columns = "SELECT name FROM pragma_table_info(?)"
                 self._tables = {
@@ -75,15 +75,17 @@ class DiskOrArchiveFile:
                 }
         return self._tables
 
-    def sqlite_rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with unreadable_source_errors(self.name), closing(self._connect()) as connection:
+    def run_sqlite_query(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        with raise_as_unreadable_import_file(self.name), closing(self._connect()) as connection:
             yield from connection.execute(sql, values)
 
     def _connect(self) -> sqlite3.Connection:
         """Read-only; a program may be writing to it. Without the right to make the files that a reader shares with
         writers, the database is read as it lies there."""
         if self.is_in_archive:
-            raise UnreadableSource(f"{self.name} is a database in an archive. Unpack the archive, and give its folder.")
+            raise UnreadableImportFile(
+                f"{self.name} is a database in an archive. Unpack the archive, and give its folder."
+            )
         uri = self.path.absolute().as_uri()
         with suppress(sqlite3.OperationalError):
             connection = _open_database(f"{uri}?mode=ro")
@@ -109,36 +111,40 @@ def _text(value: bytes) -> str:
 
 
 @contextmanager
-def unreadable_source_errors(name: str) -> Iterator[None]:
-    """Raise errors of files, archives and databases as `UnreadableSource`."""
+def raise_as_unreadable_import_file(name: str) -> Iterator[None]:
+    """Raise errors of files, archives and databases as `UnreadableImportFile`."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise UnreadableSource(f"{name} is not text in UTF-8 ({error.reason}). Give it as it was written.") from error
+        raise UnreadableImportFile(
+            f"{name} is not text in UTF-8 ({error.reason}). Give it as it was written."
+        ) from error
     except sqlite3.Error as error:
-        raise UnreadableSource(f"{name} is a database that cannot be read: {error}.") from error
+        raise UnreadableImportFile(f"{name} is a database that cannot be read: {error}.") from error
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
         # RuntimeError: it asks for a password.
-        raise UnreadableSource(f"{name} cannot be read: {error}.") from error
+        raise UnreadableImportFile(f"{name} cannot be read: {error}.") from error
 
 
 def _raise(error: Exception) -> None:
     raise error
 
 
-def find_source_files(path: Path, on_error: Callable[[UnreadableSource], None] = _raise) -> Iterator[DiskOrArchiveFile]:
+def find_import_files(
+    path: Path, on_error: Callable[[UnreadableImportFile], None] = _raise
+) -> Iterator[DiskOrArchiveFile]:
     """The file; the files in it, if it is an archive; those in it and below, if it is a folder. In order of their
     names. `on_error` is given what cannot be read; if it does not raise, the next file follows."""
     for file in _plain_files(path, on_error) if path.is_dir() else (path,):
         try:
             yield from _file_or_members(file, str(file))
-        except UnreadableSource as error:
+        except UnreadableImportFile as error:
             on_error(error)
 
 
-def _plain_files(root: Path, on_error: Callable[[UnreadableSource], None]) -> Iterator[Path]:
+def _plain_files(root: Path, on_error: Callable[[UnreadableImportFile], None]) -> Iterator[Path]:
     def report(error: OSError) -> None:
-        on_error(UnreadableSource(f"{error.filename} cannot be read: {error.strerror}."))
+        on_error(UnreadableImportFile(f"{error.filename} cannot be read: {error.strerror}."))
 
     for folder, folders, names in os.walk(root, onerror=report):
         folders[:] = sorted(
@@ -151,7 +157,7 @@ def _plain_files(root: Path, on_error: Callable[[UnreadableSource], None]) -> It
 
 
 def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
-    with unreadable_source_errors(name):
+    with raise_as_unreadable_import_file(name):
         if zipfile.is_zipfile(path):
             yield from _members(path, name)
             return
@@ -160,7 +166,7 @@ def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
         name=name.replace(os.sep, "/"),
         path=path,
         size=stat.st_size,
-        modified=datetime.fromtimestamp(stat.st_mtime, UTC),
+        modified_at=datetime.fromtimestamp(stat.st_mtime, UTC),
         open_binary=lambda: path.open("rb"),
     )
 
@@ -170,23 +176,25 @@ def _members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
         if not members:
-            raise UnreadableSource(f"{name} holds no files.")
+            raise UnreadableImportFile(f"{name} holds no files.")
         if len(members) > MAX_FILES_PER_ZIP_ARCHIVE:
-            raise UnreadableSource(
+            raise UnreadableImportFile(
                 f"{name} has {len(members):,} files; at most {MAX_FILES_PER_ZIP_ARCHIVE:,} are read."
             )
         if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
-            raise UnreadableSource(f"{name} is compressed in a way that no export is. Unpack it and give its folder.")
+            raise UnreadableImportFile(
+                f"{name} is compressed in a way that no export is. Unpack it and give its folder."
+            )
         for member in sorted(members, key=lambda each: each.filename):
             if member.filename.lower().endswith(".zip"):
-                raise UnreadableSource(
+                raise UnreadableImportFile(
                     f"{name} has an archive in it ({member.filename[:80]!r}). Unpack it and give its folder."
                 )
             yield DiskOrArchiveFile(
                 name=f"{name}/{member.filename}".replace(os.sep, "/"),
                 path=path,
                 size=member.file_size,
-                modified=_member_time(member),
+                modified_at=_member_time(member),
                 open_binary=partial(archive.open, member),
                 is_in_archive=True,
             )

@@ -15,12 +15,12 @@ def split_comma_separated_names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def parse_setting_if_text(parse: Callable[[str], object]) -> BeforeValidator:
+def text_parsing_validator(parse: Callable[[str], object]) -> BeforeValidator:
     """Parse a text, as the environment has it; leave the values of the file as they are."""
     return BeforeValidator(lambda written: parse(written) if isinstance(written, str) else written)
 
 
-def require_valid_if_set(is_valid: Callable[[Any], bool], message: str) -> AfterValidator:
+def valid_if_set_validator(is_valid: Callable[[Any], bool], message: str) -> AfterValidator:
     """Refuse a value that is neither empty nor valid. The message never holds the value: it may be a secret."""
 
     def check(value: Any) -> Any:
@@ -31,7 +31,7 @@ def require_valid_if_set(is_valid: Callable[[Any], bool], message: str) -> After
     return AfterValidator(check)
 
 
-def parse_json_text(example: str) -> BeforeValidator:
+def json_text_validator(example: str) -> BeforeValidator:
     """JSON in the environment, a table in the file."""
 
     def parse(written: str) -> object:
@@ -40,12 +40,12 @@ def parse_json_text(example: str) -> BeforeValidator:
         except ValueError:
             raise PydanticCustomError("json", "write it as JSON: {example}", {"example": example}) from None
 
-    return parse_setting_if_text(parse)
+    return text_parsing_validator(parse)
 
 
-NameList = Annotated[tuple[str, ...], parse_setting_if_text(split_comma_separated_names)]
+NameList = Annotated[tuple[str, ...], text_parsing_validator(split_comma_separated_names)]
 """In the environment separated by commas, in the file a list or the same."""
-LowercaseValidator = parse_setting_if_text(str.lower)
+LowercaseValidator = text_parsing_validator(str.lower)
 Share = Annotated[float, Field(ge=0, le=1)]
 TokenBudgetSetting = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""

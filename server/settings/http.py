@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from madeleine.server.addresses import is_http_url, is_secure_url
-from madeleine.server.settings.fields import NameList, require_valid_if_set
+from madeleine.server.settings.fields import NameList, valid_if_set_validator
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -22,7 +22,7 @@ def bracket_ipv6_host(host: str) -> str:
 
 ClaimName = Annotated[str, Field(min_length=1, max_length=200)]
 SafeUrl = Annotated[
-    str, require_valid_if_set(is_secure_url, "it must begin with https:// (http:// for this machine only)")
+    str, valid_if_set_validator(is_secure_url, "it must begin with https:// (http:// for this machine only)")
 ]
 """Whoever can change the keys of tokens on their way can be anybody."""
 
@@ -32,13 +32,14 @@ class HttpSettings(BaseModel):
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8765
     """0: any free port."""
     public_url: Annotated[
-        str, require_valid_if_set(is_http_url, "write it whole, as in https://memory.example.org/mcp")
+        str, valid_if_set_validator(is_http_url, "write it whole, as in https://memory.example.org/mcp")
     ] = ""
     """As clients write it, with the path; tokens are bound to it. Empty: made of host and port."""
     allowed_hosts: NameList = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""
     allowed_origins: Annotated[
-        NameList, require_valid_if_set(are_http_origins, "write origins as in https://app.example.org, without a path")
+        NameList,
+        valid_if_set_validator(are_http_origins, "write origins as in https://app.example.org, without a path"),
     ] = ()
     """`Origin` headers besides those of the loopback, as in `https://app.example.org`."""
 
@@ -58,6 +59,6 @@ class HttpSettings(BaseModel):
     http_max_body_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 1024 * 1024
 
     @property
-    def resource(self) -> str:
+    def oauth_resource_url(self) -> str:
         """The URL that tokens are bound to."""
         return self.public_url or f"http://{bracket_ipv6_host(self.http_host)}:{self.http_port}/mcp"

@@ -12,9 +12,9 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.addresses import is_http_url, is_secure_url
 from madeleine.server.settings.fields import (
     LowercaseValidator,
-    parse_json_text,
-    parse_setting_if_text,
-    require_valid_if_set,
+    json_text_validator,
+    text_parsing_validator,
+    valid_if_set_validator,
 )
 
 DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
@@ -39,8 +39,8 @@ def _has_no_credentials_or_query(url: str) -> bool:
 
 ApiKey = Annotated[
     SecretStr,
-    parse_setting_if_text(str.strip),
-    require_valid_if_set(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
+    text_parsing_validator(str.strip),
+    valid_if_set_validator(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
 ]
 UsdPerMillionTokens = Annotated[float, Field(ge=0, le=1_000_000)]
 
@@ -56,8 +56,8 @@ class LlmSettings(BaseModel):
     openai_api_key: ApiKey = SecretStr("")
     llm_url: Annotated[
         str,
-        require_valid_if_set(is_http_url, "write it whole, as in http://localhost:11434/v1"),
-        require_valid_if_set(
+        valid_if_set_validator(is_http_url, "write it whole, as in http://localhost:11434/v1"),
+        valid_if_set_validator(
             _has_no_credentials_or_query, "it takes no user, query or fragment; the key is MADELEINE_LLM_API_KEY"
         ),
     ] = ""
@@ -68,7 +68,7 @@ class LlmSettings(BaseModel):
     llm_retries: Annotated[int, Field(ge=0, le=10)] = DEFAULT_LLM_RETRIES
     llm_prices: Annotated[
         dict[str, tuple[UsdPerMillionTokens, UsdPerMillionTokens]],
-        parse_json_text('{"qwen": [0, 0], "gpt-5": [1.25, 10]}'),
+        json_text_validator('{"qwen": [0, 0], "gpt-5": [1.25, 10]}'),
     ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 

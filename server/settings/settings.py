@@ -22,12 +22,12 @@ from madeleine.memory.model import MemoryLevel, Role, may_connect_as_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.retention.levels import MAX_PROJECT_NAME_CHARS, MemoryLevelRules
+from madeleine.memory.retention.levels import MAX_PROJECT_NAME_CHARS, MemoryLevelConfig
 from madeleine.memory.rules.archiving.retention import RetentionConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
-from madeleine.memory.watch.thread import MemoryThreadConfig
+from madeleine.memory.watch.thread import MemoryExtractionConfig
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.triggers import PatrolTriggerConfig
 from madeleine.server.addresses import is_http_url
@@ -47,9 +47,9 @@ from madeleine.server.settings.fields import (
     SecondsUpToOneDay,
     Share,
     TokenBudgetSetting,
-    parse_json_text,
-    parse_setting_if_text,
-    require_valid_if_set,
+    json_text_validator,
+    text_parsing_validator,
+    valid_if_set_validator,
 )
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
@@ -60,7 +60,7 @@ _DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationConfig(), LessonConfig()
 _THREAD_HINT = "set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, or MADELEINE_THREAD_RECORDS to do without one"
-_SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryThreadConfig()
+_SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryExtractionConfig()
 
 
 def _hour_or_off(written: str) -> object:
@@ -71,7 +71,7 @@ def _path_or_none(written: str) -> object:
     return Path(written).expanduser().absolute() if written.strip() else None
 
 
-class MemoryThreadState(NamedTuple):
+class MemoryExtractionEnablement(NamedTuple):
     """Whether the memory thread runs, and why."""
 
     on: bool
@@ -89,19 +89,19 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     being: Annotated[
         str,
         Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$"),
-        require_valid_if_set(may_connect_as_being, "this name is kept for what all beings share"),
+        valid_if_set_validator(may_connect_as_being, "this name is kept for what all beings share"),
     ] = "default"
     role: Role = "senior"
     """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL_NAME
     qdrant_url: Annotated[
-        str, require_valid_if_set(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
+        str, valid_if_set_validator(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
     ] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     database_url: Annotated[
         str,
         Field(repr=False),
-        require_valid_if_set(
+        valid_if_set_validator(
             lambda url: url.startswith(("postgresql://", "postgres://")),
             "it must begin with postgresql://, as in postgresql://madeleine@db.example/madeleine",
         ),
@@ -136,7 +136,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Restrict recall to memories with the theme `non-inferable`."""
     ranking: Annotated[RankingProfile, LowercaseValidator] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
-    associative_weights: Annotated[AssociativeRankingWeights, parse_json_text('{"similarity": 0.45}')] = (
+    associative_weights: Annotated[AssociativeRankingWeights, json_text_validator('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
     )
     """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
@@ -151,7 +151,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_auto: bool = True
     patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE_DEFAULTS.after_memories
     """New memories since the last patrol; 0: never for their number."""
-    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, parse_setting_if_text(_hour_or_off)] = (
+    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, text_parsing_validator(_hour_or_off)] = (
         _SCHEDULE_DEFAULTS.at_hour
     )
     """In this machine's time; "off": at no hour."""
@@ -178,25 +178,29 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Between two backups that the process makes by itself; 0: none."""
     backup_keep: Annotated[int, Field(ge=1, le=10_000)] = 7
     """The last ones in their folder; older ones are deleted when the process has made another."""
-    backup_dir: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
+    backup_dir: Annotated[Path | None, text_parsing_validator(_path_or_none)] = None
     """Default: `backups` in the data directory."""
 
     level: Annotated[MemoryLevel, LowercaseValidator] = "persistent"
     """How long what a connection stores is kept: not at all, until its session or project ends, for good."""
-    levels: Annotated[Mapping[str, MemoryLevel], parse_json_text('{"ada": "session"}')] = Field(default_factory=dict)
+    levels: Annotated[Mapping[str, MemoryLevel], json_text_validator('{"ada": "session"}')] = Field(
+        default_factory=dict
+    )
     """Of beings that have another level, also over HTTP."""
     project: Annotated[str, Field(max_length=MAX_PROJECT_NAME_CHARS, pattern=r"^[^\x00-\x1f]*$")] = ""
     """The project that a connection works in: what belongs to another is not found, what it stores belongs to it.
     "auto": that of the client's directory, or of its first root."""
-    retention: Annotated[RetentionConfig, parse_json_text('{"days": 365, "rules": {"working": 7}}')] = RetentionConfig()
+    retention: Annotated[RetentionConfig, json_text_validator('{"days": 365, "rules": {"working": 7}}')] = (
+        RetentionConfig()
+    )
     """How long memories are kept before they go into the archive, by category and being; by default for good."""
 
     lesson_min_confidence: Share = _LESSON_DEFAULTS.min_confidence
     """A proposed lesson of less is discarded."""
-    skill_directory: Annotated[Path | None, parse_setting_if_text(_path_or_none)] = None
+    skill_directory: Annotated[Path | None, text_parsing_validator(_path_or_none)] = None
     """Where lessons are written as skills, a folder with a SKILL.md each; None: nowhere."""
 
-    organisation_write_access: Annotated[KnowledgeWriteAccess, parse_json_text('{"policy": ["human", "lead"]}')] = (
+    organisation_write_access: Annotated[KnowledgeWriteAccess, json_text_validator('{"policy": ["human", "lead"]}')] = (
         _ORGANISATION_DEFAULTS.write_access
     )
     """The roles that may write each kind of shared knowledge; a kind that is left out keeps its default."""
@@ -208,28 +212,32 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 
     @property
-    def level_rules(self) -> MemoryLevelRules:
+    def memory_level_config(self) -> MemoryLevelConfig:
         """Without a project where the client is to be asked for it (`asks_for_project`)."""
-        return MemoryLevelRules(self.level, self.levels, "" if self.asks_for_project else self.project)
+        return MemoryLevelConfig(self.level, self.levels, "" if self.asks_for_project else self.project)
 
     @property
     def asks_for_project(self) -> bool:
         return self.project == AUTOMATIC_PROJECT_VALUE
 
     @property
-    def memory_thread_state(self) -> MemoryThreadState:
+    def memory_extraction_enablement(self) -> MemoryExtractionEnablement:
         """By default on only with a language model (spec T1)."""
         if self.thread == "off":
-            return MemoryThreadState(False, "MADELEINE_THREAD is off")
+            return MemoryExtractionEnablement(False, "MADELEINE_THREAD is off")
         if self.has_chosen_llm():
-            return MemoryThreadState(True, "a language model was chosen")
+            return MemoryExtractionEnablement(True, "a language model was chosen")
         if self.thread_records:
-            return MemoryThreadState(True, "MADELEINE_THREAD_RECORDS keeps conversations without a language model")
+            return MemoryExtractionEnablement(
+                True, "MADELEINE_THREAD_RECORDS keeps conversations without a language model"
+            )
         if not self.resolved_llm_key():
-            return MemoryThreadState(False, f"there is no language model; {_THREAD_HINT}")
+            return MemoryExtractionEnablement(False, f"there is no language model; {_THREAD_HINT}")
         if self.thread == "on":
-            return MemoryThreadState(True, "MADELEINE_THREAD is on, and there is a key that other programs use")
-        return MemoryThreadState(
+            return MemoryExtractionEnablement(
+                True, "MADELEINE_THREAD is on, and there is a key that other programs use"
+            )
+        return MemoryExtractionEnablement(
             False, "there is only a key that other programs use; set MADELEINE_THREAD to on to use it"
         )
 

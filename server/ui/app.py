@@ -22,13 +22,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import RunId
-from madeleine.memory.text.structure import json_without_structure
+from madeleine.memory.text.structure import escape_foreign_markup_in_json
 from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.authentication import CALLER_ASGI_SCOPE_KEY
 from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
-    PAGE_PATH,
+    WEB_UI_PATH,
     refusal_response,
     require_same_origin,
     session_cookie_name,
@@ -36,10 +36,10 @@ from madeleine.server.ui.guard import (
     set_session_cookie,
     with_security_headers,
 )
-from madeleine.server.ui.live import live_page_events
-from madeleine.server.ui.memory_map import MemoryMaps
-from madeleine.server.ui.reading import PageReader
-from madeleine.server.ui.sessions import PAGE_SESSION_SECONDS, PageSession, PageSessions
+from madeleine.server.ui.live import live_web_ui_events
+from madeleine.server.ui.memory_map import SemanticMapCache
+from madeleine.server.ui.reading import WebUiDataReader
+from madeleine.server.ui.sessions import WEB_UI_SESSION_SECONDS, WebUiSession, WebUiSessions
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.reading import parse_as_of
@@ -50,44 +50,44 @@ from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-PAGE_API_PATH = f"{PAGE_PATH}api"
-PAGE_STATIC_FOLDER = Path(__file__).parent / "static"
+WEB_UI_API_PATH = f"{WEB_UI_PATH}api"
+WEB_UI_STATIC_FOLDER = Path(__file__).parent / "static"
 MAX_PATROL_RUNS_SHOWN = 200
 MAX_AUDIT_ENTRIES_PER_PAGE = 500
 AsgiMiddleware = Callable[[ASGIApp], ASGIApp]
 """Passes a request on with its caller in the ASGI scope, or refuses it."""
-Answer = Callable[[PageReader, Request], Awaitable[dict[str, Any]]]
+Answer = Callable[[WebUiDataReader, Request], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class PageServices:
+class WebUiServices:
     """What all requests share. `language_model` is for patrols that are run from the page."""
 
-    sessions: PageSessions
+    sessions: WebUiSessions
     opened: Callable[[], Awaitable[OpenedMemory]]
     toolset: Toolset
     patrol_events: PatrolEventBroadcast
     is_closing: Callable[[], bool]
     language_model: Callable[[], AbstractAsyncContextManager[LanguageModel | None]]
-    memory_maps: MemoryMaps = field(default_factory=MemoryMaps)
-    files: dict[str, StaticFile] = field(default_factory=lambda: load_static_files(PAGE_STATIC_FOLDER))
+    memory_maps: SemanticMapCache = field(default_factory=SemanticMapCache)
+    files: dict[str, StaticFile] = field(default_factory=lambda: load_static_files(WEB_UI_STATIC_FOLDER))
 
 
-def build_page(
+def build_web_ui_services(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
     models: LanguageModelPool,
     patrol_events: PatrolEventBroadcast,
     *,
-    sessions: PageSessions | None = None,
+    sessions: WebUiSessions | None = None,
     is_closing: Callable[[], bool] = lambda: False,
-) -> PageServices:
+) -> WebUiServices:
     """With all tools but those that the settings exclude: the page needs them, listed or not."""
     tools = choose_tools(
         make_all_tools(random.SystemRandom()), exclude=settings.exclude_tools, read_only=settings.read_only
     )
-    return PageServices(
-        sessions or PageSessions(),
+    return WebUiServices(
+        sessions or WebUiSessions(),
         opened,
         Toolset(tools, max_text_chars=settings.max_text_chars),
         patrol_events,
@@ -96,8 +96,8 @@ def build_page(
     )
 
 
-def page_routes(
-    page: PageServices, guard: AsgiMiddleware, stream_guard: AsgiMiddleware, login: ASGIApp
+def web_ui_routes(
+    page: WebUiServices, guard: AsgiMiddleware, stream_guard: AsgiMiddleware, login: ASGIApp
 ) -> list[BaseRoute]:
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
@@ -108,20 +108,22 @@ def page_routes(
         return protected(partial(_answer_reading, page, answer))
 
     return [
-        Route(PAGE_PATH.rstrip("/"), RedirectResponse(PAGE_PATH), methods=["GET"]),
+        Route(WEB_UI_PATH.rstrip("/"), RedirectResponse(WEB_UI_PATH), methods=["GET"]),
         Route(
-            f"{PAGE_API_PATH}/login", AsgiEndpoint(with_security_headers(require_same_origin(login))), methods=["POST"]
+            f"{WEB_UI_API_PATH}/login",
+            AsgiEndpoint(with_security_headers(require_same_origin(login))),
+            methods=["POST"],
         ),
-        Route(f"{PAGE_API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
-        Route(f"{PAGE_API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
-        Route(f"{PAGE_API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
-        Route(f"{PAGE_API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
+        Route(f"{WEB_UI_API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
+        Route(f"{WEB_UI_API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
+        Route(f"{WEB_UI_API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
+        Route(f"{WEB_UI_API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
         *(
-            Route(f"{PAGE_API_PATH}/{path}", reading(answer), methods=["GET"])
+            Route(f"{WEB_UI_API_PATH}/{path}", reading(answer), methods=["GET"])
             for path, answer in PAGE_READ_ENDPOINTS.items()
         ),
         Route(
-            f"{PAGE_PATH}{{path:path}}",
+            f"{WEB_UI_PATH}{{path:path}}",
             AsgiEndpoint(with_security_headers(_as_asgi(partial(_send_file, page.files)))),
             methods=["GET"],
         ),
@@ -138,28 +140,28 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
     return min(int(text), most) if text else default
 
 
-async def _about(reader: PageReader, request: Request) -> dict[str, Any]:
-    return reader.caller_and_limits()
+async def _about(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
+    return reader.caller_rights_and_fading_constants()
 
 
-async def _memory(reader: PageReader, request: Request) -> dict[str, Any]:
+async def _memory(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
     return await reader.audit_and_sources_of_memory(
         (await reader.memory.use_cases.short_ids.full_memory_ids(reader.scope, [shown]))[shown]
     )
 
 
-async def _run(reader: PageReader, request: Request) -> dict[str, Any]:
+async def _run(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     run = await reader.memory.use_cases.short_ids.full_id(reader.scope, "run", request.path_params["id"])
-    return await reader.run(RunId(run))
+    return await reader.patrol_run_with_changes(RunId(run))
 
 
 PAGE_READ_ENDPOINTS: dict[str, Answer] = {
     "about": _about,
     "start": lambda reader, _: reader.overview(),
-    "memories": lambda reader, _: reader.outlines(),
+    "memories": lambda reader, _: reader.all_memory_outlines(),
     "memory/{id}": _memory,
-    "runs": lambda reader, request: reader.runs(_number(request, "limit", 50, MAX_PATROL_RUNS_SHOWN)),
+    "runs": lambda reader, request: reader.patrol_runs(_number(request, "limit", 50, MAX_PATROL_RUNS_SHOWN)),
     "run/{id}": _run,
     "fading": lambda reader, _: reader.fading_forecast(),
     "conversations": lambda reader, _: reader.conversations(),
@@ -167,8 +169,8 @@ PAGE_READ_ENDPOINTS: dict[str, Answer] = {
         request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
     ),
     "written": lambda reader, _: reader.diary_notes_and_lessons(),
-    "costs": lambda reader, _: reader.costs(utc_now()),
-    "audit": lambda reader, request: reader.audit(
+    "costs": lambda reader, _: reader.language_model_costs(utc_now()),
+    "audit": lambda reader, request: reader.audit_entries(
         before=_number(request, "before", 0, 2**62),
         limit=_number(request, "limit", 100, MAX_AUDIT_ENTRIES_PER_PAGE),
         event=request.query_params.get("event", ""),
@@ -176,11 +178,11 @@ PAGE_READ_ENDPOINTS: dict[str, Answer] = {
 }
 
 
-async def _reader(page: PageServices, request: Request, as_of: datetime | None = None) -> PageReader:
-    return PageReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.memory_maps, as_of)
+async def _reader(page: WebUiServices, request: Request, as_of: datetime | None = None) -> WebUiDataReader:
+    return WebUiDataReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.memory_maps, as_of)
 
 
-async def _answer_reading(page: PageServices, answer: Answer, request: Request) -> Response:
+async def _answer_reading(page: WebUiServices, answer: Answer, request: Request) -> Response:
     try:
         as_of = parse_as_of(request.query_params.get("as_of", ""))
         content = await answer(await _reader(page, request, as_of), request)
@@ -189,7 +191,7 @@ async def _answer_reading(page: PageServices, answer: Answer, request: Request) 
     return JSONResponse(content)
 
 
-async def _call_tool(page: PageServices, request: Request) -> Response:
+async def _call_tool(page: WebUiServices, request: Request) -> Response:
     """The tool itself, as any client calls it, with the rights of the caller."""
     name = request.path_params["name"]
     reader = await _reader(page, request)
@@ -215,22 +217,26 @@ async def _call_tool(page: PageServices, request: Request) -> Response:
     return JSONResponse(result.structured_content)
 
 
-async def _stream_map(page: PageServices, request: Request) -> Response:
+async def _stream_map(page: WebUiServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for block in reader.memory_map():
+        async for block in reader.semantic_map():
             yield f"{json.dumps(block)}\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")
 
 
-async def _stream_events(page: PageServices, request: Request) -> Response:
+async def _stream_events(page: WebUiServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for event in live_page_events(reader, page.patrol_events, page.is_closing):
-            yield f"data: {json.dumps(json_without_structure(event), ensure_ascii=False)}\n\n" if event else ":\n\n"
+        async for event in live_web_ui_events(reader, page.patrol_events, page.is_closing):
+            yield (
+                f"data: {json.dumps(escape_foreign_markup_in_json(event), ensure_ascii=False)}\n\n"
+                if event
+                else ":\n\n"
+            )
 
     return StreamingResponse(lines(), media_type="text/event-stream")
 
@@ -238,7 +244,7 @@ async def _stream_events(page: PageServices, request: Request) -> Response:
 # --- sessions -----------------------------------------------------------------------------------------------------
 
 
-def login_by_link(sessions: PageSessions) -> ASGIApp:
+def login_by_link(sessions: WebUiSessions) -> ASGIApp:
     """Opens a session for the token of a link, once."""
 
     async def log_in(request: Request) -> Response:
@@ -256,28 +262,28 @@ def login_by_link(sessions: PageSessions) -> ASGIApp:
     return _as_asgi(log_in)
 
 
-def login_by_token(sessions: PageSessions) -> ASGIApp:
+def login_by_token(sessions: WebUiSessions) -> ASGIApp:
     """Opens a session for a bearer token that was let in before."""
 
     async def log_in(request: Request) -> Response:
         bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
         if not bearer:
             return refusal_response(401, "A token opens this page.", login="token")
-        return _session_response(request, sessions.open(PageSession(bearer=bearer)))
+        return _session_response(request, sessions.open(WebUiSession(bearer=bearer)))
 
     return _as_asgi(log_in)
 
 
 def _session_response(request: Request, secret: str) -> Response:
     response = JSONResponse({})
-    set_session_cookie(response, request.scope, secret, max_age=int(PAGE_SESSION_SECONDS))
+    set_session_cookie(response, request.scope, secret, max_age=int(WEB_UI_SESSION_SECONDS))
     return response
 
 
-async def _log_out(page: PageServices, request: Request) -> Response:
+async def _log_out(page: WebUiServices, request: Request) -> Response:
     page.sessions.close(session_secret_of_request(request.scope))
     response = JSONResponse({})
-    response.delete_cookie(session_cookie_name(request.scope), path=PAGE_PATH)
+    response.delete_cookie(session_cookie_name(request.scope), path=WEB_UI_PATH)
     return response
 
 

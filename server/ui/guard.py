@@ -14,10 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.server.http.authentication import CALLER_ASGI_SCOPE_KEY
-from madeleine.server.ui.sessions import PageSessions
+from madeleine.server.ui.sessions import WebUiSessions
 
-PAGE_PATH = "/ui/"
-PAGE_SECURITY_HEADERS = {
+WEB_UI_PATH = "/ui/"
+WEB_UI_SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -43,7 +43,7 @@ def set_session_cookie(response: Response, scope: Scope, secret: str, *, max_age
         session_cookie_name(scope),
         secret,
         max_age=max_age,
-        path=PAGE_PATH,
+        path=WEB_UI_PATH,
         secure=secure,
         httponly=True,
         samesite="strict",
@@ -55,7 +55,7 @@ def with_security_headers(app: ASGIApp) -> ASGIApp:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in PAGE_SECURITY_HEADERS.items():
+                for name, value in WEB_UI_SECURITY_HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
@@ -86,7 +86,7 @@ def _is_own_request(scope: Scope) -> bool:
     return scope["method"] == "GET" or headers.get("content-type", "").startswith("application/json")
 
 
-def require_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
+def require_session(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     """401 for a request without the cookie of an open session; with it, its caller."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +102,7 @@ def require_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
     return serve
 
 
-def with_token_of_session(app: ASGIApp, sessions: PageSessions) -> ASGIApp:
+def with_token_of_session(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     """The token that the session was opened with stands in for the cookie: all that holds for tokens holds here."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

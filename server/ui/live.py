@@ -8,16 +8,16 @@ from typing import Any
 
 from madeleine.patrol.run import PatrolEvent
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
-from madeleine.server.ui.reading import PageReader
+from madeleine.server.ui.reading import WebUiDataReader
 
-PAGE_EVENTS_POLL_SECONDS = 1.0
+WEB_UI_EVENTS_POLL_SECONDS = 1.0
 """The audit is written within a second of a recall; other processes write to it too."""
-HEARTBEAT_POLLS = 15
+POLLS_PER_HEARTBEAT = 15
 """Polls without an event after which a sign of life is sent, which also tells whether the browser is still there."""
 
 
-async def live_page_events(
-    reader: PageReader, patrols: PatrolEventBroadcast, is_closing: Callable[[], bool]
+async def live_web_ui_events(
+    reader: WebUiDataReader, patrols: PatrolEventBroadcast, is_closing: Callable[[], bool]
 ) -> AsyncIterator[dict[str, Any] | None]:
     """Events from now on; None for a sign of life."""
     overview = reader.memory.ledger.overview
@@ -28,7 +28,7 @@ async def live_page_events(
         waiting = asyncio.ensure_future(anext(events))
         try:
             while not is_closing():
-                done, _ = await asyncio.wait({waiting}, timeout=PAGE_EVENTS_POLL_SECONDS)
+                done, _ = await asyncio.wait({waiting}, timeout=WEB_UI_EVENTS_POLL_SECONDS)
                 if done:
                     yield _patrol_event(waiting.result())
                     waiting = asyncio.ensure_future(anext(events))
@@ -39,15 +39,15 @@ async def live_page_events(
                 silent_polls = 0 if happened else silent_polls + 1
                 for event in happened:
                     yield event
-                if not happened and silent_polls % HEARTBEAT_POLLS == 0:
+                if not happened and silent_polls % POLLS_PER_HEARTBEAT == 0:
                     yield None
         finally:
             waiting.cancel()
 
 
-async def _happened_since(reader: PageReader, after: int) -> list[dict[str, Any]]:
+async def _happened_since(reader: WebUiDataReader, after: int) -> list[dict[str, Any]]:
     happened: list[dict[str, Any]] = []
-    if changes := await reader.audit_after(after):
+    if changes := await reader.audit_entries_after(after):
         happened.append({"type": "changes", "changes": changes})
     if await reader.has_shared_change_after(after):
         happened.append({"type": "shared"})

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from madeleine.memory.model import Scope
-from madeleine.server.ui.projection import MapLandmarks, Matrix, choose_landmarks, lay_out_landmarks
+from madeleine.server.ui.projection import MapLandmarks, Matrix, choose_landmark_memories, lay_out_landmarks
 
 if TYPE_CHECKING:  # a server imports it with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-MEMORIES_PER_MAP_BLOCK = 4_096
-MAX_CACHED_MAPS = 8
+MEMORIES_PER_SEMANTIC_MAP_BLOCK = 4_096
+MAX_CACHED_SEMANTIC_MAPS = 8
 
 
 @dataclass
-class MemoryMaps:
+class SemanticMapCache:
     """The landmarks of the latest maps, by being and model. A map is laid out once at a time."""
 
     _kept: OrderedDict[tuple[str, str], MapLandmarks] = field(default_factory=OrderedDict)
     _laying_out: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
+    async def stream_map_blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         """The number of memories on the map; then blocks of them, as columns: `seq`, `x` and `y` in [-1, 1]."""
         overview, model = memory.ledger.overview, memory.embedder.model
         ids = dict(await overview.ids_with_vector(scope, model))
@@ -43,23 +43,25 @@ class MemoryMaps:
             key = (scope.being_id, model)
             landmarks = self._kept.get(key)
             if landmarks is None or not landmarks.still_fits_memories(numbers):
-                chosen = await vectors(choose_landmarks(numbers))
+                chosen = await vectors(choose_landmark_memories(numbers))
                 matrix = np.array(list(chosen.values()), np.float32)
                 landmarks = await asyncio.to_thread(lay_out_landmarks, list(chosen), matrix, len(numbers))
             self._keep(key, landmarks)
         known = await vectors([number for number in numbers if number in landmarks.places])
         yield _block_as_json(list(known), np.array([landmarks.places[number] for number in known], np.float32))
         others = [number for number in numbers if number not in landmarks.places]
-        for begin in range(0, len(others), MEMORIES_PER_MAP_BLOCK):
-            some = await vectors(others[begin : begin + MEMORIES_PER_MAP_BLOCK])
+        for begin in range(0, len(others), MEMORIES_PER_SEMANTIC_MAP_BLOCK):
+            some = await vectors(others[begin : begin + MEMORIES_PER_SEMANTIC_MAP_BLOCK])
             matrix = np.array(list(some.values()), np.float32)
             if some and known:
-                yield _block_as_json(list(some), await asyncio.to_thread(landmarks.place, list(some), matrix, known))
+                yield _block_as_json(
+                    list(some), await asyncio.to_thread(landmarks.place_memories, list(some), matrix, known)
+                )
 
     def _keep(self, key: tuple[str, str], landmarks: MapLandmarks) -> None:
         self._kept[key] = landmarks
         self._kept.move_to_end(key)
-        while len(self._kept) > MAX_CACHED_MAPS:
+        while len(self._kept) > MAX_CACHED_SEMANTIC_MAPS:
             self._kept.popitem(last=False)
 
 

@@ -11,12 +11,12 @@ from madeleine.memory.model import short_id_of_non_memory
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, was_true_at
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
-    from madeleine.memory.recall.ports import ClusterSummary
+    from madeleine.memory.recall.ports import ClusterWithMemoryCounts
     from madeleine.storage.sql.overview import MemoryOutline
 
 
 def past_overview_as_json(
-    outlines: Sequence[MemoryOutline], clusters: Sequence[ClusterSummary], as_of: datetime
+    outlines: Sequence[MemoryOutline], clusters: Sequence[ClusterWithMemoryCounts], as_of: datetime
 ) -> dict[str, Any]:
     """Counts and topics of the memories that were true then. How faded they were, and which topics there were, is not
     kept: topics are those of today."""

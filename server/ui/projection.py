@@ -28,7 +28,7 @@ SCATTER_IN_LANDMARK_DISTANCES = 0.4
 Matrix = NDArray[np.float32]
 
 
-def choose_landmarks(numbers: Sequence[int]) -> list[int]:
+def choose_landmark_memories(numbers: Sequence[int]) -> list[int]:
     """At most `MAX_MAP_LANDMARKS` of the memories' numbers, the same ones each time."""
     if len(numbers) <= MAX_MAP_LANDMARKS:
         return list(numbers)
@@ -52,7 +52,7 @@ class MapLandmarks:
             and remaining > 0
         )
 
-    def place(self, numbers: Sequence[int], vectors: Matrix, landmark_vectors: dict[int, Matrix]) -> Matrix:
+    def place_memories(self, numbers: Sequence[int], vectors: Matrix, landmark_vectors: dict[int, Matrix]) -> Matrix:
         """Where memories go that are no landmarks: float32, (n, 2), in [-1, 1]. `vectors`: float32, (n, dim), unit
         rows. `landmark_vectors`: those of the landmarks that there still are."""
         layout = np.array([self.places[number] for number in landmark_vectors], np.float32)

@@ -30,7 +30,7 @@ from madeleine.memory.rules.dynamics.importance import (
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
 from madeleine.server.mcp.server import Caller
-from madeleine.server.ui.memory_map import MemoryMaps
+from madeleine.server.ui.memory_map import SemanticMapCache
 from madeleine.server.ui.past_overview import past_overview_as_json
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # a server imports them with the memory, behind its first ans
 
 Record = TypeVar("Record")
 
-PAGE_CLIENT_NAME = "madeleine ui"
+WEB_UI_CLIENT_NAME = "madeleine ui"
 CHANGE_AUDIT_EVENTS = (
     *("store", "reinforce", "update", "forget", "observe", "note", "patrol", "profile"),
     *("supersede", "retract", "restore", "import"),
@@ -52,30 +52,30 @@ FADING_FORECAST_PATROLS = 30
 MAX_FORECAST_FADING_MEMORIES = 500
 SHOWN_COST_DAYS = 90
 MAX_PATROL_RUNS_READ = 1_000
-MAX_LESSONS_SHOWN_ON_PAGE = 200
+MAX_LESSONS_SHOWN_IN_WEB_UI = 200
 GREATEST_AUDIT_NUMBER = 2**62
 """Greater than the number of any entry."""
 MESSAGES_PER_CONVERSATION_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class PageReader:
+class WebUiDataReader:
     """Reads for one request. `scope` counts no recalls: to look at a memory is not to use it. `as_of`: the moment that
     is looked back at. What was true is told by all that is known today, as `as_of` of `recall` does; what was recorded
     (changes, patrols, conversations, diary, costs, the audit) as far as it had been recorded then."""
 
     memory: OpenedMemory
     caller: Caller
-    memory_maps: MemoryMaps
+    memory_maps: SemanticMapCache
     as_of: datetime | None = None
 
     @property
     def scope(self) -> Scope:
         return Scope(
-            self.caller.being_id, PAGE_CLIENT_NAME, self.caller.role, count_activations=False, token=self.caller.token
+            self.caller.being_id, WEB_UI_CLIENT_NAME, self.caller.role, count_activations=False, token=self.caller.token
         )
 
-    def caller_and_limits(self) -> dict[str, Any]:
+    def caller_rights_and_fading_constants(self) -> dict[str, Any]:
         """Who looks, what they may do, and the constants of fading."""
         rights = permissions_of_role(self.caller.role)
         return {
@@ -103,10 +103,13 @@ class PageReader:
         runs = await self._runs(limit=1)
         start = {
             "changes": await self._audit_as_json(changes),
-            "last_patrol": patrol_run_for_page(runs[0]) if runs else None,
+            "last_patrol": patrol_run_for_web_ui(runs[0]) if runs else None,
         }
         if self.as_of is not None:
-            outlines, summaries = await overview.outlines(scope), await ledger.recall.cluster_summaries(scope)
+            outlines, summaries = (
+                await overview.memory_outlines(scope),
+                await ledger.recall.clusters_with_memory_counts(scope),
+            )
             return start | past_overview_as_json(outlines, summaries, self.as_of)
         clusters = await self.memory.use_cases.browse.clusters(scope)
         return start | {
@@ -114,12 +117,12 @@ class PageReader:
             "clusters": [
                 cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
             ],
-            "think": list((await ledger.context.points_for_next_session(scope)).points),
+            "think": list((await ledger.context.thoughts_for_next_session(scope)).points),
         }
 
-    async def outlines(self) -> dict[str, list[Any]]:
+    async def all_memory_outlines(self) -> dict[str, list[Any]]:
         """All memories, a column a field: it is read in one go, whatever their number."""
-        outlines = await self.memory.ledger.overview.outlines(self.scope)
+        outlines = await self.memory.ledger.overview.memory_outlines(self.scope)
         return await asyncio.to_thread(_columns, outlines)
 
     async def audit_and_sources_of_memory(self, id_: MemoryId) -> dict[str, Any]:
@@ -128,11 +131,11 @@ class PageReader:
         found = await self.memory.ledger.recall.memories(scope, [id_])
         entries = self._until(await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at)
         runs = await self._runs(limit=MAX_PATROL_RUNS_READ)
-        clusters = await self.memory.ledger.recall.cluster_summaries(scope)
+        clusters = await self.memory.ledger.recall.clusters_with_memory_counts(scope)
         names = {cluster.id: cluster.name for cluster in clusters}
         return {
             "audit": [_entry_as_json(entry) for entry in entries],
-            "absorbed": [memory_item_as_json(memory) for memory in await overview.absorbed_by(scope, id_)],
+            "absorbed": [memory_item_as_json(memory) for memory in await overview.memories_absorbed_by(scope, id_)],
             "messages": [
                 _message_as_json(message)
                 for message in self._until(await overview.messages_of_memory(scope, id_), lambda message: message.at)
@@ -141,8 +144,8 @@ class PageReader:
             "cluster": names.get(found[0].cluster_id, "") if found and found[0].cluster_id else "",
         }
 
-    async def runs(self, limit: int) -> dict[str, Any]:
-        return {"runs": [patrol_run_for_page(run) for run in await self._runs(limit=limit)]}
+    async def patrol_runs(self, limit: int) -> dict[str, Any]:
+        return {"runs": [patrol_run_for_web_ui(run) for run in await self._runs(limit=limit)]}
 
     async def _runs(self, *, limit: int) -> list[PatrolRun]:
         """The latest first."""
@@ -155,14 +158,14 @@ class PageReader:
         """Those that had been recorded by then."""
         return [record for record in records if self.as_of is None or at(record) <= self.as_of]
 
-    async def run(self, id_: RunId) -> dict[str, Any]:
+    async def patrol_run_with_changes(self, id_: RunId) -> dict[str, Any]:
         """A run with its changes, field by field; memories with the beginning of what they say."""
         overview = self.memory.ledger.overview
         run = await overview.patrol_run(self.scope, id_)
-        changes = await overview.changes_of_run(self.scope, id_)
+        changes = await overview.changes_of_patrol_run(self.scope, id_)
         names = await self._names(changes)
         return {
-            "run": patrol_run_for_page(run) if run else None,
+            "run": patrol_run_for_web_ui(run) if run else None,
             "changes": [
                 {"step": change.step, "kind": change.kind, "target": names.get(change.target, {"id": change.target})}
                 | {"fields": _changed_fields(change, names)}
@@ -174,7 +177,7 @@ class PageReader:
         """Short ids and names of what changes are about, and of what their fields name."""
         ids = [MemoryId(id_) for change in changes for id_ in _named_ids(change)]
         memories = await self.memory.ledger.recall.memories(self.scope, list(dict.fromkeys(ids)))
-        clusters = await self.memory.ledger.recall.cluster_summaries(self.scope)
+        clusters = await self.memory.ledger.recall.clusters_with_memory_counts(self.scope)
         gone = {
             change.target: str((change.before or change.after or {}).get("name", ""))
             for change in changes
@@ -186,7 +189,7 @@ class PageReader:
 
     async def fading_forecast(self) -> dict[str, Any]:
         """What will be dying after the next patrols, if nobody recalls it; the soonest first."""
-        outlines = await self.memory.ledger.overview.outlines(self.scope)
+        outlines = await self.memory.ledger.overview.memory_outlines(self.scope)
         soon = [
             (left, outline)
             for outline in outlines
@@ -202,9 +205,9 @@ class PageReader:
             "patrols": FADING_FORECAST_PATROLS,
         }
 
-    def memory_map(self) -> AsyncIterator[dict[str, Any]]:
-        """Memories on a plane, near each other where they mean much the same: `MemoryMaps.blocks`."""
-        return self.memory_maps.blocks(self.memory, self.scope)
+    def semantic_map(self) -> AsyncIterator[dict[str, Any]]:
+        """Memories on a plane, near each other where they mean much the same: `SemanticMapCache.stream_map_blocks`."""
+        return self.memory_maps.stream_map_blocks(self.memory, self.scope)
 
     async def conversations(self) -> dict[str, Any]:
         sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500, all_projects=True)
@@ -230,10 +233,10 @@ class PageReader:
         last_day = "9" if as_of is None else as_of.date().isoformat()
         entries = await context.diary_entries_since(scope, "", limit=1_000)
         notes = await context.list_open_notes(scope, limit=500)
-        lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS_SHOWN_ON_PAGE)
+        lessons = await self.memory.ledger.lessons.lessons(scope, limit=MAX_LESSONS_SHOWN_IN_WEB_UI)
         return {
             "diary": [{"date": day.date, "text": day.text} for day in reversed(entries) if day.date <= last_day],
-            "think": list((await context.points_for_next_session(scope)).points) if as_of is None else [],
+            "think": list((await context.thoughts_for_next_session(scope)).points) if as_of is None else [],
             "notes": [note_as_json(note) for note in self._until(notes, lambda note: note.created_at)],
             "lessons": [
                 lesson_as_json(learnt, in_full=True) | {"status": learnt.memory.status}
@@ -241,14 +244,14 @@ class PageReader:
             ],
         }
 
-    async def costs(self, now: datetime) -> dict[str, Any]:
+    async def language_model_costs(self, now: datetime) -> dict[str, Any]:
         until = self.as_of or now
         costs = await self.memory.ledger.overview.costs_between(
             self.scope, until - timedelta(days=SHOWN_COST_DAYS), until
         )
         return {"costs": [asdict(cost) for cost in costs], "days": SHOWN_COST_DAYS}
 
-    async def audit(self, *, before: int, limit: int, event: str) -> dict[str, Any]:
+    async def audit_entries(self, *, before: int, limit: int, event: str) -> dict[str, Any]:
         entries = await self.memory.ledger.overview.audit_page(
             self.scope,
             limit=limit,
@@ -258,10 +261,10 @@ class PageReader:
         )
         return {"entries": await self._audit_as_json(entries)}
 
-    async def audit_after(self, after: int) -> list[dict[str, Any]]:
+    async def audit_entries_after(self, after: int) -> list[dict[str, Any]]:
         """Entries since then, the oldest first; without the page's own reads."""
         entries = await self.memory.ledger.overview.audit_page(self.scope, limit=50, after=after)
-        shown = [entry for entry in entries if (entry.client, entry.event) != (PAGE_CLIENT_NAME, "recall")]
+        shown = [entry for entry in entries if (entry.client, entry.event) != (WEB_UI_CLIENT_NAME, "recall")]
         return (await self._audit_as_json(shown))[::-1]
 
     async def has_shared_change_after(self, after: int) -> bool:
@@ -345,7 +348,7 @@ def _has_aged(run: PatrolRun) -> bool:
     return run.state != "undone" and any(step.get("name") == "age" and not step.get("skipped") for step in steps)
 
 
-def patrol_run_for_page(run: PatrolRun) -> dict[str, Any]:
+def patrol_run_for_web_ui(run: PatrolRun) -> dict[str, Any]:
     ended = None if run.state == "running" else iso_time(run.finished)
     return {
         "id": short_id_of_non_memory(run.id),

@@ -30,20 +30,20 @@ from madeleine.server.http.request_checks import AllowedHostsAndOrigins, check_a
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import LOOPBACK_HOSTS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import build_page, login_by_link, page_routes
-from madeleine.server.ui.guard import PAGE_PATH, require_session
-from madeleine.server.ui.sessions import PageSessions
+from madeleine.server.ui.app import build_web_ui_services, login_by_link, web_ui_routes
+from madeleine.server.ui.guard import WEB_UI_PATH, require_session
+from madeleine.server.ui.sessions import WebUiSessions
 from madeleine.server.wiring.language_models import LanguageModelPool
 
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-PAGE_LISTEN_ADDRESS = "127.0.0.1"
-MAX_PAGE_CONNECTIONS = 64
+WEB_UI_LISTEN_ADDRESS = "127.0.0.1"
+MAX_WEB_UI_CONNECTIONS = 64
 
 
 @asynccontextmanager
-async def serve_page(
+async def serve_web_ui(
     settings: Settings,
     opened: Callable[[], Awaitable[OpenedMemory]],
     models: LanguageModelPool,
@@ -55,13 +55,13 @@ async def serve_page(
 
     Whoever runs the command owns the files of the memory, so they may do what a person may. Raises `CannotListen`.
     """
-    stop, sessions = anyio.Event(), PageSessions()
-    with bind_http_listener(PAGE_LISTEN_ADDRESS, port) as listener:
+    stop, sessions = anyio.Event(), WebUiSessions()
+    with bind_http_listener(WEB_UI_LISTEN_ADDRESS, port) as listener:
         port = listener.getsockname()[1]
-        page = build_page(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
+        page = build_web_ui_services(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
         buffered = partial(
             buffer_json_body,
-            places=ConnectionSlots(MAX_PAGE_CONNECTIONS, MAX_PAGE_CONNECTIONS),
+            places=ConnectionSlots(MAX_WEB_UI_CONNECTIONS, MAX_WEB_UI_CONNECTIONS),
             max_bytes=settings.http_max_body_bytes,
             max_seconds=MAX_BODY_ARRIVAL_SECONDS,
         )
@@ -72,18 +72,18 @@ async def serve_page(
         names = [f"{host}:{port}" for host in LOOPBACK_HOSTS]
         allowed = AllowedHostsAndOrigins(frozenset(names), frozenset(f"http://{name}" for name in names))
         app = Starlette(
-            routes=page_routes(page, guard, guard, buffered(login_by_link(sessions))),
+            routes=web_ui_routes(page, guard, guard, buffered(login_by_link(sessions))),
             exception_handlers={HTTPException: answer_http_error, Exception: answer_internal_error},
             middleware=[Middleware(check_and_log_http_requests, allowed=allowed)],
         )
         app.router.redirect_slashes = False
         shutdown = GracefulHttpShutdown()
         serving = asyncio.create_task(
-            run_uvicorn(app, listener, shutdown, stop_event=stop, max_connections=MAX_PAGE_CONNECTIONS), name="page"
+            run_uvicorn(app, listener, shutdown, stop_event=stop, max_connections=MAX_WEB_UI_CONNECTIONS), name="page"
         )
         try:
             token = sessions.new_link_token(Caller(BeingId(settings.being), "human", settings.read_only))
-            yield f"http://{PAGE_LISTEN_ADDRESS}:{port}{PAGE_PATH}#{token}"
+            yield f"http://{WEB_UI_LISTEN_ADDRESS}:{port}{WEB_UI_PATH}#{token}"
         finally:
             stop.set()
             await serving

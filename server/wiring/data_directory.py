@@ -131,11 +131,11 @@ def ledger_location(settings: Settings) -> LedgerLocation:
             f"({LEDGER_FILE}). Set MADELEINE_DATA_DIR to another directory; `madeleine export` without the URL and "
             "`madeleine import` with it take the memories over."
         )
-    server = SHARED_INDEX_NAME if settings.qdrant_url else server_id(settings.data_dir)
+    server = SHARED_INDEX_NAME if settings.qdrant_url else read_or_create_server_id(settings.data_dir)
     return PostgresLocation(settings.database_url, server)
 
 
-def server_id(data_dir: Path) -> str:
+def read_or_create_server_id(data_dir: Path) -> str:
     """Made at the first call. Raises `StorageError`."""
     path = data_dir / SERVER_ID_FILE
     try:

@@ -27,42 +27,47 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgr
 from madeleine.memory.ingest.ingest import IngestText
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoreScenes
-from madeleine.memory.ingest.truth import ChangeTruth
+from madeleine.memory.ingest.truth import ChangeMemoryTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
-from madeleine.memory.moving.importing import ImportExportFile
+from madeleine.memory.moving.importing import ImportMadeleineExport
 from madeleine.memory.moving.ports import LedgerCopy
-from madeleine.memory.moving.statements import StoreStatements
+from madeleine.memory.moving.statements import StoreImportedStatements
 from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
 from madeleine.memory.recall.outside_memories import FindNonMemoryMatches
 from madeleine.memory.recall.ports import Reranker
-from madeleine.memory.recall.recall import Recall, RecallConfig
-from madeleine.memory.recall.reformulation import ReformulationConfig
-from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, find_respellings
+from madeleine.memory.recall.recall import RecallConfig, RecallMemories
+from madeleine.memory.recall.reformulation import QueryReformulationConfig
+from madeleine.memory.recall.search import (
+    BrowseMemories,
+    SearchByMessageTags,
+    SearchStoredTexts,
+    find_spelling_corrections,
+)
 from madeleine.memory.recall.selection import NON_INFERABLE_THEME
-from madeleine.memory.retention.archive import Archive
+from madeleine.memory.retention.archive import MemoryArchive
 from madeleine.memory.rules.ranking.matching import MatchThresholds
-from madeleine.memory.rules.ranking.profiles import RankingProfileWeights
+from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.rules.storing.secrets import RedactText, redact_nothing, redact_secrets
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
-from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
+from madeleine.memory.watch.thread import ConversationMemoryExtractor, MemoryExtractionConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices, RetentionServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import (
     BackgroundIndexUpkeep,
     LazyEmbedder,
-    follow_other_servers,
+    index_changes_of_other_servers,
     open_synchronized_index,
     remember_index_origin,
 )
 from madeleine.server.background.model_records import EmbeddingModelRecords
-from madeleine.server.background.model_switch import MakeEmbedder, ModelSwitch
+from madeleine.server.background.model_switch import EmbeddingModelSwitcher, MakeEmbedder
 from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
@@ -81,12 +86,12 @@ class OpenedMemory:
     index: Index
     embedder: LazyEmbedder
     index_keeper: IndexKeeper
-    memory_thread: MemoryThread
-    model_switch: ModelSwitch
+    memory_thread: ConversationMemoryExtractor
+    model_switch: EmbeddingModelSwitcher
     pin_model: Callable[[], None]
     """To be called by a task before it uses any of these: it then ends with the model that it has begun with."""
-    import_export: ImportExportFile
-    store_statements: StoreStatements
+    import_export: ImportMadeleineExport
+    store_statements: StoreImportedStatements
 
 
 @asynccontextmanager
@@ -136,11 +141,11 @@ async def open_memory(
             extract_graph=ExtractGraph(ledger.graph_extraction),
         )
         write_lock = WriteLock()
-        switch = ModelSwitch(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
+        switch = EmbeddingModelSwitcher(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
         if background:
-            await stack.enter_async_context(upkeep.background_task())
-            await stack.enter_async_context(switch.background_task())
-            await stack.enter_async_context(follow_other_servers(ledger, upkeep))
+            await stack.enter_async_context(upkeep.run_in_background())
+            await stack.enter_async_context(switch.run_in_background())
+            await stack.enter_async_context(index_changes_of_other_servers(ledger, upkeep))
         use, thread = _build_use_cases(
             settings,
             ledger,
@@ -151,8 +156,8 @@ async def open_memory(
             reranker=reranker,
             on_patrol_event=on_patrol_event,
         )
-        await use.patrol.roll_back_unfinished()
-        import_export = ImportExportFile(
+        await use.patrol.roll_back_unfinished_runs()
+        import_export = ImportMadeleineExport(
             ledger.imports,
             keeper,
             scrubber,
@@ -171,9 +176,9 @@ async def open_memory(
             keeper,
             thread,
             switch,
-            served.pin_current_pair,
+            served.pin_task_to_current_pair,
             import_export,
-            StoreStatements(ledger.imports, use.store),
+            StoreImportedStatements(ledger.imports, use.store),
         )
 
 
@@ -187,7 +192,7 @@ def _build_use_cases(
     write_lock: WriteLock,
     reranker: Reranker | None,
     on_patrol_event: Callable[[PatrolEvent], None] | None,
-) -> tuple[ToolUseCases, MemoryThread]:
+) -> tuple[ToolUseCases, ConversationMemoryExtractor]:
     redact = redaction_from_settings(settings)
     store = StoreScenes(
         ledger.memories,
@@ -195,7 +200,7 @@ def _build_use_cases(
         embedder,
         now=utc_now,
         on_commit=upkeep.wake,
-        begin_index_update=upkeep.keeper.begin_index_update,
+        callback_for_newly_indexed_memories=upkeep.keeper.callback_for_newly_indexed_memories,
         redact=redact,
         write_lock=write_lock,
         search_superseded=SupersededMemorySearch(index),
@@ -205,7 +210,7 @@ def _build_use_cases(
     remember = RememberExtractedMemories(
         store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact
     )
-    thread_config = MemoryThreadConfig(
+    thread_config = MemoryExtractionConfig(
         settle_time=timedelta(seconds=settings.thread_settle_seconds),
         token_budget=settings.thread_token_budget,
         records_exchanges=settings.thread_records,
@@ -226,8 +231,8 @@ def _build_use_cases(
             undoable_runs=settings.patrol_undoable_runs,
         ),
     )
-    levels = settings.level_rules
-    thread = MemoryThread(
+    levels = settings.memory_level_config
+    thread = ConversationMemoryExtractor(
         ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config, levels=levels
     )
     update = UpdateMemory(
@@ -237,7 +242,7 @@ def _build_use_cases(
         ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
     )
     by_message = SearchByMessageTags(ledger.search, stem_english_word)
-    recall = Recall(
+    recall = RecallMemories(
         ledger.recall,
         index,
         embedder,
@@ -247,9 +252,9 @@ def _build_use_cases(
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
-        respell=partial(find_respellings, ledger.search, sources=("memories",)),
+        respell=partial(find_spelling_corrections, ledger.search, sources=("memories",)),
     )
-    truth = ChangeTruth(ledger.memories, store)
+    truth = ChangeMemoryTruth(ledger.memories, store)
     audit = RecordAuditEvent(ledger.activations, now=utc_now)
     use = ToolUseCases(
         store=store,
@@ -279,7 +284,11 @@ def _build_use_cases(
         ),
         audit=audit,
         observe=ObserveConversation(
-            ledger.conversations, remember.store_agent_memory, now=utc_now, redact=redact, on_append=thread.wake
+            ledger.conversations,
+            remember.store_agent_memory,
+            now=utc_now,
+            redact=redact,
+            on_append=thread.notify_of_new_messages,
         ),
         context=BuildContext(
             ledger.context,
@@ -308,7 +317,7 @@ def _build_use_cases(
         ),
         graph=ExploreEntityGraph(ledger.graph, ExtractGraph(ledger.graph_extraction), now=utc_now, redact=redact),
         core_blocks=EditCoreBlocks(ledger.core_blocks, upkeep.scrubber.request, now=utc_now, redact=redact),
-        archive=Archive(
+        archive=MemoryArchive(
             ledger.archive,
             ledger.archive,
             embedder,
@@ -335,10 +344,10 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
     return RecallConfig(
         thresholds=MatchThresholds(likeness=settings.recall_threshold),
         ranking=settings.ranking,
-        profiles=RankingProfileWeights(associative=settings.associative_weights),
+        profiles=AllRankingProfileWeights(associative=settings.associative_weights),
         themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),
         min_importance=settings.recall_min_importance,
-        reformulation=ReformulationConfig(
+        reformulation=QueryReformulationConfig(
             max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
         ),
     )
@@ -353,7 +362,7 @@ def make_skill_writer(settings: Settings, ledger: Ledger) -> WriteSkill | None:
     async def write(scope: Scope, name: str, text: str) -> None:
         path = await asyncio.to_thread(write_skill_file, directory, name, text)
         copy = LedgerCopy(path=str(path), kind="export", being_id=scope.being_id, made_at=utc_now())
-        await ledger.copies.add_copy(copy)
+        await ledger.copies.record_ledger_copy(copy)
 
     return write
 

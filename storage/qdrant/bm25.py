@@ -15,7 +15,7 @@ from madeleine.memory.text.scripts import (
     HIRAGANA_RUN_PATTERN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
 )
-from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, bm25_words
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_text_for_bm25
 
 BM25_TERMS_VERSION = 7
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
@@ -28,7 +28,7 @@ _UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHA
 _LONE_HAN = re.compile(f"(?<!{HAN_SIGN_PATTERN.pattern}){HAN_SIGN_PATTERN.pattern}(?!{HAN_SIGN_PATTERN.pattern})")
 BIGRAM_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
-ZERO_PADDED_NUMBER_DIGITS = 2
+DIGITS_OF_ZERO_STRIPPED_NUMBERS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in MONTH_NAMES) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
@@ -91,7 +91,7 @@ def _term_ids_of_word(word: str) -> tuple[int, ...]:
 
 
 def _query_term_ids(words: str) -> list[int]:
-    text = _UNSPACED_RUN.sub(_query_bigrams, bm25_words(words))
+    text = _UNSPACED_RUN.sub(_query_bigrams, normalize_text_for_bm25(words))
     return _encoder().embed_query(_with_numbers_as_words(text)).indices
 
 
@@ -119,7 +119,7 @@ def _day_as_word(match: re.Match[str]) -> str:
 
 def _number_as_word(number: re.Match[str]) -> str:
     digits = number.group()
-    return f" zq{_digits_as_letters(str(int(digits)) if len(digits) == ZERO_PADDED_NUMBER_DIGITS else digits)} "
+    return f" zq{_digits_as_letters(str(int(digits)) if len(digits) == DIGITS_OF_ZERO_STRIPPED_NUMBERS else digits)} "
 
 
 def _digits_as_letters(digits: str) -> str:
@@ -146,13 +146,15 @@ def _query_bigrams(run: re.Match[str]) -> str:
 
 def han_pair_term_ids(words: str) -> list[int]:
     """Of each two signs of a run of Han signs, in order."""
-    pairs = _bigrams(bm25_words(words))
+    pairs = _bigrams(normalize_text_for_bm25(words))
     return [_encoder().embed_query(_spell_bigrams([pair])).indices[0] for pair in pairs]
 
 
 def number_and_day_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    spelt = _SPELT_NUMBER_OR_NAME.findall(_with_numbers_as_words(_UNSPACED_RUN.sub(" ", bm25_words(words))))
+    spelt = _SPELT_NUMBER_OR_NAME.findall(
+        _with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize_text_for_bm25(words)))
+    )
     number_words = [word for word in spelt if word not in _SPELT_NAMES]
     return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
@@ -161,7 +163,7 @@ def half_hiragana_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
-        for run in _UNSPACED_RUN.findall(bm25_words(words))
+        for run in _UNSPACED_RUN.findall(normalize_text_for_bm25(words))
         for pair in _bigrams(run)
         if len(pair) == BIGRAM_LENGTH
         and bool(HIRAGANA_RUN_PATTERN.fullmatch(pair[0])) != bool(HIRAGANA_RUN_PATTERN.fullmatch(pair[1]))

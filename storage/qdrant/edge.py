@@ -36,17 +36,17 @@ from madeleine.storage.qdrant.edge_files import (
     INDEX_FLUSHING_MARKER_FILE,
     INDEX_OPENING_MARKER_FILE,
     IndexManifest,
+    copy_index_to_temporary_folder,
     copy_sparse_tree,
-    copy_to_temporary_folder,
-    remove_temporary_copies,
+    remove_temporary_index_copies,
 )
-from madeleine.storage.qdrant.point_contents import PointContentCache
+from madeleine.storage.qdrant.point_contents import IndexPointContentCache
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
     IdfByTerm,
-    PointFilter,
-    PointHit,
-    PointQuery,
+    IndexPointFilter,
+    IndexPointHit,
+    IndexPointQuery,
 )
 from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, MAX_FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import (
@@ -74,7 +74,7 @@ class _BeingStatistics:
     writes: int = 0
 
 
-class EdgeIndex(HybridIndex):
+class EmbeddedQdrantIndex(HybridIndex):
     """`memory.index.Index`. For one process and one event loop: a second opener gets `IndexUnavailable`."""
 
     def __init__(self, directory: Path, fingerprint: IndexFingerprint, generation: str, shard: qe.EdgeShard) -> None:
@@ -87,7 +87,7 @@ class EdgeIndex(HybridIndex):
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
         self._statistics: dict[tuple[BeingId, str], _BeingStatistics] = {}
         """By being and project."""
-        self._contents = PointContentCache()
+        self._contents = IndexPointContentCache()
         self._missed: dict[str, qe.Point | None] | None = None
         """Changes of the live index since it was copied; None while there is no copy."""
         self._temporary_copy: Path | None = None
@@ -98,7 +98,7 @@ class EdgeIndex(HybridIndex):
         self._builder = engine.ShardRenewalProcess()
 
     @classmethod
-    async def open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
+    async def open(cls, directory: Path, fingerprint: IndexFingerprint) -> EmbeddedQdrantIndex:
         """The index on disk, or a new empty one if there is none.
 
         Raises `IndexNeedsRebuild` if its files are damaged or were made with another fingerprint, `IndexUnavailable` if
@@ -109,12 +109,12 @@ class EdgeIndex(HybridIndex):
     @classmethod
     async def recreate(
         cls, directory: Path, fingerprint: IndexFingerprint, *, full_scan_points: int = MAX_FULL_SCAN_POINTS
-    ) -> EdgeIndex:
+    ) -> EmbeddedQdrantIndex:
         """Removes the index on disk without opening it, and creates an empty one."""
         return await asyncio.to_thread(_in_words, directory, cls._create, directory, fingerprint, full_scan_points)
 
     @classmethod
-    def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EdgeIndex:
+    def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EmbeddedQdrantIndex:
         if not any(directory.glob("*")):
             return cls._create(directory, fingerprint, MAX_FULL_SCAN_POINTS)
         manifest = IndexManifest.read(directory)
@@ -125,7 +125,7 @@ class EdgeIndex(HybridIndex):
             raise IndexNeedsRebuild("The process died while it opened the index.")
         if damage := manifest.find_damage(directory, died_flushing=(directory / INDEX_FLUSHING_MARKER_FILE).exists()):
             raise IndexNeedsRebuild(f"The index's files are damaged: {damage}.")
-        remove_temporary_copies(directory)  # of a process that was killed
+        remove_temporary_index_copies(directory)  # of a process that was killed
         if not has_disk_space(directory, INDEX_DISK_RESERVE_BYTES):  # loading writes
             return cls._open_temporary_copy(directory, fingerprint, manifest.generation)
         marker.touch()
@@ -139,16 +139,18 @@ class EdgeIndex(HybridIndex):
         return index
 
     @classmethod
-    def _open_temporary_copy(cls, directory: Path, fingerprint: IndexFingerprint, generation: str) -> EdgeIndex:
+    def _open_temporary_copy(
+        cls, directory: Path, fingerprint: IndexFingerprint, generation: str
+    ) -> EmbeddedQdrantIndex:
         """Recalls go on, on a copy where there is room. Raises `IndexDiskFull` if there is none anywhere."""
-        temporary_copy = copy_to_temporary_folder(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
+        temporary_copy = copy_index_to_temporary_folder(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
         if temporary_copy is None:
             _require_index_reserve(directory)
             raise IndexUnavailable("The disk was full when the index was opened. Try again.")
         try:
             shard = engine.load_checked_shard(temporary_copy, fingerprint.dim)
         except BaseException:
-            remove_temporary_copies(directory)
+            remove_temporary_index_copies(directory)
             raise
         logger.warning("the disk is full: the index of %s is used from a copy in %s", directory, temporary_copy)
         index = cls(directory, fingerprint, generation, shard)
@@ -156,12 +158,12 @@ class EdgeIndex(HybridIndex):
         return index
 
     @classmethod
-    def _create(cls, directory: Path, fingerprint: IndexFingerprint, full_scan_points: int) -> EdgeIndex:
+    def _create(cls, directory: Path, fingerprint: IndexFingerprint, full_scan_points: int) -> EmbeddedQdrantIndex:
         _remove_tree(directory)
         generation = f"{_GENERATION_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_index_reserve(directory)
-        with engine.engine_errors_translated(IndexUnavailable):
+        with engine.translating_index_engine_errors(IndexUnavailable):
             kilobytes = max(1, full_scan_points * fingerprint.dim * 4 // 1024)
             shard = engine.create_empty_shard(directory / generation, fingerprint.dim, kilobytes)
         index = cls(directory, fingerprint, generation, shard)
@@ -171,7 +173,7 @@ class EdgeIndex(HybridIndex):
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change((point.memory.id, engine.edge_point_from_index_point(point)) for point in points)
+        await self._change((point.memory.id, engine.to_qdrant_edge_point(point)) for point in points)
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         await self._change((id, None) for id in ids)
@@ -181,8 +183,8 @@ class EdgeIndex(HybridIndex):
         async with self._writing:
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
                 _require_index_reserve(self._temporary_copy or self._directory)
-                engine.apply_point_changes(self._shard, batch)
-                self._contents.forget(id_ for id_, _ in batch)
+                engine.apply_index_point_changes(self._shard, batch)
+                self._contents.evict(id_ for id_, _ in batch)
                 if self._temporary_copy is not None:
                     self._changed_in_temporary_copy.update(batch)
                 for statistics in self._statistics.values():
@@ -194,23 +196,23 @@ class EdgeIndex(HybridIndex):
     # --- reading ----------------------------------------------------------------------------------------------
 
     async def count(self) -> int:
-        with engine.engine_errors_translated(IndexUnavailable):
+        with engine.translating_index_engine_errors(IndexUnavailable):
             return self._shard.count(qe.CountRequest())
 
-    async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
-        filter_of = cache(engine.edge_filter_from_point_filter)  # built once for all queries of a batch
-        with engine.engine_errors_translated(IndexUnavailable):
-            batch = qe.QueryBatchRequest([engine.as_edge_query_request(query, filter_of) for query in queries])
+    async def _run(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
+        filter_of = cache(engine.to_qdrant_edge_filter)  # built once for all queries of a batch
+        with engine.translating_index_engine_errors(IndexUnavailable):
+            batch = qe.QueryBatchRequest([engine.to_qdrant_edge_query_request(query, filter_of) for query in queries])
             answers = self._shard.query_batch(batch)
             return [self._hits(query, points) for query, points in zip(queries, answers, strict=True)]
 
-    def _hits(self, query: PointQuery, points: Sequence[qe.ScoredPoint]) -> list[PointHit]:
+    def _hits(self, query: IndexPointQuery, points: Sequence[qe.ScoredPoint]) -> list[IndexPointHit]:
         ids: list[Any] = [point.id for point in points]
         if not query.with_content:
-            return [PointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
-        contents = self._contents.contents(ids, partial(engine.read_point_contents, self._shard))
+            return [IndexPointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
+        contents = self._contents.read_through(ids, partial(engine.read_index_point_contents, self._shard))
         return [
-            PointHit(id_.int, id_, point.score, content)
+            IndexPointHit(id_.int, id_, point.score, content)
             for id_, point, content in zip(ids, points, contents, strict=True)
         ]
 
@@ -226,9 +228,9 @@ class EdgeIndex(HybridIndex):
     def _known_idf(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get((scope.being_id, scope.project))
         if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
-            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=BM25_VECTOR_NAME)
-            with engine.engine_errors_translated(IndexUnavailable):
-                documents = self._shard.count(qe.CountRequest(filter=engine.edge_filter_from_point_filter(mine)))
+            mine = IndexPointFilter(being=scope.being_id, project=scope.project, vector_name=BM25_VECTOR_NAME)
+            with engine.translating_index_engine_errors(IndexUnavailable):
+                documents = self._shard.count(qe.CountRequest(filter=engine.to_qdrant_edge_filter(mine)))
             statistics = self._statistics[scope.being_id, scope.project] = _BeingStatistics(documents)
         return statistics.idf
 
@@ -258,7 +260,7 @@ class EdgeIndex(HybridIndex):
     def _end(self) -> None:
         if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
-            remove_temporary_copies(self._directory)
+            remove_temporary_index_copies(self._directory)
             return
         try:
             self._flush_live()
@@ -274,21 +276,21 @@ class EdgeIndex(HybridIndex):
     def _return_from_temporary_copy(self) -> None:
         shard = engine.load_checked_shard(self._directory / self._generation, self._fingerprint.dim)
         try:
-            engine.apply_point_changes(shard, self._changed_in_temporary_copy.items())
+            engine.apply_index_point_changes(shard, self._changed_in_temporary_copy.items())
         except BaseException:
             shard.close()
             raise
         old, self._shard = self._shard, shard
         self._temporary_copy, self._changed_in_temporary_copy = None, {}
         old.close()
-        remove_temporary_copies(self._directory)
+        remove_temporary_index_copies(self._directory)
         logger.info("there is room again: the index is used from %s", self._directory)
 
     def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / INDEX_FLUSHING_MARKER_FILE
         _require_index_reserve(self._directory)
-        with engine.engine_errors_translated(IndexUnavailable):
+        with engine.translating_index_engine_errors(IndexUnavailable):
             marker.touch()
             shard.flush()
             IndexManifest.of_files(self._directory, self._fingerprint.to_json(), generation).write(self._directory)
@@ -302,7 +304,7 @@ class EdgeIndex(HybridIndex):
         async with self._renewing:
             return await self._renew(engine.optimize_shard_files, only_if=engine.is_shard_worth_optimizing)
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         self._builder.stop()  # an optimization would have to be done again anyway
         async with self._renewing:
             if not await self._renew(engine.rewrite_shard_files):
@@ -336,12 +338,12 @@ class EdgeIndex(HybridIndex):
     async def _replace_live_by(self, copy: str) -> None:
         if self._closed:
             return
-        with engine.engine_errors_translated(IndexUnavailable):
+        with engine.translating_index_engine_errors(IndexUnavailable):
             shard = qe.EdgeShard.load(str(self._directory / copy))
         try:
             missed = list((self._missed or {}).items())
             for start in range(0, len(missed), _POINTS_PER_UPDATE):
-                engine.apply_point_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
+                engine.apply_index_point_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
                 await asyncio.sleep(0)
             await self._in_disk_thread(self._switch_to, shard, copy)
         finally:
@@ -362,7 +364,7 @@ class EdgeIndex(HybridIndex):
                 _remove_tree(leftover)
 
 
-def _in_words(directory: Path, open_index: Callable[..., EdgeIndex], *arguments: Any) -> EdgeIndex:
+def _in_words(directory: Path, open_index: Callable[..., EmbeddedQdrantIndex], *arguments: Any) -> EmbeddedQdrantIndex:
     """`OSError` as `IndexUnavailable`, with the way out."""
     try:
         return open_index(*arguments)

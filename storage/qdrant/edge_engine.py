@@ -23,7 +23,7 @@ from madeleine import operating_system
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.queries import PointFilter, PointQuery
+from madeleine.storage.qdrant.queries import IndexPointFilter, IndexPointQuery
 from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space
 
 PointChange = tuple[str, "qe.Point | None"]
@@ -40,7 +40,7 @@ RenewShard = Callable[[str], int]
 
 
 @contextmanager
-def engine_errors_translated(error_type: type[IndexUnavailable]) -> Iterator[None]:
+def translating_index_engine_errors(error_type: type[IndexUnavailable]) -> Iterator[None]:
     """Translates the engine's errors to `error_type`."""
     try:
         yield
@@ -86,7 +86,7 @@ def create_empty_shard(path: Path, dim: int, kilobytes: int) -> qe.EdgeShard:
 
 def load_checked_shard(path: Path, dim: int) -> qe.EdgeShard:
     """Raises `IndexNeedsRebuild` if the shard does not load or contradicts itself."""
-    with engine_errors_translated(IndexNeedsRebuild):
+    with translating_index_engine_errors(IndexNeedsRebuild):
         shard = qe.EdgeShard.load(str(path))
         try:
             _check_shard(shard, dim)
@@ -117,42 +117,48 @@ def _check_shard(shard: qe.EdgeShard, dim: int) -> None:
             raise IndexNeedsRebuild("The index contradicts itself: words that are not found.")
 
 
-def edge_point_from_index_point(point: IndexPoint) -> qe.Point:
+def to_qdrant_edge_point(point: IndexPoint) -> qe.Point:
     return qe.Point(
-        UUID(point.memory.id), schema.named_vectors_of_point(point, qe.SparseVector), schema.payload_of_point(point)
+        UUID(point.memory.id),
+        schema.named_vectors_of_index_point(point, qe.SparseVector),
+        schema.payload_of_index_point(point),
     )
 
 
-def apply_point_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> None:
+def apply_index_point_changes(shard: qe.EdgeShard, changes: Iterable[PointChange]) -> None:
     """The last change of each id counts, so upserts and deletions need no order among themselves."""
     last = dict(changes)
     points = [point for point in last.values() if point is not None]
     deleted: list[qe.PointId] = [UUID(id) for id, point in last.items() if point is None]
-    with engine_errors_translated(IndexUnavailable):
+    with translating_index_engine_errors(IndexUnavailable):
         if points:
             shard.update(qe.UpdateOperation.upsert_points(points))
         if deleted:
             shard.update(qe.UpdateOperation.delete_points(deleted))
 
 
-def edge_filter_from_point_filter(where: PointFilter) -> qe.Filter:
+def to_qdrant_edge_filter(where: IndexPointFilter) -> qe.Filter:
     must: list[Any] = [
         qe.FieldCondition(key=name, match=qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values)))
-        for name, values in where.required_values()
+        for name, values in where.required_field_values()
     ]
-    must += [qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.ranges()]
+    must += [
+        qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.required_field_ranges()
+    ]
     if where.point_ids is not None:
         must.append(qe.HasIdCondition({*where.point_ids}))
     if where.vector_name is not None:
         must.append(qe.HasVectorCondition(where.vector_name))
     must_not: list[Any] = [
-        qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.excluded_value_ranges()
+        qe.FieldCondition(key=name, range=qe.RangeFloat(**bounds)) for name, bounds in where.excluded_field_ranges()
     ]
     return qe.Filter(must=must, must_not=must_not or None)
 
 
-def as_edge_query_request(query: PointQuery, make_filter: Callable[[PointFilter], qe.Filter]) -> qe.QueryRequest:
-    target, using = query.target_and_vector_name(qe.SparseVector)
+def to_qdrant_edge_query_request(
+    query: IndexPointQuery, make_filter: Callable[[IndexPointFilter], qe.Filter]
+) -> qe.QueryRequest:
+    target, using = query.query_vector_and_name(qe.SparseVector)
     if query.vector is not None:
         params = qe.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
@@ -166,8 +172,8 @@ def as_edge_query_request(query: PointQuery, make_filter: Callable[[PointFilter]
     )
 
 
-def read_point_contents(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
-    """What `point_contents.point_content_from_engine` reads, in any order."""
+def read_index_point_contents(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
+    """What `point_contents.index_point_content_from_engine` reads, in any order."""
     return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR_NAME])
 
 

@@ -158,7 +158,7 @@ def _copy_sparse_file(source: str, target: str) -> None:
         writer.truncate(size)
 
 
-def copy_to_temporary_folder(directory: Path, generation: str, *, reserve_bytes: int) -> Path | None:
+def copy_index_to_temporary_folder(directory: Path, generation: str, *, reserve_bytes: int) -> Path | None:
     """Copy a generation to where there is room for it and `reserve_bytes` more; None if that is nowhere."""
     source = directory / generation
     needed = sum(_bytes_on_disk(path) for path in source.rglob("*") if path.is_file()) + reserve_bytes
@@ -173,7 +173,7 @@ def copy_to_temporary_folder(directory: Path, generation: str, *, reserve_bytes:
     return None
 
 
-def remove_temporary_copies(directory: Path) -> None:
+def remove_temporary_index_copies(directory: Path) -> None:
     for folder in _possible_temporary_folders(directory):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,7 +16,7 @@ from madeleine.memory.index import RankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.storage.qdrant import schema
 
-MAX_CACHED_POINTS = 10_000
+MAX_CACHED_INDEX_POINTS = 10_000
 """1 KB each, and 0.4 KB for each piece of its text."""
 
 TermWeights = NDArray[np.uint32]
@@ -24,7 +24,7 @@ TermWeights = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
-class PointContent:
+class IndexPointContent:
     id: MemoryId
     features: RankingFeatures
     term_weights: TermWeights
@@ -32,7 +32,7 @@ class PointContent:
     """(pieces, dim), in whatever length."""
 
 
-def point_content_from_engine(id: UUID, point: Any) -> PointContent:
+def index_point_content_from_engine(id: UUID, point: Any) -> IndexPointContent:
     """`point`: a point of either engine, with the features of its payload and its sparse vector."""
     sparse_vector = point.vector.get(schema.BM25_VECTOR_NAME) if isinstance(point.vector, dict) else None
     # Each property is read once, as Edge copies the list at each reading.
@@ -40,10 +40,10 @@ def point_content_from_engine(id: UUID, point: Any) -> PointContent:
     term_weights = np.array([indices, np.asarray(values, np.float32).view(np.uint32)], np.uint32)
     payload = point.payload or {}
     features, pieces = schema.ranking_features_from_payload(payload), schema.unpack_piece_vectors(payload)
-    return PointContent(MemoryId(str(id)), features, term_weights, pieces)
+    return IndexPointContent(MemoryId(str(id)), features, term_weights, pieces)
 
 
-def term_weights_of_points(contents: Sequence[PointContent], terms: Sequence[int]) -> NDArray[np.float32]:
+def bm25_weights_of_index_points(contents: Sequence[IndexPointContent], terms: Sequence[int]) -> NDArray[np.float32]:
     """float32, (contents, terms): the stored weight of each term, 0 for an absent one. `terms`: each once."""
     weights = np.zeros((len(contents), len(terms)), np.float32)
     if not contents or not terms:
@@ -59,23 +59,23 @@ def term_weights_of_points(contents: Sequence[PointContent], terms: Sequence[int
 
 
 @dataclass(eq=False)
-class PointContentCache:
-    """Contents of the points that queries hit, at most `MAX_CACHED_POINTS`, the oldest go first; and the cosines of
-    memories to vectors that are asked for again and again, as many of each."""
+class IndexPointContentCache:
+    """Contents of the points that queries hit, at most `MAX_CACHED_INDEX_POINTS`, the oldest go first; and the cosines
+    of memories to vectors that are asked for again and again, as many of each."""
 
-    _contents: dict[int, PointContent] = field(default_factory=dict)
+    _contents: dict[int, IndexPointContent] = field(default_factory=dict)
     _point_ids: dict[str, UUID] = field(default_factory=dict)
     _cosines: dict[bytes, dict[str, float]] = field(default_factory=dict)
 
-    def contents(self, ids: Sequence[UUID], read: Callable[[list[UUID]], Iterable[Any]]) -> list[PointContent]:
+    def read_through(self, ids: Sequence[UUID], read: Callable[[list[UUID]], Iterable[Any]]) -> list[IndexPointContent]:
         """In the order of `ids`. `read` returns the engine's points for those that are missing, in any order."""
         known = self._contents
         if missing := [id_ for id_ in ids if id_.int not in known]:
             for point in read(missing):
-                content = point_content_from_engine(id_ := point.id, point)
+                content = index_point_content_from_engine(id_ := point.id, point)
                 known[id_.int], self._point_ids[content.id] = content, id_
         contents = [known[id_.int] for id_ in ids]
-        for oldest in list(islice(known, max(0, len(known) - MAX_CACHED_POINTS))):
+        for oldest in list(islice(known, max(0, len(known) - MAX_CACHED_INDEX_POINTS))):
             del self._point_ids[known.pop(oldest).id]
         return contents
 
@@ -85,11 +85,11 @@ class PointContentCache:
     def known_cosines(self, vector: bytes) -> dict[str, float]:
         """By the id of the memory, to be added to."""
         known = self._cosines.setdefault(vector, {})
-        if len(known) > MAX_CACHED_POINTS:
+        if len(known) > MAX_CACHED_INDEX_POINTS:
             known.clear()
         return known
 
-    def forget(self, ids: Iterable[str]) -> None:
+    def evict(self, ids: Iterable[str]) -> None:
         """Of points that are written or deleted."""
         for id_ in ids:
             if point_id := self._point_ids.pop(id_, None):

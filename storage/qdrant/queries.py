@@ -1,6 +1,6 @@
 """How a candidate query becomes two batches of engine queries, and their hits a candidate pool.
 
-Both adapters inherit these queries, so they rank alike; an adapter only runs a `PointQuery` on its engine.
+Both adapters inherit these queries, so they rank alike; an adapter only runs a `IndexPointQuery` on its engine.
 
 The first batch looks up the words, while the model may still be at work on the vector. The second looks up the vector's
 nearest neighbours, and the cosines of the points that the words have found. The two are fused here, by the engine's own
@@ -30,9 +30,9 @@ from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId,
 from madeleine.memory.text.content_words import content_words, is_identifier
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SIGN_PATTERN
-from madeleine.memory.text.terms import LESSON_MARK_TERM, words_asking_for_marks
+from madeleine.memory.text.terms import LESSON_MARK_TERM, lesson_and_emotion_words_in_question
 from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.point_contents import PointContent, term_weights_of_points
+from madeleine.storage.qdrant.point_contents import IndexPointContent, bm25_weights_of_index_points
 from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, DENSE_VECTOR_NAME, RRF_CHANNEL_WEIGHTS, RRF_RANK_CONSTANT
 
 _NEAREST_HNSW_EF = 128
@@ -45,7 +45,7 @@ IdfByTerm = dict[int, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PointFilter:
+class IndexPointFilter:
     """Conditions that all hold; an empty tuple and None are no condition. `vector_name`: of a vector that the
     point has."""
 
@@ -64,18 +64,18 @@ class PointFilter:
     as_of_seconds: int | None = None
     """Known by the end of this second, or is a version of a chain."""
 
-    def ranges(self) -> Iterator[tuple[str, dict[str, float]]]:
+    def required_field_ranges(self) -> Iterator[tuple[str, dict[str, float]]]:
         """(payload field, bounds) of a point whose dates overlap with the time asked for."""
         if self.since is not None:
             yield schema.PERIOD_END_SECONDS_FIELD, {"gte": float(math.floor(self.since.timestamp()))}
         if self.until is not None:
             yield schema.PERIOD_START_SECONDS_FIELD, {"lte": float(math.floor(self.until.timestamp()))}
 
-    def required_values(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def required_field_values(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING_STATUSES) and not self.include_compressed
         if self.being is not None:
-            yield schema.DEFAULT_RECALL_BEING_FIELD if living else schema.BEING_FIELD, self._partitions
+            yield schema.BEING_IF_RECALLABLE_FIELD if living else schema.BEING_FIELD, self._partitions
         if self.statuses and not living:
             yield schema.STATUS_FIELD, self.statuses
         if self.categories:
@@ -88,21 +88,21 @@ class PointFilter:
         being = self.being or BeingId("")
         return (being, schema.being_partition_name(being, self.project)) if self.project else (being,)
 
-    def excluded_value_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
+    def excluded_field_ranges(self) -> Iterator[tuple[str, dict[str, int]]]:
         """(payload field, bounds): a point whose value is within them is left out; one without a value is not."""
         if self.as_of_seconds is not None:
             yield schema.TRUE_FROM_SECONDS_FIELD, {"gt": self.as_of_seconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PointQuery:
+class IndexPointQuery:
     """A query by `vector`; without one by `terms` of weight 1 each."""
 
-    where: PointFilter
+    where: IndexPointFilter
     limit: int
     vector: Vector | None = None
     terms: Sequence[int] = ()
-    idf_corpus: PointFilter | None = None
+    idf_corpus: IndexPointFilter | None = None
     """The points over which IDF is taken."""
     exact: bool = False
     ef: int | None = None
@@ -111,7 +111,7 @@ class PointQuery:
     known_keys: Collection[int] = ()
     """Keys of points whose content another query brings."""
 
-    def target_and_vector_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
+    def query_vector_and_name(self, sparse_vector: Callable[..., Any]) -> tuple[Any, str]:
         """(what the hits are near to, name of the vector that is compared). `sparse_vector`: the engine's class."""
         if self.vector is not None:
             return self.vector.tolist(), DENSE_VECTOR_NAME
@@ -124,15 +124,15 @@ class _QueryTerms(NamedTuple):
     """These, and those of the query's content words, which may be cut otherwise."""
 
 
-class PointHit(NamedTuple):
+class IndexPointHit(NamedTuple):
     key: int
     """The point's id; a UUID's own hash and comparison are Python code."""
     point_id: UUID
     score: float
-    content: PointContent | None = None
+    content: IndexPointContent | None = None
 
     @property
-    def id(self) -> MemoryId:
+    def memory_id(self) -> MemoryId:
         return self.content.id if self.content else MemoryId(str(self.point_id))
 
 
@@ -140,7 +140,7 @@ class HybridIndex(ABC):
     """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
     @abstractmethod
-    async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
+    async def _run(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
         """The hits of each query, best first. Raises `IndexUnavailable`."""
 
     @abstractmethod
@@ -154,19 +154,21 @@ class HybridIndex(ABC):
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
-        where = PointFilter(being=scope.being_id, project=scope.project, statuses=tuple(statuses))
-        [hits] = await self._run([PointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
-        return [(hit.id, hit.score) for hit in hits]
+        where = IndexPointFilter(being=scope.being_id, project=scope.project, statuses=tuple(statuses))
+        [hits] = await self._run([IndexPointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
+        return [(hit.memory_id, hit.score) for hit in hits]
 
     async def ids_sharing_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         if not (terms := bm25.query_term_ids(words)):
             return []
-        mine = PointFilter(being=scope.being_id, project=scope.project)
-        query = PointQuery(where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, idf_corpus=mine)
+        mine = IndexPointFilter(being=scope.being_id, project=scope.project)
+        query = IndexPointQuery(
+            where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, idf_corpus=mine
+        )
         [hits] = await self._run([query])
-        return [hit.id for hit in hits]
+        return [hit.memory_id for hit in hits]
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """The greatest IDF of each word's terms; 0 for a word without terms."""
@@ -178,7 +180,7 @@ class HybridIndex(ABC):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
-        asking = words_asking_for_marks(query.words)
+        asking = lesson_and_emotion_words_in_question(query.words)
         marks = {mark: bm25.query_term_ids(mark) for mark in asking}
         mark_terms = [term for of_mark in marks.values() for term in of_mark]
         terms = [*terms, *mark_terms]
@@ -204,7 +206,7 @@ class HybridIndex(ABC):
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         contents = [hit.content for hit in hits if hit.content]
-        all_weights = term_weights_of_points(contents, asked)
+        all_weights = bm25_weights_of_index_points(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
         idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
@@ -231,8 +233,8 @@ class HybridIndex(ABC):
         known = self._known_cosines(vector) if recurring else {}
         if missing := [id_ for id_ in ids if id_ not in known]:
             point_ids = {self._point_id(id_): id_ for id_ in missing}
-            where = PointFilter(point_ids=point_ids)
-            [hits] = await self._run([PointQuery(where=where, limit=len(missing), vector=vector, exact=True)])
+            where = IndexPointFilter(point_ids=point_ids)
+            [hits] = await self._run([IndexPointQuery(where=where, limit=len(missing), vector=vector, exact=True)])
             by_key = {hit.key: hit.score for hit in hits}
             known |= {id_: by_key.get(point_id.int, 0.0) for point_id, id_ in point_ids.items()}
         return np.asarray([known[id_] for id_ in ids], np.float32)
@@ -246,14 +248,14 @@ class HybridIndex(ABC):
 
     async def _search(
         self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: _QueryTerms, known: IdfByTerm
-    ) -> tuple[list[PointHit], dict[int, float]]:
+    ) -> tuple[list[IndexPointHit], dict[int, float]]:
         """The fused hits of both channels, with the weights of the terms asked for, and the cosine of each that has a
         vector. Adds to `known`."""
-        mine = PointFilter(being=scope.being_id, project=scope.project)
+        mine = IndexPointFilter(being=scope.being_id, project=scope.project)
         as_of = None if query.as_of is None else math.floor(query.as_of.timestamp())
         names = ("statuses", "categories", "themes", "since", "until", "include_compressed")
         where = replace(mine, as_of_seconds=as_of, **{name: getattr(query, name) for name in names})
-        by_words = PointQuery(
+        by_words = IndexPointQuery(
             where=where,
             limit=query.sparse_limit,
             terms=terms.query_terms,
@@ -268,19 +270,19 @@ class HybridIndex(ABC):
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
         queries = [replace(by_vector, known_keys=frozenset(hit.key for hit in sparse_hits))]
         if sparse_hits:
-            of_sparse = PointFilter(point_ids=[hit.point_id for hit in sparse_hits])
-            queries.append(PointQuery(where=of_sparse, limit=len(sparse_hits), vector=query_vector, exact=True))
+            of_sparse = IndexPointFilter(point_ids=[hit.point_id for hit in sparse_hits])
+            queries.append(IndexPointQuery(where=of_sparse, limit=len(sparse_hits), vector=query_vector, exact=True))
         dense_hits, *more = await self._run(queries)
         cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
         return _fused_by_rrf(dense_hits, sparse_hits), cosines
 
     async def _run_and_learn(
-        self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: PointQuery
-    ) -> list[list[PointHit]]:
+        self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: IndexPointQuery
+    ) -> list[list[IndexPointHit]]:
         """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
-        mine = PointFilter(being=scope.being_id, project=scope.project)
+        mine = IndexPointFilter(being=scope.being_id, project=scope.project)
         lookups = {
-            term: PointQuery(where=mine, limit=1, terms=[term], idf_corpus=mine, with_content=True)
+            term: IndexPointQuery(where=mine, limit=1, terms=[term], idf_corpus=mine, with_content=True)
             for term in terms
             if term not in known
         }
@@ -291,7 +293,7 @@ class HybridIndex(ABC):
             known[term] = None
             for hit in best:
                 if hit.content:
-                    known[term] = hit.score / float(term_weights_of_points([hit.content], [term])[0, 0])
+                    known[term] = hit.score / float(bm25_weights_of_index_points([hit.content], [term])[0, 0])
         return hits[: len(queries)]
 
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
@@ -350,11 +352,11 @@ def _holds_words(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]
     return np.stack(columns, axis=1) if columns else np.zeros((len(held), 0), np.bool_)
 
 
-def _fused_by_rrf(dense_hits: Sequence[PointHit], sparse_hits: Sequence[PointHit]) -> list[PointHit]:
+def _fused_by_rrf(dense_hits: Sequence[IndexPointHit], sparse_hits: Sequence[IndexPointHit]) -> list[IndexPointHit]:
     """Weighted RRF as Qdrant has it (`schema.RRF_CHANNEL_WEIGHTS`). Equals are in the order of their ids, in a channel
     too, where an engine gives them in any."""
     scores: dict[int, float] = {}
-    hits: dict[int, PointHit] = {}
+    hits: dict[int, IndexPointHit] = {}
     for channel, weight in zip((dense_hits, sparse_hits), RRF_CHANNEL_WEIGHTS, strict=True):
         best_first = sorted([(-round(hit.score, 6), hit.key) for hit in channel])
         for position, (_, key) in enumerate(best_first):

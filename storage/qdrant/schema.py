@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.index import IndexPoint, RankingFeatures, WordingSignals
+from madeleine.memory.index import IndexPoint, MemoryWordingTraits, RankingFeatures
 from madeleine.memory.model import (
     LIVING_STATUSES,
     BeingId,
@@ -33,7 +33,7 @@ BM25_VECTOR_NAME = "bm25"
 
 BEING_FIELD = "being"
 STATUS_FIELD = "status"
-DEFAULT_RECALL_BEING_FIELD = "lives_in"
+BEING_IF_RECALLABLE_FIELD = "lives_in"
 """The being, of a living memory only that is not retracted, and that no summary stands for (spec L3): what nearly every
 query asks for, in one condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY_FIELD = "category"
@@ -69,7 +69,7 @@ RANKING_FEATURE_FIELDS = (
 """What `ranking_features_from_payload` and `unpack_piece_vectors` read."""
 KEYWORD_INDEXED_FIELDS = (
     BEING_FIELD,
-    DEFAULT_RECALL_BEING_FIELD,
+    BEING_IF_RECALLABLE_FIELD,
     STATUS_FIELD,
     CATEGORY_FIELD,
     CLUSTER_FIELD,
@@ -113,7 +113,7 @@ def being_partition_name(being: BeingId, project: str | None) -> str:
     return f"{being}\0{project}" if project else being
 
 
-def named_vectors_of_point(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
+def named_vectors_of_index_point(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
     vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR_NAME: point.vector.tolist()}
     indices, values = weighted_document_term_ids(point.words)
@@ -123,7 +123,7 @@ def named_vectors_of_point(point: IndexPoint, sparse_vector: Callable[..., Any])
     return vectors
 
 
-def payload_of_point(point: IndexPoint) -> dict[str, Any]:
+def payload_of_index_point(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     first, last = time_span_of_memory(memory)
     fields: dict[str, Any] = {
@@ -142,7 +142,7 @@ def payload_of_point(point: IndexPoint) -> dict[str, Any]:
         WORDING_SIGNALS_FIELD: pack_wording_signals(_wording_signals(memory)),
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
-        fields[DEFAULT_RECALL_BEING_FIELD] = fields[BEING_FIELD]
+        fields[BEING_IF_RECALLABLE_FIELD] = fields[BEING_FIELD]
     if memory.emotion is not None:
         fields[EMOTION_VECTOR_FIELD] = list(astuple(memory.emotion))
     if memory.may_supersede is not None:
@@ -173,7 +173,7 @@ def unpack_piece_vectors(payload: Mapping[str, Any]) -> NDArray[np.int8]:
     return np.stack(rows) if rows else NO_PIECE_VECTORS
 
 
-def _wording_signals(memory: Memory) -> WordingSignals:
+def _wording_signals(memory: Memory) -> MemoryWordingTraits:
     """The day of what is no turn of a conversation is the day of what happened, not only when it was said."""
     signals = read_wording_signals(memory.scene.action)
     has_own_day = bool(memory.scene.when) and not memory.provenance.session_id
@@ -199,13 +199,13 @@ def ranking_features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures
 _SHARE_STEPS = 100
 
 
-def pack_wording_signals(told: WordingSignals) -> int:
+def pack_wording_signals(told: MemoryWordingTraits) -> int:
     """One number: three flags, and above them the first person's share in hundredths."""
     return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
 
 
-def unpack_wording_signals(packed: int) -> WordingSignals:
-    return WordingSignals(
+def unpack_wording_signals(packed: int) -> MemoryWordingTraits:
+    return MemoryWordingTraits(
         asks=bool(packed & 1),
         tells_when=bool(packed & 2),
         prefers=bool(packed & 4),

@@ -20,13 +20,13 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.point_contents import point_content_from_engine
+from madeleine.storage.qdrant.point_contents import index_point_content_from_engine
 from madeleine.storage.qdrant.queries import (
     HybridIndex,
     IdfByTerm,
-    PointFilter,
-    PointHit,
-    PointQuery,
+    IndexPointFilter,
+    IndexPointHit,
+    IndexPointQuery,
 )
 
 _REQUEST_TIMEOUT_SECONDS = 10
@@ -90,7 +90,7 @@ class QdrantServerIndex(HybridIndex):
         with _client_errors():
             return (await self._client.count(self._collection, exact=True)).count
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Nothing to do: a server drops what was deleted when it next optimises its segments."""
 
     async def flush(self) -> None:
@@ -127,7 +127,7 @@ class QdrantServerIndex(HybridIndex):
         for name in schema.TIME_INDEXED_FIELDS:
             await self._client.create_payload_index(self._collection, name, times)
 
-    async def _run(self, queries: Sequence[PointQuery]) -> list[list[PointHit]]:
+    async def _run(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
         with _client_errors():
             requests = [_query_request(query, local=self._local) for query in queries]
             answers = zip(queries, await self._client.query_batch_points(self._collection, requests), strict=True)
@@ -138,7 +138,7 @@ class QdrantServerIndex(HybridIndex):
 
     async def _count_documents(self, scope: Scope) -> int:
         with _client_errors():
-            mine = PointFilter(being=scope.being_id, project=scope.project, vector_name=schema.BM25_VECTOR_NAME)
+            mine = IndexPointFilter(being=scope.being_id, project=scope.project, vector_name=schema.BM25_VECTOR_NAME)
             return (await self._client.count(self._collection, count_filter=_server_filter(mine), exact=True)).count
 
 
@@ -151,36 +151,38 @@ def _connect_client(location: str) -> AsyncQdrantClient:
 
 
 def _point_struct(point: IndexPoint) -> qm.PointStruct:
-    vectors = schema.named_vectors_of_point(point, qm.SparseVector)
-    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload_of_point(point))
+    vectors = schema.named_vectors_of_index_point(point, qm.SparseVector)
+    return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload_of_index_point(point))
 
 
-def _server_filter(where: PointFilter) -> qm.Filter:
+def _server_filter(where: IndexPointFilter) -> qm.Filter:
     must: list[qm.Condition] = [
         qm.FieldCondition(
             key=name, match=qm.MatchValue(value=values[0]) if len(values) == 1 else qm.MatchAny(any=list(values))
         )
-        for name, values in where.required_values()
+        for name, values in where.required_field_values()
     ]
-    must += [qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.ranges()]
+    must += [qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.required_field_ranges()]
     if where.point_ids is not None:
         must.append(qm.HasIdCondition(has_id=[str(id_) for id_ in where.point_ids]))
     if where.vector_name is not None:
         must.append(qm.HasVectorCondition(has_vector=where.vector_name))
     must_not: list[qm.Condition] = [
-        qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.excluded_value_ranges()
+        qm.FieldCondition(key=name, range=qm.Range(**bounds)) for name, bounds in where.excluded_field_ranges()
     ]
     return qm.Filter(must=must, must_not=must_not or None)
 
 
-def _hit_from_scored_point(point: qm.ScoredPoint, query: PointQuery) -> PointHit:
+def _hit_from_scored_point(point: qm.ScoredPoint, query: IndexPointQuery) -> IndexPointHit:
     id_ = UUID(str(point.id))
     needs_content = query.with_content and id_.int not in query.known_keys
-    return PointHit(id_.int, id_, point.score, point_content_from_engine(id_, point) if needs_content else None)
+    return IndexPointHit(
+        id_.int, id_, point.score, index_point_content_from_engine(id_, point) if needs_content else None
+    )
 
 
-def _query_request(query: PointQuery, *, local: bool) -> qm.QueryRequest:
-    target, using = query.target_and_vector_name(qm.SparseVector)
+def _query_request(query: IndexPointQuery, *, local: bool) -> qm.QueryRequest:
+    target, using = query.query_vector_and_name(qm.SparseVector)
     if query.vector is not None:
         params = None if local else qm.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:

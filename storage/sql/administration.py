@@ -21,7 +21,7 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction
 from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
-from madeleine.storage.sql.database.mapping import RowMap, first_column, microseconds_from_moment
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row, microseconds_from_moment
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
 from madeleine.storage.sql.database.tables import audit, bearer_tokens_table, settings
 
@@ -51,13 +51,13 @@ async def append_audit_entries(transaction: Transaction, entries: Iterable[Audit
     await transaction.run(_INSERT_AUDIT_ENTRY, rows)
 
 
-async def record_audit(
+async def record_audit_entry(
     transaction: Transaction, scope: Scope, event: AuditEventKind, at: datetime, *, tool: str = "", ids: Iterable[str]
 ) -> None:
     await append_audit_entries(transaction, [build_audit_entry(scope, event, at, tool=tool, ids=ids)])
 
 
-async def record_audit_by_tool(
+async def record_audit_entry_per_tool(
     transaction: Transaction, scope: Scope, event: AuditEventKind, changes: Iterable[tuple[str, str, datetime]]
 ) -> None:
     """Record one entry for each tool in `changes` (tool, id, time), at the time of its last change."""
@@ -65,15 +65,15 @@ async def record_audit_by_tool(
     for tool, id_, at in changes:
         by_tool[tool].append((id_, at))
     for tool, changed in by_tool.items():
-        await record_audit(transaction, scope, event, changed[-1][1], tool=tool, ids=[id_ for id_, _ in changed])
+        await record_audit_entry(transaction, scope, event, changed[-1][1], tool=tool, ids=[id_ for id_, _ in changed])
 
 
-class AuditReader(DatabaseRepository):
+class AuditEntryRepository(DatabaseRepository):
     """Reads the audit, for `madeleine audit`, and records what leaves no other trace here."""
 
-    async def record(self, scope: Scope, event: AuditEventKind, *, at: datetime) -> None:
+    async def record_audit_event(self, scope: Scope, event: AuditEventKind, *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
-            await record_audit(transaction, scope, event, at, ids=())
+            await record_audit_entry(transaction, scope, event, at, ids=())
 
     async def audit_entries(self, query: AuditQuery) -> list[AuditEntry]:
         """Oldest first."""
@@ -89,7 +89,7 @@ class AuditReader(DatabaseRepository):
 
     async def count_missing_entries(self) -> int:
         """The number of entries that were removed from the file past the ledger."""
-        return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, first_column))[0])
+        return int((await self._database.rows(_COUNT_MISSING_AUDIT_ENTRIES, first_column_of_row))[0])
 
 
 # --- settings of the store: facts by name, as JSON ----------------------------------------------------------------
@@ -101,7 +101,7 @@ _UPSERT_SETTING = upsert_statement(settings, "value")
 
 async def read_store_setting(reads: QueryReader, name: str) -> Any:
     """None for a name that was never set."""
-    values = await reads.rows(_SELECT_SETTING, first_column, setting=name)
+    values = await reads.rows(_SELECT_SETTING, first_column_of_row, setting=name)
     return json.loads(values[0]) if values else None
 
 
@@ -155,14 +155,14 @@ class BearerTokenRepository(DatabaseRepository):
             await transaction.run(_INSERT_TOKEN, [_TOKEN.to_row(token)])
             await append_audit_entries(transaction, [_token_audit(token, token.created_at, "madeleine token create")])
 
-    async def find(self, id_: BearerTokenId) -> BearerTokenRecord | None:
+    async def find_by_id(self, id_: BearerTokenId) -> BearerTokenRecord | None:
         return next(iter(await self._database.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)), None)
 
     async def all_tokens(self) -> list[BearerTokenRecord]:
         return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
 
     async def has_tokens(self) -> bool:
-        return bool(await self._database.rows(_SELECT_ANY_TOKEN, first_column))
+        return bool(await self._database.rows(_SELECT_ANY_TOKEN, first_column_of_row))
 
     async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from madeleine.storage.sql.administration import AuditReader
+from madeleine.storage.sql.administration import AuditEntryRepository
 from madeleine.storage.sql.archive.repository import ArchiveRepository
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.context import ContextRepository
@@ -16,15 +16,15 @@ from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.memories.activations import ReactivationAndAuditWriter
 from madeleine.storage.sql.memories.graph import GraphRepository
 from madeleine.storage.sql.memories.graph_extraction import GraphExtractionRepository
-from madeleine.storage.sql.memories.index_source import IndexSourceRepository
-from madeleine.storage.sql.memories.knowledge import KnowledgeRepository
+from madeleine.storage.sql.memories.index_source import IndexingRepository
+from madeleine.storage.sql.memories.knowledge import OrganisationKnowledgeRepository
 from madeleine.storage.sql.memories.lessons import LessonRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
 from madeleine.storage.sql.moving.repository import ImportRepository, LedgerCopyRepository
 from madeleine.storage.sql.operations.costs import SqlCostRecordRepository
-from madeleine.storage.sql.overview import PageOverviewRepository
+from madeleine.storage.sql.overview import WebUiOverviewRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import SearchRepository
 
@@ -37,24 +37,24 @@ class Ledger:
         self.activations = activations
         self.memories = MemoryRepository(database)
         self.recall = RecallRepository(database)
-        self.knowledge = KnowledgeRepository(database)
+        self.knowledge = OrganisationKnowledgeRepository(database)
         self.lessons = LessonRepository(database)
         self.graph_extraction = GraphExtractionRepository(database)
         self.graph = GraphRepository(database)
         self.core_blocks = CoreBlockRepository(database)
         self.short_ids = ShortIdRepository(database)
-        self.index_source = IndexSourceRepository(database)
+        self.index_source = IndexingRepository(database)
         self.erasure = ErasureRepository(database)
         self.search = SearchRepository(database)
         self.conversations = ConversationRepository(database)
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
         self.costs = SqlCostRecordRepository(database)
-        self.audit = AuditReader(database)
+        self.audit = AuditEntryRepository(database)
         self.archive = ArchiveRepository(database)
         self.imports = ImportRepository(database)
         self.copies = LedgerCopyRepository(database)
-        self.overview = PageOverviewRepository(database)
+        self.overview = WebUiOverviewRepository(database)
 
 
 @asynccontextmanager

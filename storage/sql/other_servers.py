@@ -15,12 +15,12 @@ from sqlalchemy import bindparam, delete, select
 from madeleine.memory.model import MemoryId
 from madeleine.storage.sql.administration import read_store_setting, write_store_setting
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
-from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.database.mapping import first_column_of_row, first_two_columns_of_row
 from madeleine.storage.sql.database.postgresql import PostgresDatabase
 from madeleine.storage.sql.database.tables import forgotten_table, index_pending_table
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import Ledger
-from madeleine.storage.sql.memories.index_source import IndexSourceRepository
+from madeleine.storage.sql.memories.index_source import IndexingRepository
 
 SETTINGS_KEPT_PER_SERVER = frozenset(
     (
@@ -49,7 +49,7 @@ def _name_at(name: str, database: PostgresDatabase) -> str:
     return f"{name}@{database.location.server}"
 
 
-class IndexSourceOfSharedLedger(IndexSourceRepository):
+class SharedLedgerIndexingRepository(IndexingRepository):
     """`IndexingLedger` of one of several servers."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -66,7 +66,7 @@ class IndexSourceOfSharedLedger(IndexSourceRepository):
         while True:
             after = await self._taken_in_up_to()
             rows: list[tuple[int, MemoryId]] = await self._database.rows(
-                _SELECT_MARKS, first_two_columns, after=after, limit=limit
+                _SELECT_MARKS, first_two_columns_of_row, after=after, limit=limit
             )
             pending = [(mark, id_) for mark, id_ in rows if mark not in self._taken_in]
             first = pending[0][0] if pending else rows[-1][0] + 1 if rows else after + 1
@@ -86,7 +86,7 @@ class IndexSourceOfSharedLedger(IndexSourceRepository):
 
     async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         binds = {"ids": json_list_bind_value(ids), "up_to": up_to, "after": await self._taken_in_up_to()}
-        self._taken_in.update(await self._database.rows(_SELECT_MARKS_OF_MEMORIES, first_column, **binds))
+        self._taken_in.update(await self._database.rows(_SELECT_MARKS_OF_MEMORIES, first_column_of_row, **binds))
 
     async def _taken_in_up_to(self) -> int:
         if self._after is None:
@@ -110,27 +110,27 @@ class IndexSourceOfSharedLedger(IndexSourceRepository):
         return _name_at(name, self._shared) if name in SETTINGS_KEPT_PER_SERVER else name
 
 
-class ErasureInSharedLedger(ErasureRepository):
+class SharedLedgerErasureRepository(ErasureRepository):
     """`ErasedBytesLedger` of one of several servers: each erases what was forgotten from its own index."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)
         self._shared = database
 
-    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
         after = await read_store_setting(self._database, _name_at(_SCRUBBED_SETTING, self._shared))
-        return await self._database.rows(_SELECT_FORGOTTEN, first_two_columns, after=int(after or 0))
+        return await self._database.rows(_SELECT_FORGOTTEN, first_two_columns_of_row, after=int(after or 0))
 
-    async def clear_scrubs(self, marks: Sequence[int]) -> None:
+    async def clear_scrub_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:
             await write_store_setting(transaction, _name_at(_SCRUBBED_SETTING, self._shared), max(marks))
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Rewrite the tables, unless another server has done so since the last one was forgotten."""
-        pending = await self.pending_scrubs()
+        pending = await self.pending_scrub_marks()
         last = pending[-1][0] if pending else 0
         if last > int(await read_store_setting(self._database, _REWRITTEN_SETTING) or 0):
-            await super().scrub()
+            await super().scrub_deleted_bytes()
             async with self._database.transaction() as transaction:
                 await write_store_setting(transaction, _REWRITTEN_SETTING, last)
 
@@ -139,4 +139,7 @@ def use_shared_ledger_repositories(ledger: Ledger) -> None:
     """Give it the repositories of one of several servers."""
     database = ledger.database
     assert isinstance(database, PostgresDatabase)
-    ledger.index_source, ledger.erasure = IndexSourceOfSharedLedger(database), ErasureInSharedLedger(database)
+    ledger.index_source, ledger.erasure = (
+        SharedLedgerIndexingRepository(database),
+        SharedLedgerErasureRepository(database),
+    )

@@ -20,8 +20,8 @@ from madeleine.storage.sql.database.engine import DatabaseRepository, Row
 from madeleine.storage.sql.database.filters import is_in_bound_period, period_binds
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    first_column,
-    first_two_columns,
+    first_column_of_row,
+    first_two_columns_of_row,
     microseconds_from_moment,
     vector_from_bytes,
 )
@@ -37,8 +37,8 @@ from madeleine.storage.sql.database.tables import (
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
 MAX_OUTLINE_TEXT_CHARS = 120
-MAX_JOURNALLED_CHANGES_PER_RUN = 2_000
-MAX_AUDIT_ENTRIES_OF_A_MEMORY = 500
+MAX_PATROL_CHANGES_SHOWN = 2_000
+MAX_AUDIT_ENTRIES_SHOWN_PER_MEMORY = 500
 MAX_ABSORBED_MEMORIES_SHOWN = 50
 """Of those that were absorbed into one, or compressed into it."""
 
@@ -111,7 +111,7 @@ _SELECT_CHANGES = (
     # Every memory grows older by a tick of the clock, which is one row and nothing to look at.
     .where(_j.run_id == bindparam("run"), dialect.without_index_use(_j.being_id) == _BEING, _j.kind != "clock")
     .order_by(_j.seq)
-    .limit(MAX_JOURNALLED_CHANGES_PER_RUN)
+    .limit(MAX_PATROL_CHANGES_SHOWN)
 )
 _RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_RUN = select(*_RUN.columns).where(_r.id == bindparam("run"), _r.being_id == _BEING)
@@ -136,7 +136,7 @@ _SELECT_AUDIT_OF_MEMORY = (
     select(*_AUDIT_ENTRY.columns)
     .where(_a.being_id == _BEING, _a.ids.contains(bindparam("quoted_id"), autoescape=False))
     .order_by(_a.seq.desc())
-    .limit(MAX_AUDIT_ENTRIES_OF_A_MEMORY)
+    .limit(MAX_AUDIT_ENTRIES_SHOWN_PER_MEMORY)
 )
 _SELECT_AUDIT_PAGE = (
     select(*_AUDIT_ENTRY.columns)
@@ -167,10 +167,10 @@ _SELECT_SOURCE_MESSAGES = (
 )
 
 
-class PageOverviewRepository(DatabaseRepository):
+class WebUiOverviewRepository(DatabaseRepository):
     """Reads for the page."""
 
-    async def outlines(self, scope: Scope) -> list[MemoryOutline]:
+    async def memory_outlines(self, scope: Scope) -> list[MemoryOutline]:
         """All memories, in the order in which they were stored."""
         return await self._database.rows(_SELECT_OUTLINES, _OUTLINE.from_row, being=scope.being_id)
 
@@ -180,7 +180,9 @@ class PageOverviewRepository(DatabaseRepository):
 
     async def ids_with_vector(self, scope: Scope, model: str) -> list[tuple[int, MemoryId]]:
         """(seq, id) of the memories that have a vector by this model, in order."""
-        return await self._database.rows(_SELECT_WITH_VECTOR, first_two_columns, being=scope.being_id, model=model)
+        return await self._database.rows(
+            _SELECT_WITH_VECTOR, first_two_columns_of_row, being=scope.being_id, model=model
+        )
 
     async def vectors(self, scope: Scope, model: str, ids: Sequence[MemoryId]) -> list[tuple[int, Vector]]:
         """(seq, vector) of those of these memories that have one by this model, in no order."""
@@ -190,8 +192,8 @@ class PageOverviewRepository(DatabaseRepository):
     async def patrol_run(self, scope: Scope, run: RunId) -> PatrolRun | None:
         return next(iter(await self._database.rows(_SELECT_RUN, _RUN.from_row, being=scope.being_id, run=run)), None)
 
-    async def changes_of_run(self, scope: Scope, run: RunId) -> list[PatrolChangedRow]:
-        """In their order, at most `MAX_JOURNALLED_CHANGES_PER_RUN`; none once the journal was pruned or the run was
+    async def changes_of_patrol_run(self, scope: Scope, run: RunId) -> list[PatrolChangedRow]:
+        """In their order, at most `MAX_PATROL_CHANGES_SHOWN`; none once the journal was pruned or the run was
         undone."""
         return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
 
@@ -230,9 +232,9 @@ class PageOverviewRepository(DatabaseRepository):
         )
 
     async def last_audit_number(self) -> int:
-        return int((await self._database.rows(_SELECT_LAST_AUDIT_NUMBER, first_column))[0])
+        return int((await self._database.rows(_SELECT_LAST_AUDIT_NUMBER, first_column_of_row))[0])
 
-    async def absorbed_by(self, scope: Scope, id_: MemoryId) -> list[Memory]:
+    async def memories_absorbed_by(self, scope: Scope, id_: MemoryId) -> list[Memory]:
         """Memories that live on in this one: merged into it, or told by it as a summary."""
         return await self._database.rows(_SELECT_ABSORBED, memory_from_row, being=scope.being_id, id=id_)
 

@@ -50,7 +50,7 @@ async def test_patrols_are_tasks_and_what_was_done_to_memories_is_in_the_audit(n
     desk, one = Scope(ADA.being_id, "desk", "senior"), memory("one")
     config = PersistenceConfig(data_dir=new_db.parent)
     async with open_ledger(new_db) as ledger, connected(create_persistence_backend(config)) as backend:
-        await ledger.memories.commit(desk, batch(one))
+        await ledger.memories.commit_store_batch(desk, batch(one))
         await ledger.patrols.begin_run(desk, RunId("run"), MOMENT)
         await ledger.patrols.finish_run(desk, RunId("run"), MOMENT + timedelta(seconds=3), {"steps": [1]})
         await ledger.erasure.forget(desk, [one.id], at=MOMENT + timedelta(seconds=4))
@@ -74,11 +74,11 @@ async def test_patrols_are_tasks_and_what_was_done_to_memories_is_in_the_audit(n
         assert await backend.audit_entries.query(risk="high", verdict="allow") == (forgotten,)
         assert await backend.audit_entries.query(agent_id=BOB.being_id) == ()
         # What is deleted leaves the files too: it is marked for the host.
-        before = len(await ledger.erasure.pending_scrubs())
+        before = len(await ledger.erasure.pending_scrub_marks())
         await backend.messages.save(message("m"))
         await backend.messages.delete_channel("#ops")
         await backend.tasks.delete("t1")
-        assert len(await ledger.erasure.pending_scrubs()) == before + 2
+        assert len(await ledger.erasure.pending_scrub_marks()) == before + 2
 
 
 def test_each_event_of_the_memory_s_audit_has_a_risk() -> None:

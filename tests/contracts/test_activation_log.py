@@ -31,7 +31,7 @@ FIRST, SECOND = (stored.id for stored in MEMORIES)
 
 
 async def log_of(ledger: StoringLedger) -> CountedLog:
-    await ledger.memories.commit(ADA, batch(*MEMORIES))
+    await ledger.memories.commit_store_batch(ADA, batch(*MEMORIES))
 
     async def counts() -> dict[MemoryId, int]:
         stored = [await stored_memory(ledger, one) for one in MEMORIES]
@@ -44,20 +44,22 @@ class ActivationLogContract:
     """A fixture `counted` gives an empty log."""
 
     async def test_flushed_activations_are_added_up(self, counted: CountedLog) -> None:
-        counted.log.add(ADA, [MemoryReactivation(FIRST, 1, MOMENT), MemoryReactivation(SECOND, 2, MOMENT)])
-        counted.log.add(ADA, [MemoryReactivation(FIRST, 3, MOMENT)])
+        counted.log.add_reactivations(
+            ADA, [MemoryReactivation(FIRST, 1, MOMENT), MemoryReactivation(SECOND, 2, MOMENT)]
+        )
+        counted.log.add_reactivations(ADA, [MemoryReactivation(FIRST, 3, MOMENT)])
         await counted.log.flush()
         assert await counted.counts() == {FIRST: 4, SECOND: 2}
 
     async def test_a_scope_that_does_not_count_leaves_no_trace(self, counted: CountedLog) -> None:
-        counted.log.add(replace(ADA, count_activations=False), [MemoryReactivation(FIRST, 1, MOMENT)])
+        counted.log.add_reactivations(replace(ADA, count_activations=False), [MemoryReactivation(FIRST, 1, MOMENT)])
         await counted.log.flush()
         assert await counted.counts() == {}
 
     async def test_flushing_again_counts_nothing_twice(self, counted: CountedLog) -> None:
         await counted.log.flush()
-        counted.log.add(ADA, [MemoryReactivation(SECOND, 1, MOMENT)])
-        counted.log.add(ADA, [])
+        counted.log.add_reactivations(ADA, [MemoryReactivation(SECOND, 1, MOMENT)])
+        counted.log.add_reactivations(ADA, [])
         await asyncio.gather(counted.log.flush(), counted.log.flush())
         assert await counted.counts() == {SECOND: 1}
 

@@ -23,7 +23,7 @@ from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE
+from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE
 from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, tables_with_lifecycle_declaration
 from tests.contracts.ledger.ledger_values import (
     ADA,
@@ -81,8 +81,8 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
         discovery="Orders are late", condition="c", action="a", rationale="r", steps=("one", "two"), confidence=0.8
     )
     stored = replace(batch(rich, other, vectors={rich.content_hash: vector(1, 0)}), lessons={rich.id: lesson})
-    await ledger.memories.commit(ADA, stored)
-    await ledger.memories.commit(ADA, batch(again=[reinforcement_of(rich, "Again", key="told again")]))
+    await ledger.memories.commit_store_batch(ADA, stored)
+    await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(rich, "Again", key="told again")]))
     changes = MemoryChanges(importance=0.9, themes=("orders", "late"))
     await ledger.memories.change_memory(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
     await ledger.graph.add_stated_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
@@ -92,23 +92,23 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
 async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledger: Ledger) -> None:
     rich, other = await lived(ledger)
     await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Orders", "c", is_root=True),)))
-    [state] = await ledger.patrols.patrol_reads(ADA).memory_states([rich.id])
+    [state] = await ledger.patrols.patrol_reader(ADA).memory_states([rich.id])
     await apply_changes(ledger, PatrolChanges(states=(replace(state, cluster_id="c"),)))  # type: ignore[arg-type]
     before = await lines_of(ledger)
     assert sum(b'"memory_id":"%s"' % rich.id.encode() in line for line in before) == 5
     await archive(ledger, rich)
     assert await ledger.memories.memories(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
     assert await ledger.memories.vectors(MODEL, [rich.content_hash]) == {}
-    assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrubs()], "so that the index loses it"
+    assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks()], "so that the index loses it"
     async with ledger.patrols.patrol_transaction(ADA) as transaction:
-        await transaction.increment_session_counts(RUN)  # time does not pass in the archive
+        await transaction.age_active_memories(RUN)  # time does not pass in the archive
     [back] = await ledger.archive.restore(ADA, [rich.id], at=LATER)
     assert back.session_count == 3
     assert [line for line in await lines_of(ledger) if rich.id.encode() in line] == [
         line for line in before if rich.id.encode() in line
     ]
     assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=99)]
-    assert rich.id not in [id_ for _, id_ in await ledger.erasure.pending_scrubs()]
+    assert rich.id not in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks()]
     assert await ledger.archive.restore(ADA, [rich.id, "nothing"], at=LATER) == []
     assert await ledger.archive.groups(ADA, limit=9) == []
 
@@ -141,28 +141,28 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
 async def test_what_hangs_together_comes_back_together(ledger: Ledger) -> None:
     old, new, summary = memory("The fee is 5"), memory("The fee is 6"), memory("Fees", compression_source=True)
     part = memory("Paid", compressed=True, compressed_into=summary.id)
-    await ledger.memories.commit(ADA, batch(old, new, summary, part))
+    await ledger.memories.commit_store_batch(ADA, batch(old, new, summary, part))
     act = Supersession(old=old.id, new=new.id, since=MOMENT, at=MOMENT, tool="store")
-    await ledger.memories.commit(ADA, replace(batch(), supersessions=(act,)))
+    await ledger.memories.commit_store_batch(ADA, replace(batch(), supersessions=(act,)))
     before = await lines_of(ledger)
     await archive(ledger, old, new, summary, part)
     for asked, back in ((new, {old, new}), (part, {part, summary})):
         restored = await ledger.archive.restore(ADA, [asked.id], at=LATER)
         assert {one.id for one in restored} == {one.id for one in back}
     assert sorted(await lines_of(ledger)) == sorted(before)
-    assert await ledger.memories.undo_last_truth_act(ADA, new.id, at=LATER) is not None, "its acts came back too"
+    assert await ledger.memories.undo_last_truth_change(ADA, new.id, at=LATER) is not None, "its acts came back too"
 
 
 async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_memory(ledger: Ledger) -> None:
     first = memory("first", key="k")
-    await ledger.memories.commit(ADA, batch(first))
+    await ledger.memories.commit_store_batch(ADA, batch(first))
     await archive(ledger, first)
     second = memory("second", key="k")
-    await ledger.memories.commit(ADA, batch(second))
+    await ledger.memories.commit_store_batch(ADA, batch(second))
     [back] = await ledger.archive.restore(ADA, [first.id], at=LATER)
     assert (back.key, (await stored_memory(ledger, second)).key) == (None, "k")
     with pytest.raises(KeyConflict):
-        await ledger.memories.commit(ADA, batch(memory("third", key="k")))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("third", key="k")))
 
 
 async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledger: Ledger) -> None:
@@ -170,7 +170,7 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
     summary = memory("Zanzibar in short", compression_source=True)
     part = memory("We went to Zanzibar", compressed=True, compressed_into=summary.id)
     others = [memory("We stayed at home"), memory("We read 3 books")]
-    await ledger.memories.commit(ADA, batch(summary, part, *others))
+    await ledger.memories.commit_store_batch(ADA, batch(summary, part, *others))
     await archive(ledger, part, *others)
     [group] = await ledger.archive.groups(ADA, limit=9)
     assert await ledger.archive.replace_group_digest(ADA, group.id, "Zanzibar, then home")
@@ -190,7 +190,7 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
 
 
 async def _scrubbed(ledger: Ledger, location: Path, secret: bytes) -> bool:
-    await ledger.erasure.scrub()
+    await ledger.erasure.scrub_deleted_bytes()
     return all(secret not in file.read_bytes() for file in location.parent.glob("memory.db*"))
 
 
@@ -199,10 +199,10 @@ async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_change
 ) -> None:
     """ruling 11."""
     one, two = memory("one"), memory("two")
-    await ledger.memories.commit(ADA, batch(one, two))
+    await ledger.memories.commit_store_batch(ADA, batch(one, two))
     first, second = RunId("first"), RunId("second")
     await ledger.patrols.begin_run(ADA, first, MOMENT)
-    [state, _] = await ledger.patrols.patrol_reads(ADA).memory_states([one.id, two.id])
+    [state, _] = await ledger.patrols.patrol_reader(ADA).memory_states([one.id, two.id])
     async with ledger.patrols.patrol_transaction(ADA) as transaction:
         dying = PatrolChanges(states=(replace(state, status="dying"),))
         await transaction.apply_changes(dying, run=first, step="flag")
@@ -210,11 +210,11 @@ async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_change
     await ledger.patrols.begin_run(ADA, second, LATER)
     await archive(ledger, one, two, run=second)
     await ledger.patrols.finish_run(ADA, second, LATER, {})
-    undone = await ledger.patrols.undo(ADA, second, at=LATER)
+    undone = await ledger.patrols.undo_run(ADA, second, at=LATER)
     assert undone.counts["unarchived"] == 2
     assert (await stored_memory(ledger, one)).status == "dying"
     await archive(ledger, one, run=RunId("third"))
-    await ledger.patrols.undo(ADA, first, at=LATER)
+    await ledger.patrols.undo_run(ADA, first, at=LATER)
     assert (await stored_memory(ledger, one)).status == "active"
 
 
@@ -236,8 +236,8 @@ async def test_an_export_carries_the_archive_and_its_import_can_be_undone(
         await elsewhere.imports.undo_import(report.id, client="tests", at=LATER)
         assert [entry.memory.id for entry in await elsewhere.archive.search_archived(ADA, ArchiveQuery())] == []
     async with open_ledger(new_store(templates, tmp_path / "third.db")) as third:
-        await third.memories.commit(ADA, batch(memory("here before")))
-        await third.memories.commit(ADA, batch(gone := memory("gone")))
+        await third.memories.commit_store_batch(ADA, batch(memory("here before")))
+        await third.memories.commit_store_batch(ADA, batch(gone := memory("gone")))
         await third.erasure.forget(ADA, [gone.id], at=LATER)
         forgotten = [
             record.model_copy(update={"memory_id": gone.id}) if getattr(record, "memory_id", "") == other.id else record
@@ -273,7 +273,7 @@ def many(chance: random.Random, count: int) -> Sequence[Memory]:
 async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledger: Ledger, count: int) -> None:
     memories = many(random.Random(7), count)
     for start in range(0, count, 500):
-        await ledger.memories.commit(ADA, batch(*memories[start : start + 500]))
+        await ledger.memories.commit_store_batch(ADA, batch(*memories[start : start + 500]))
     before = await exported_of(ledger)
     for start in range(0, count, 500):
         await archive(ledger, *memories[start : start + 500])
@@ -290,5 +290,5 @@ def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() ->
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
     declared = {table.name for table, _ in tables_with_lifecycle_declaration(metadata, ArchivedWithMemory)}
     assert {
-        EXPORT_TABLE_BY_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
+        EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
     } == declared - derived

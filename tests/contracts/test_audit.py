@@ -40,8 +40,10 @@ def told(entries: list[AuditEntry]) -> list[tuple[str, str, str, tuple[str, ...]
 async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(sql_ledger: Ledger) -> None:
     ledger = sql_ledger
     one, two = memory("one"), memory("two", provenance=Provenance(tool="import"))
-    await ledger.memories.commit(DESK, batch(one, two))
-    await ledger.memories.commit(DESK, batch(again=(reinforcement_of(one), reinforcement_of(one, "yet again"))))
+    await ledger.memories.commit_store_batch(DESK, batch(one, two))
+    await ledger.memories.commit_store_batch(
+        DESK, batch(again=(reinforcement_of(one), reinforcement_of(one, "yet again")))
+    )
     await ledger.context.add_note(BOB, waiting := note("later", scope=BOB))
     fresh = memory("three", provenance=Provenance(tool="notes"))
     await apply_changes(ledger, PatrolChanges(new_memories=(fresh,)))
@@ -64,10 +66,10 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
 
 async def test_a_write_that_fails_leaves_no_entry_and_no_gap(sql_ledger: Ledger) -> None:
     ledger = sql_ledger
-    await ledger.memories.commit(ADA, batch(memory(key="k")))
+    await ledger.memories.commit_store_batch(ADA, batch(memory(key="k")))
     with pytest.raises(KeyConflict):
-        await ledger.memories.commit(ADA, batch(memory(key="k")))
-    await ledger.memories.commit(ADA, batch(memory()))
+        await ledger.memories.commit_store_batch(ADA, batch(memory(key="k")))
+    await ledger.memories.commit_store_batch(ADA, batch(memory()))
     assert [entry.seq for entry in await ledger.audit.audit_entries(EVERYTHING)] == [1, 2]
     assert await ledger.audit.count_missing_entries() == 0
 
@@ -75,12 +77,12 @@ async def test_a_write_that_fails_leaves_no_entry_and_no_gap(sql_ledger: Ledger)
 async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None:
     entry = build_audit_entry(DESK, "recall", MOMENT, tool="recall", ids=["a", "b", "a"])
     async with open_ledger(path) as ledger:
-        ledger.activations.record(entry)
+        ledger.activations.add_audit_entry(entry)
         await ledger.activations.flush()
         [found] = await ledger.audit.audit_entries(EVERYTHING)
         assert told([found]) == [("recall", "ada", "recall", ("a", "b"))]
         assert (found.client, found.role, found.at) == ("desk", "senior", MOMENT)
-        ledger.activations.record(entry)
+        ledger.activations.add_audit_entry(entry)
     async with open_ledger(path) as ledger:
         assert [entry.seq for entry in await ledger.audit.audit_entries(EVERYTHING)] == [1, 2]
 
@@ -88,10 +90,10 @@ async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None
 async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledger: Ledger) -> None:
     async with no_room(ledger):
         for number in range(1000):
-            ledger.activations.record(build_audit_entry(ADA, "recall", MOMENT, ids=[f"{number}"]))
+            ledger.activations.add_audit_entry(build_audit_entry(ADA, "recall", MOMENT, ids=[f"{number}"]))
         with pytest.raises(StorageError):
             await ledger.activations.flush()
-        ledger.activations.record(build_audit_entry(ADA, "recall", MOMENT, ids=["last"]))
+        ledger.activations.add_audit_entry(build_audit_entry(ADA, "recall", MOMENT, ids=["last"]))
     await ledger.activations.flush()
     entries = await ledger.audit.audit_entries(AuditQuery(limit=5000))
     assert [entry.ids[0] for entry in entries] == [*(f"{number}" for number in range(1000)), "last"]
@@ -108,7 +110,7 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
     ],
 )
 async def test_what_was_audited_cannot_be_changed(ledger: Ledger, path: Path, change: str) -> None:
-    await ledger.memories.commit(ADA, batch(memory()))
+    await ledger.memories.commit_store_batch(ADA, batch(memory()))
     before = await ledger.audit.audit_entries(EVERYTHING)
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as other,
@@ -121,7 +123,7 @@ async def test_what_was_audited_cannot_be_changed(ledger: Ledger, path: Path, ch
 @pytest.mark.parametrize("removed", ["seq = 1", "seq = 2", "seq = 3", "true"])
 async def test_entries_that_were_removed_with_the_triggers_are_missed(ledger: Ledger, path: Path, removed: str) -> None:
     for _ in range(3):
-        await ledger.memories.commit(ADA, batch(memory()))
+        await ledger.memories.commit_store_batch(ADA, batch(memory()))
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("DROP TRIGGER audit_no_delete")
         gone = other.execute(f"DELETE FROM audit WHERE {removed}").rowcount
@@ -133,7 +135,7 @@ async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: Led
     for number in range(6):
         scope = BOB if number % 2 else ADA
         at = MOMENT + timedelta(hours=number)
-        ledger.activations.record(build_audit_entry(scope, "recall" if number < 4 else "reindex", at))
+        ledger.activations.add_audit_entry(build_audit_entry(scope, "recall" if number < 4 else "reindex", at))
     await ledger.activations.flush()
 
     async def found(**asked: object) -> list[int]:

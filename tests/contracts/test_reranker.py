@@ -118,7 +118,7 @@ async def test_nobody_waits_for_a_model_that_is_being_fetched(tmp_path: Path) ->
     with pytest.raises(RerankerUnavailable, match=r"still being fetched .* within 0\.01 s"):
         await reranker.scores(QUERY, TEXTS)
     fetched.set()
-    await asyncio.wait_for(asyncio.shield(reranker._loading.attempt()), PATIENT)
+    await asyncio.wait_for(asyncio.shield(reranker._loading.current_or_new_attempt()), PATIENT)
     reranker._patience = PATIENT
     assert await reranker.scores(QUERY, ["a", "b"]) == [0.5, 0.5]
     await reranker.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.index_points import ADA, FINGERPRINT, candidates, index_query, random_points, unit
 
@@ -30,7 +30,7 @@ class TestServerIndex(IndexContract):
         self, index: QdrantServerIndex, tmp_path: Path, seed: int
     ) -> None:
         points = random_points(80, seed=seed)
-        embedded = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+        embedded = await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
         question = index_query("harbor violin orchard quartz zeppelin", unit(1, -1, 0.5), depth=25)
         await index.upsert(points)
         await embedded.upsert(points)

@@ -90,10 +90,10 @@ class TestSqlLedger(DatabaseLedgerContract):
     async def test_everything_acknowledged_is_there_after_reopening(self, path: Path) -> None:
         one = memory("tea", key="k")
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
+            await ledger.memories.commit_store_batch(ADA, batch(one, vectors={one.content_hash: vector(1, 0)}))
             await ledger.context.add_note(ADA, waiting := note("later"))
             await ledger.index_source.set_setting("a", [1])
-            ledger.activations.add(ADA, [MemoryReactivation(one.id, 3, MOMENT)])
+            ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
             assert (await stored_memory(ledger, one)).reactivation_count == 3
             assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
@@ -101,14 +101,14 @@ class TestSqlLedger(DatabaseLedgerContract):
             assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
             assert await ledger.index_source.setting("a") == [1]
             with pytest.raises(KeyConflict):
-                await ledger.memories.commit(ADA, batch(memory(key="k")))
+                await ledger.memories.commit_store_batch(ADA, batch(memory(key="k")))
 
     async def test_a_commit_that_returned_is_in_the_files_though_nobody_closed(
         self, path: Path, tmp_path: Path
     ) -> None:
         one = memory()
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(one))
+            await ledger.memories.commit_store_batch(ADA, batch(one))
             killed = tmp_path / "killed.db"
             for suffix in ("", "-wal"):
                 killed.with_name(killed.name + suffix).write_bytes(path.with_name(path.name + suffix).read_bytes())
@@ -117,14 +117,14 @@ class TestSqlLedger(DatabaseLedgerContract):
 
     async def test_the_files_are_for_their_owner_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(memory()))
             files = sorted(path.parent.glob("memory.db*"))
             assert [file.name for file in files] == ["memory.db", "memory.db-shm", "memory.db-wal"]
             assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
     async def test_the_writer_syncs_every_commit_also_after_one_that_need_not(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(memory()))
             await ledger.index_source.clear_index_marks([1])
             with pytest.raises(StorageError):
                 await ledger.index_source.clear_index_marks(["not a number" * 2, object()])  # type: ignore[list-item]
@@ -154,9 +154,9 @@ class TestSqlLedger(DatabaseLedgerContract):
             [run] = await ledger.patrols.runs(ADA, limit=9)
             assert (run.id, run.state) == ("old", "unjournalled")
             with pytest.raises(CannotUndo, match="before there was a journal"):
-                await ledger.patrols.undo(ADA, RunId("old"), at=MOMENT)
+                await ledger.patrols.undo_run(ADA, RunId("old"), at=MOMENT)
             assert await ledger.patrols.runs(ADA, limit=9) == [run]
-            await ledger.memories.commit(ADA, batch(memory(created_at=run.started)))
+            await ledger.memories.commit_store_batch(ADA, batch(memory(created_at=run.started)))
             assert await ledger.patrols.activity_since_last_patrol() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
@@ -179,10 +179,10 @@ class TestSqlLedger(DatabaseLedgerContract):
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
             assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
-            found = await ledger.patrols.patrol_reads(ADA).memory_states([old.id for old in olds])
+            found = await ledger.patrols.patrol_reader(ADA).memory_states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
             assert [one.number for one in await ledger.memories.memories(ADA, [old.id for old in olds])] == [1, 2, 3, 4]
-            [next_one] = (await ledger.memories.commit(ADA, batch(memory()))).new
+            [next_one] = (await ledger.memories.commit_store_batch(ADA, batch(memory()))).new
             assert next_one.short_id == "m5"
 
     async def test_an_older_store_is_searched_without_accents_and_its_odd_dates_still_show(self, path: Path) -> None:
@@ -208,7 +208,7 @@ class TestSqlLedger(DatabaseLedgerContract):
 
     async def test_a_store_of_a_newer_version_is_refused_and_left_alone(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(memory()))
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE alembic_version SET version_num = '9999'")
         before = _files(path)
@@ -218,7 +218,7 @@ class TestSqlLedger(DatabaseLedgerContract):
 
     async def test_two_that_open_a_new_store_at_once_both_get_it(self, path: Path) -> None:
         async with open_ledger(path) as first, open_ledger(path) as second:
-            await first.memories.commit(ADA, batch(one := memory()))
+            await first.memories.commit_store_batch(ADA, batch(one := memory()))
             assert await stored_memory(second, one) == one
 
     async def test_a_file_that_is_no_database_is_refused_and_left_alone(self, path: Path) -> None:
@@ -236,7 +236,7 @@ class TestSqlLedger(DatabaseLedgerContract):
 
     async def test_two_processes_racing_for_a_key_do_not_both_get_it(self, path: Path) -> None:
         async with open_ledger(path) as one, open_ledger(path) as other:
-            stores = [ledger.memories.commit(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
+            stores = [ledger.memories.commit_store_batch(ADA, batch(memory(key="k"))) for ledger in (one, other) * 4]
             ends = await asyncio.gather(*stores, return_exceptions=True)
             assert sum(isinstance(end, CommittedMemories) for end in ends) == 1
             assert sum(isinstance(end, KeyConflict) for end in ends) == 7
@@ -244,14 +244,14 @@ class TestSqlLedger(DatabaseLedgerContract):
 
     async def test_a_full_disk_stores_nothing_and_says_so(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(kept := memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(kept := memory()))
             large = [memory("word " * 500) for _ in range(100)]
             async with no_room(ledger):
                 with pytest.raises(StorageFull):
-                    await ledger.memories.commit(ADA, batch(*large))
+                    await ledger.memories.commit_store_batch(ADA, batch(*large))
                 assert await stored_memory(ledger, kept) == kept
             assert await ledger.index_source.count_memories() == 1
-            await ledger.memories.commit(ADA, batch(*large))
+            await ledger.memories.commit_store_batch(ADA, batch(*large))
             assert await ledger.index_source.count_memories() == 101
 
     async def test_a_database_locked_by_another_is_busy(self, path: Path) -> None:
@@ -260,9 +260,9 @@ class TestSqlLedger(DatabaseLedgerContract):
             with closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 with pytest.raises(StorageBusy):
-                    await ledger.memories.commit(ADA, batch(memory()))
+                    await ledger.memories.commit_store_batch(ADA, batch(memory()))
                 other.rollback()
-            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(memory()))
 
     async def test_text_that_cannot_be_written_is_refused(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
@@ -272,18 +272,18 @@ class TestSqlLedger(DatabaseLedgerContract):
 
     async def test_a_closed_ledger_says_so(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(one := memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(one := memory()))
             await ledger.memories.memories(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
             await ledger.memories.memories(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
-            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(memory()))
 
     async def test_activations_that_cannot_be_written_are_kept_and_written_later(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(one := memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(one := memory()))
             failed = asyncio.Event()
 
             @asynccontextmanager
@@ -294,19 +294,19 @@ class TestSqlLedger(DatabaseLedgerContract):
 
             with monkeypatch.context() as patch:
                 patch.setattr(ledger.database, "transaction", full)
-                ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
+                ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
                 await asyncio.wait_for(failed.wait(), 10)
                 with pytest.raises(StorageFull):
                     await ledger.activations.flush()
-                ledger.activations.add(ADA, [MemoryReactivation(one.id, 2, MOMENT)])
+                ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 2, MOMENT)])
             await ledger.activations.flush()
             assert (await stored_memory(ledger, one)).reactivation_count == 3
 
     async def test_a_settle_that_is_cancelled_counts_each_activation_once(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
-            await ledger.memories.commit(ADA, batch(one := memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(one := memory()))
             for turns in range(20):
-                ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
+                ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
                 settle = asyncio.create_task(ledger.activations.flush())
                 for _ in range(turns):
                     await asyncio.sleep(0)
@@ -318,7 +318,7 @@ class TestSqlLedger(DatabaseLedgerContract):
     async def test_a_patrol_of_many_memories_is_applied_whole(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             many = [memory(f"Memory {n}") for n in range(2000)]
-            await ledger.memories.commit(ADA, batch(*many))
+            await ledger.memories.commit_store_batch(ADA, batch(*many))
             async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 read = await all_states(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]

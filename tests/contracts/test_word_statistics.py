@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.index import WordIdfSource
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from tests.contracts.index_points import ADA, BOB, FINGERPRINT, point
 from tests.doubles import FakeWordStatistics
 
@@ -40,8 +40,8 @@ class WordStatisticsContract:
 
 class TestEdgeIndex(WordStatisticsContract):
     @pytest.fixture
-    async def statistics(self, tmp_path: Path) -> AsyncIterator[EdgeIndex]:
-        index = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+    async def statistics(self, tmp_path: Path) -> AsyncIterator[EmbeddedQdrantIndex]:
+        index = await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
         await index.upsert([point(number, " ".join(KNOWN[:number])) for number in (1, 2, 3)])
         yield index
         await index.close()

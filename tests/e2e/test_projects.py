@@ -89,7 +89,7 @@ async def test_the_commands_show_what_would_go_archive_it_and_bring_it_back(tmp_
     furnish(data := tmp_path / "data")
     old = datetime.now(UTC) - timedelta(days=40)
     async with open_ledger(data / "memory.db") as ledger:
-        await ledger.memories.commit(ADA, batch(memory(BOAT, created_at=old, happened_at=old)))
+        await ledger.memories.commit_store_batch(ADA, batch(memory(BOAT, created_at=old, happened_at=old)))
     rules = {"MADELEINE_RETENTION": json.dumps({"days": 30})}
 
     def run(*words: str) -> str:

@@ -58,7 +58,7 @@ class InMemoryGraph(InMemoryMemories):
             found[mention.key].append(mention)
         return [min(found[key], key=lambda mention: mention.name) for key in sorted(found)]
 
-    async def entity(self, scope: Scope, key: str) -> NamedEntity | None:
+    async def entity_by_key(self, scope: Scope, key: str) -> NamedEntity | None:
         return next(
             (one for one in await self.entities_with_similar_name(scope, key, limit=10**6) if one.key == key), None
         )
@@ -83,11 +83,11 @@ class InMemoryGraph(InMemoryMemories):
         ]
         return sorted(naming, key=lambda one: (-one.happened_at.timestamp(), one.id))[:limit]
 
-    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
+    async def entity_mentions_in_memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         own = sorted({memory.id for memory in self._store.own(scope)}.intersection(ids))
         return [mention for id_ in own for mention in self._all_mentions(id_)]
 
-    async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
         told = {memory.id: memory for memory in self._told(scope)}
         drawn = (relation for id_ in told for relation in self._relations[id_])
         found = [one for one in (*self._stated.values(), *drawn) if one.memory_id in told]

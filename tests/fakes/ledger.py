@@ -32,12 +32,12 @@ from madeleine.memory.model import (
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import ClusterSummary, MemoryReactivation, PossibleNewerVersion
+from madeleine.memory.recall.ports import ClusterWithMemoryCounts, MemoryReactivation, PossibleNewerVersion
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     MEMORY_TRUTH_FIELDS,
     UNDONE_VERSION_FIELDS,
-    TruthActOutcome,
+    TruthChange,
     memories_after_retraction,
     memories_after_supersession,
 )
@@ -53,7 +53,7 @@ def _is_retold(memory: Memory, earlier: Memory) -> bool:
 
 
 class InMemoryMemories:
-    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger`, `RecallLedger`, `BrowseLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthChangeLedger`, `RecallLedger`, `BrowseLedger`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class InMemoryMemories:
 
     # --- storing
 
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
+    async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         outcomes = {
             one.key: IdempotencyKeyOutcome(one.id, self._first_text(one), "stored") for one in self._store.own(scope)
         }
@@ -97,11 +97,11 @@ class InMemoryMemories:
             if session
         }
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
+    async def commit_store_batch(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         memories = dict(self._store.memories)
         given = [*(one.key for one in batch.new), *(one.key for one in batch.reinforcements)]
         keys = [key for key in given if key is not None]
-        taken = await self.key_outcomes(scope, keys)
+        taken = await self.idempotency_key_outcomes(scope, keys)
         for position, key in enumerate(keys):
             if key in taken or key in keys[:position]:
                 raise KeyConflict(key)
@@ -136,7 +136,7 @@ class InMemoryMemories:
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
         return CommittedMemories([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
         known = await self.memories(scope, [memory_id])
         if not known:
             return None
@@ -145,9 +145,9 @@ class InMemoryMemories:
         self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
         self._store.memories.update(after)
         self._store.patrols.mark(after)
-        return TruthActOutcome(kind="retract", changed=tuple(await self.memories(scope, list(after))))
+        return TruthChange(kind="retract", changed=tuple(await self.memories(scope, list(after))))
 
-    async def undo_last_truth_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+    async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
         if not await self.memories(scope, [memory_id]):
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
@@ -164,7 +164,7 @@ class InMemoryMemories:
         self._store.memories.update(restored)
         self._store.acts.remove(acts[-1])
         self._store.patrols.mark(after)
-        return TruthActOutcome(kind=kind, changed=tuple(await self.memories(scope, list(after))))
+        return TruthChange(kind=kind, changed=tuple(await self.memories(scope, list(after))))
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         own = {one.id: one for one in self._store.own(scope)}
@@ -276,7 +276,7 @@ class InMemoryMemories:
 
     # --- browsing
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
         own = {one.id for one in await self.memories(scope, ids)}
         return [one for one in self._store.revisions if one.memory_id in own]
 
@@ -293,7 +293,7 @@ class InMemoryMemories:
             members = members[places[0] :] if places else []
         return members[:limit]
 
-    async def feelings_in_clusters(
+    async def feelings_of_clustered_memories(
         self, scope: Scope
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         return [
@@ -302,7 +302,7 @@ class InMemoryMemories:
             if one.cluster_id and one.status == "active" and (one.emotions or one.emotion)
         ]
 
-    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+    async def clusters_with_memory_counts(self, scope: Scope) -> list[ClusterWithMemoryCounts]:
         clusters = self._store.patrols.state.clusters
         own = [one for one in clusters.values() if one.being_id == scope.being_id]
 
@@ -310,7 +310,7 @@ class InMemoryMemories:
             return sum(one.cluster_id == id_ and one.status == status for one in self._store.own(scope))
 
         summaries = [
-            ClusterSummary(
+            ClusterWithMemoryCounts(
                 id=one.id,
                 name=one.name,
                 parent=clusters[one.parent_id].name if one.parent_id in clusters else "",
@@ -347,14 +347,14 @@ class InMemoryIndexSource:
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return [self._store.memories[id_] for id_ in dict.fromkeys(ids) if id_ in self._store.memories]
 
-    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+    async def memories_after_id(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
         later = [id_ for id_ in sorted(self._store.memories) if after is None or id_ > after]
         return [self._store.memories[id_] for id_ in later[:limit]]
 
     async def count_memories(self) -> int:
         return len(self._store.memories)
 
-    async def add_missing_vectors(
+    async def cache_vectors_of_known_texts(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         held = {one.content_hash for one in self._store.memories.values()}
@@ -423,7 +423,7 @@ class InMemoryActivations:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
+    def add_reactivations(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         if not scope.count_activations:
             return
         own = {one.id: one for one in self._store.own(scope)}

@@ -30,16 +30,16 @@ from madeleine.memory.patrol_records import (
     ClusterMemoryCounts,
     DecisionRequestId,
     DiaryEntry,
-    MemoryState,
+    MemoryFieldsForPatrol,
     PatrolChanges,
     PatrolRun,
     PatrolUndoResult,
-    PointsForNextSession,
     RunState,
     StoredDecisionRequest,
+    ThoughtsForNextSession,
     UnsummarisedSession,
 )
-from madeleine.memory.rules.dynamics.importance import status_after_flagging
+from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.memory.rules.dynamics.truth import memories_after_supersession
 from madeleine.patrol.deciding.consolidate import MERGED_MEMORY_FIELDS
 from madeleine.patrol.ports import PatrolReads
@@ -54,7 +54,7 @@ class PatrolState:
     notes: dict[NoteId, Note]
     runs: dict[RunId, PatrolRun] = field(default_factory=dict)
     diary: dict[str, DiaryEntry] = field(default_factory=dict)
-    thoughts: PointsForNextSession = field(default_factory=PointsForNextSession)
+    thoughts: ThoughtsForNextSession = field(default_factory=ThoughtsForNextSession)
     offers: dict[DecisionRequestId, StoredDecisionRequest] = field(default_factory=dict)
     aged_at: datetime | None = None
     declined: dict[str, int] = field(default_factory=dict)
@@ -102,19 +102,19 @@ class FakePatrolTransaction:
     async def erasure_count(self) -> int:
         return 0
 
-    async def unclustered_memory_states(self, *, limit: int) -> list[MemoryState]:
+    async def unclustered_memory_states(self, *, limit: int) -> list[MemoryFieldsForPatrol]:
         return [memory_state_from_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
 
-    async def memory_states_with_outdated_status(self) -> list[MemoryState]:
-        return [memory_state_from_memory(m) for m in self._own() if status_after_flagging(m) != m.status]
+    async def memory_states_with_outdated_status(self) -> list[MemoryFieldsForPatrol]:
+        return [memory_state_from_memory(m) for m in self._own() if status_from_decayed_importance(m) != m.status]
 
-    async def recalled_dead_memory_states(self) -> list[MemoryState]:
+    async def recalled_dead_memory_states(self) -> list[MemoryFieldsForPatrol]:
         return [memory_state_from_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
-    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
+    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
         return [memory_state_from_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
-    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
         return [memory_state_from_memory(memory) for memory in await self.memories(ids)]
 
     async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
@@ -146,7 +146,7 @@ class FakePatrolTransaction:
         found = (self._state.memories.get(id_) for id_ in dict.fromkeys(ids))
         return [memory for memory in found if memory is not None and memory.being_id == self._being]
 
-    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+    async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         since = [
             m
             for m in self._own()
@@ -174,13 +174,13 @@ class FakePatrolTransaction:
     async def unreadable_notes(self) -> list[Note]:
         return [n for n in self._state.notes.values() if n.being_id == self._being and n.state == "parse_failed"]
 
-    async def proposed_supersessions(self) -> list[MemoryId]:
+    async def ids_proposed_to_supersede(self) -> list[MemoryId]:
         current = {m.id for m in self._own() if m.truth == "current"}
         told = [m for m in self._own() if m.truth != "retracted" and m.status != "dead" and not m.compressed]
         newer = [m for m in told if m.may_supersede in current]
         return [m.id for m in sorted(newer, key=lambda m: m.happened_at)]
 
-    async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+    async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         found = set(ids)
         while more := {m.id for m in self._own() if m.absorbed_into in found} - found:
             found |= more
@@ -192,7 +192,7 @@ class FakePatrolTransaction:
     async def last_diary_entry(self) -> DiaryEntry | None:
         return max(self._state.diary.values(), key=lambda entry: entry.written_at, default=None)
 
-    async def points_for_next_session(self) -> PointsForNextSession:
+    async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
         return self._state.thoughts
 
     async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
@@ -204,7 +204,7 @@ class FakePatrolTransaction:
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
         return [one for one in self._state.offers.values() if one.decided_by is None]
 
-    async def increment_session_counts(self, run: RunId) -> int:
+    async def age_active_memories(self, run: RunId) -> int:
         begun = self._state.runs.get(run)
         self._state.aged_at = begun.started if begun else self._state.aged_at
         active = [memory for memory in self._own() if memory.status == "active"]
@@ -348,7 +348,7 @@ class FakePatrolLedger:
         yield FakePatrolTransaction(scope, working, self.cached, self.mark)
         self.state = working
 
-    def patrol_reads(self, scope: Scope) -> PatrolReads:
+    def patrol_reader(self, scope: Scope) -> PatrolReads:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
     async def store_decision_requests(
@@ -383,7 +383,7 @@ class FakePatrolLedger:
     async def unfinished_runs(self) -> list[PatrolRun]:
         return [run for run in self.state.runs.values() if run.state == "running"]
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
+    async def undo_run(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
         raise CannotUndo("Nothing is journalled here.")
 
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:

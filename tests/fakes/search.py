@@ -17,9 +17,9 @@ from madeleine.memory.model import (
     texts_omitted_from_scene_line,
     time_span_of_memory,
 )
-from madeleine.memory.rules.dynamics.truth import version_valid_since, was_true_at
+from madeleine.memory.rules.dynamics.truth import version_start_date_text, was_true_at
 from madeleine.memory.rules.searching import sort_hits_newest_first
-from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from tests.fakes.store import Store
 
@@ -56,7 +56,7 @@ class InMemorySearch:
         texts: list[str] = []
         if "memories" in sources:
             own = sorted(self._store.own(scope), key=lambda one: one.happened_at, reverse=True)
-            texts += [FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(one))) for one in own[:most]]
+            texts += [FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(one))) for one in own[:most]]
         if "notes" in sources:
             notes = [one for one in self._store.patrols.state.notes.values() if one.being_id == scope.being_id]
             notes.sort(key=lambda one: one.created_at, reverse=True)
@@ -82,7 +82,7 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
     return (
-        _holds_terms(query, FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))), memory.themes)
+        _holds_terms(query, FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))), memory.themes)
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")
@@ -112,7 +112,7 @@ def _memory_hit(memory: Memory) -> SearchHit:
         lesson=memory.lesson,
         status=memory.status,
         truth=memory.truth,
-        since=version_valid_since(memory),
+        since=version_start_date_text(memory),
         before=memory.before,
         position=(microseconds_from_moment(memory.happened_at), memory.id),
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, Memory, MemoryId, MemoryRevision, Scope, Vector
-from madeleine.memory.rules.dynamics.truth import TruthActKind
-from madeleine.memory.rules.storing.retelling import Reinforcement
+from madeleine.memory.rules.dynamics.truth import TruthChangeKind
+from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from tests.fakes.patrol_ledger import FakePatrolLedger
 
 
@@ -17,12 +17,12 @@ class Store:
     """What all parts of one ledger share."""
 
     patrols: FakePatrolLedger = field(default_factory=FakePatrolLedger)
-    reinforcements: list[tuple[Scope, Reinforcement]] = field(default_factory=list)
+    reinforcements: list[tuple[Scope, MemoryRetelling]] = field(default_factory=list)
     revisions: list[MemoryRevision] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     disabled_preferences: set[MemoryId] = field(default_factory=set)
     links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)
-    acts: list[tuple[TruthActKind, dict[MemoryId, Memory], dict[MemoryId, Memory]]] = field(default_factory=list)
+    acts: list[tuple[TruthChangeKind, dict[MemoryId, Memory], dict[MemoryId, Memory]]] = field(default_factory=list)
     """Kind, the memories before, and after."""
 
     @property

@@ -62,7 +62,7 @@ class FaultPoints:
         for name in ("before_cursor_execute", "commit"):
             event.listen(Engine, name, self.reach)
         self._around(database_engine, "run_to_completion")
-        self._around(edge_engine, "apply_point_changes")
+        self._around(edge_engine, "apply_index_point_changes")
         self._around(IndexManifest, "write")
         self._around(edge, "_remove_tree")
 
@@ -148,7 +148,7 @@ def reindex(data_dir: Path) -> None:
 
 
 def embed_anew(data_dir: Path) -> None:
-    asyncio.run(_opened(data_dir, lambda opened: opened.index_keeper.embed_missing()))
+    asyncio.run(_opened(data_dir, lambda opened: opened.index_keeper.embed_memories_without_vector()))
 
 
 def check_embedded_anew(data_dir: Path) -> None:
@@ -173,7 +173,7 @@ def switch_model(data_dir: Path) -> None:
     async def switch(opened: OpenedMemory) -> None:
         records = EmbeddingModelRecords(opened.ledger.index_source)
         if await records.model_to_serve(PACKAGED_MODEL_NAME) != SWITCHED_MODEL:
-            await opened.model_switch.switch(await records.request(SWITCHED_MODEL))
+            await opened.model_switch.switch(await records.request_switch(SWITCHED_MODEL))
         assert opened.embedder.model == SWITCHED_MODEL
 
     asyncio.run(_opened(data_dir, switch, model=None))
@@ -248,7 +248,7 @@ def archive_and_restore(data_dir: Path) -> None:
         report = await use.patrol(ADA, steps=["retention"], ended=ended, offer_pending=False)
         archived = await use.archive.archival_index(ADA)
         await use.archive.restore(ADA, [entry.memory_id for entry in archived[::2]])
-        await use.patrol.undo(ADA, report.run_id)
+        await use.patrol.undo_patrol(ADA, report.run_id)
 
     asyncio.run(_opened(data_dir, work))
 
@@ -256,13 +256,13 @@ def archive_and_restore(data_dir: Path) -> None:
 async def _check_archive(opened: OpenedMemory) -> None:
     use = opened.use_cases
     archived = await use.archive.archival_index(ADA)
-    live = await opened.ledger.index_source.all_memories(after=None, limit=1_000)
+    live = await opened.ledger.index_source.memories_after_id(after=None, limit=1_000)
     assert await opened.index.count() == len(live) == MEMORIES - len(archived)
     assert not {entry.memory_id for entry in archived} & {memory.id for memory in live}, "it is in one place"
     await use.archive.restore(ADA, [entry.memory_id for entry in archived])
-    await opened.index_keeper.embed_missing()  # as the background does after an undo
+    await opened.index_keeper.embed_memories_without_vector()  # as the background does after an undo
     await _check(opened)
-    whole = await opened.ledger.index_source.all_memories(after=None, limit=1_000)
+    whole = await opened.ledger.index_source.memories_after_id(after=None, limit=1_000)
     assert sorted(memory.key or "" for memory in whole) == sorted(f"k{number}" for number in range(MEMORIES))
 
 

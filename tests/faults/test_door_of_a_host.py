@@ -83,7 +83,7 @@ def another_installation(data_dir: Path, *, protocol: int) -> Iterator[list[str]
         if thread.is_alive():
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
                 link.connect(host_address(data_dir).path)
-                link.sendall(HostHandshakeRequest(requested_service="stop").line())
+                link.sendall(HostHandshakeRequest(requested_service="stop").json_line())
                 link.recv(1)
         thread.join(timeout=DEADLOCK_S)
 
@@ -180,10 +180,10 @@ def test_over_loopback_who_does_not_know_the_token_gets_no_answer(data_dir: Path
         assert mode(data_dir / HOST_INFO_FILE) == 0o600
         for token in ("", "wrong", address.token[:-1]):
             with socket.create_connection(("127.0.0.1", address.port), timeout=DEADLOCK_S) as link:
-                link.sendall(HostHandshakeRequest(token=token).line())
+                link.sendall(HostHandshakeRequest(token=token).json_line())
                 assert link.recv(100) == b""
         with socket.create_connection(("127.0.0.1", address.port), timeout=DEADLOCK_S) as link:
-            link.sendall(HostHandshakeRequest(requested_service="status", token=address.token).line())
+            link.sendall(HostHandshakeRequest(requested_service="status", token=address.token).json_line())
             assert json.loads(link.recv(65536))["madeleine"]["ok"]
 
 

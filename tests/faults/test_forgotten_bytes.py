@@ -28,7 +28,7 @@ from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, DatedAction, Memory, MemoryChanges, Scene
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation
+from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, BOB, NOW
@@ -134,7 +134,7 @@ async def test_nothing_of_an_erased_core_block_is_in_any_file(tmp_path: Path) ->
         )
         assert set(found_in(tmp_path, words, [])) == set(words)
         await blocks.erase(ADA, "garden-block")
-        assert await memory.use_cases.forget.scrubber.run_and_wait(within_seconds=30)
+        assert await memory.use_cases.forget.scrubber.request_and_wait(within_seconds=30)
         assert found_in(tmp_path, words, []) == {}
 
 
@@ -192,7 +192,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         text = "I buried the xylophoniser under the quincewood. " + "It was a long evening. " * 400
         secret = NewConversationMessage(role="user", text=text, speaker="Zoé Brandauerin", key="key-zzyzx")
         more = NewConversationMessage(role="user", text="The spade was zwischenlagered by the marzipanstone")
-        seen = Observation(
+        seen = ObservedConversationPart(
             session_id="s", messages=[secret, *filler[:40], more, *filler[40:]], memories=[drawn], title="xylophoniser"
         )
         observed = await memory.use_cases.observe(ADA, seen)
@@ -206,7 +206,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         answer = await memory.use_cases.forget(ADA, [observed.new_messages[41].id], wait=True)
         assert (answer.erased, answer.messages, answer.bytes_scrubbed) == ((observed.new_messages[41].id,), 1, True)
         assert found_in(tmp_path, words) == {}
-        again = await memory.use_cases.observe(ADA, Observation(session_id="s", messages=[secret]))
+        again = await memory.use_cases.observe(ADA, ObservedConversationPart(session_id="s", messages=[secret]))
         assert (again.new_messages, again.known_count) == ((), 1)
         assert len(await memory.ledger.conversations.session_messages_between(ADA, "s", start=0, end=99)) == 90
     assert found_in(tmp_path, words) == {}
@@ -261,7 +261,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         assert {offer.kind for offer in last.pending} >= {"consolidate", "diary"}
         [survivor] = [
             one
-            for one in await memory.ledger.index_source.all_memories(after=None, limit=50)
+            for one in await memory.ledger.index_source.memories_after_id(after=None, limit=50)
             if one.scene.action.endswith("day omega")
         ]
         assert secret in [item.action for item in survivor.scene.when if isinstance(item, DatedAction)]
@@ -272,7 +272,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         assert found_in(tmp_path, words, rows) == {}
         for report in (last, second, first, alone):
             with suppress(CannotUndo):
-                await use.patrol.undo(ADA, report.run_id)
+                await use.patrol.undo_patrol(ADA, report.run_id)
         await memory.index_keeper.index_marked_memories()
         assert found_in(tmp_path, words, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 7
@@ -317,7 +317,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         async def tend() -> None:
             while busy:
                 await memory.use_cases.patrol(ADA)
-                await memory.index_keeper.embed_missing()
+                await memory.index_keeper.embed_memories_without_vector()
 
         async def forget(secret: Memory) -> ForgetOutcome:
             secrets.append(secret)

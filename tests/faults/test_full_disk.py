@@ -16,7 +16,7 @@ from madeleine.memory.errors import IndexUnavailable, StorageFull
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.storage import resources
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from tests.contracts.ledger.ledger_values import ADA, batch, memory
@@ -170,17 +170,17 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_ledger(tmp_path / "memory.db") as ledger:
-        await ledger.memories.commit(ADA, batch(first := memory()))
+        await ledger.memories.commit_store_batch(ADA, batch(first := memory()))
         no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES - 1)
         with pytest.raises(StorageFull, match="free some space"):
-            await ledger.memories.commit(ADA, batch(memory()))
+            await ledger.memories.commit_store_batch(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has resources.
         await ledger.index_source.clear_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
         )
         no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES)
-        await ledger.memories.commit(ADA, batch(second := memory()))
-        assert [found.id for found in await ledger.index_source.all_memories(after=None, limit=9)] == sorted(
+        await ledger.memories.commit_store_batch(ADA, batch(second := memory()))
+        assert [found.id for found in await ledger.index_source.memories_after_id(after=None, limit=9)] == sorted(
             [first.id, second.id]
         )
 
@@ -192,7 +192,7 @@ async def test_an_index_without_room_writes_nothing_and_answers(
     tea, milk = (
         IndexPoint(memory=a_memory(word), words=word, vector=unit([1, 0]), tokens=1) for word in ("tea", "milk")
     )
-    index = await EdgeIndex.recreate(tmp_path / "index", fingerprint)
+    index = await EmbeddedQdrantIndex.recreate(tmp_path / "index", fingerprint)
     await index.upsert([tea])
     no_disk_has(monkeypatch, resources.INDEX_DISK_RESERVE_BYTES - 1)
     with pytest.raises(IndexUnavailable, match="disk is full"):

@@ -106,10 +106,10 @@ async def make_stores(tmp_path: Path, templates: Path) -> tuple[Path, Path]:
     data, backup = tmp_path / "data", tmp_path / "backup.db"
     data.mkdir(mode=0o700)
     async with open_ledger(new_store(templates, tmp_path / "old.db")) as ledger:
-        await ledger.memories.commit(ADA, batch(memory("old")))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("old")))
     back_up_ledger(tmp_path / "old.db", backup)
     async with open_ledger(new_store(templates, data / "memory.db")) as ledger:
-        await ledger.memories.commit(ADA, batch(memory("new")))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("new")))
     return data, backup
 
 

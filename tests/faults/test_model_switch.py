@@ -40,7 +40,9 @@ async def fill(data_dir: Path, model: Path, count: int) -> None:
             new = tuple(a_memory(told(number)) for number in numbers)
             rows = await memory.embedder.embed([one.embedded_text for one in new])
             vectors = {one.content_hash: row for one, row in zip(new, rows, strict=True)}
-            await memory.ledger.memories.commit(ADA, StoreBatch(new=new, model=memory.embedder.model, vectors=vectors))
+            await memory.ledger.memories.commit_store_batch(
+                ADA, StoreBatch(new=new, model=memory.embedder.model, vectors=vectors)
+            )
         await memory.index_keeper.index_marked_memories()
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.edge_files import copy_sparse_tree
 from tests.contracts.index_points import ADA, FINGERPRINT, VectorQuery, candidates, memory_id, point, random_points
 
@@ -37,13 +37,13 @@ def points_with_a_common_word(count: int, *, start: int = 1) -> list[IndexPoint]
     ]
 
 
-async def ids_of(index: EdgeIndex) -> set[str]:
+async def ids_of(index: EmbeddedQdrantIndex) -> set[str]:
     question = VectorQuery(words="everything", vector=None, statuses=(), sparse_limit=10 * POINTS)
     return set((await candidates(index, ADA, question)).ids)
 
 
 async def build(directory: Path, *, optimized: bool) -> None:
-    index = await EdgeIndex.recreate(directory, FINGERPRINT, full_scan_points=100)
+    index = await EmbeddedQdrantIndex.recreate(directory, FINGERPRINT, full_scan_points=100)
     await index.upsert(points_with_a_common_word(POINTS - 100))
     if optimized:
         assert await index.optimize()
@@ -57,7 +57,7 @@ async def build(directory: Path, *, optimized: bool) -> None:
 def opened_outcome(directory: Path) -> str:
     async def look() -> str:
         try:
-            index = await EdgeIndex.open(directory, FINGERPRINT)
+            index = await EmbeddedQdrantIndex.open(directory, FINGERPRINT)
         except IndexNeedsRebuild:
             return "torn"
         complete = await index.count() == POINTS and await ids_of(index) == {memory_id(n + 1) for n in range(POINTS)}
@@ -101,7 +101,7 @@ def _files(directory: Path) -> Iterator[str]:
 
 async def write_and_tell(directory: Path, manner: str) -> None:
     """Upserts without end, and prints each number once its upsert was answered."""
-    index = await EdgeIndex.open(directory, FINGERPRINT)
+    index = await EmbeddedQdrantIndex.open(directory, FINGERPRINT)
     background: set[asyncio.Task[bool]] = set()
     for number in itertools.count(1):
         await index.upsert(points_with_a_common_word(1, start=number))
@@ -143,7 +143,7 @@ def test_a_killed_process_loses_no_answered_upsert_and_needs_no_rebuild(
     directory = tmp_path / "index"
 
     async def make() -> None:
-        await (await EdgeIndex.recreate(directory, FINGERPRINT, full_scan_points=100)).close()
+        await (await EmbeddedQdrantIndex.recreate(directory, FINGERPRINT, full_scan_points=100)).close()
 
     asyncio.run(make())
     with _child("write", str(directory), manner) as child:
@@ -154,7 +154,7 @@ def test_a_killed_process_loses_no_answered_upsert_and_needs_no_rebuild(
     last = max(int(line) for line in told if line.endswith("\n"))
 
     async def look() -> set[str]:
-        index = await EdgeIndex.open(directory, FINGERPRINT)
+        index = await EmbeddedQdrantIndex.open(directory, FINGERPRINT)
         ids = await ids_of(index)
         assert len(ids) == await index.count()
         await index.close()
@@ -169,11 +169,11 @@ async def test_an_index_whose_opening_ended_the_process_is_torn_at_the_next_star
     await build(tmp_path / "index", optimized=False)
     (tmp_path / "index" / "opening").touch()
     with pytest.raises(IndexNeedsRebuild):
-        await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
-    anew = await EdgeIndex.recreate(tmp_path / "index", FINGERPRINT)
+        await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
+    anew = await EmbeddedQdrantIndex.recreate(tmp_path / "index", FINGERPRINT)
     assert await anew.count() == 0
     await anew.close()
-    await (await EdgeIndex.open(tmp_path / "index", FINGERPRINT)).close()
+    await (await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)).close()
 
 
 async def test_scribbled_metadata_is_torn(tmp_path: Path) -> None:
@@ -182,15 +182,15 @@ async def test_scribbled_metadata_is_torn(tmp_path: Path) -> None:
         content = path.read_bytes()
         path.write_bytes(b"\x00" * len(content))
         with pytest.raises(IndexNeedsRebuild):
-            await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+            await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
         path.write_bytes(content)
-    await (await EdgeIndex.open(tmp_path / "index", FINGERPRINT)).close()
+    await (await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)).close()
 
 
 async def test_a_directory_that_never_got_its_list_of_files_is_torn(tmp_path: Path) -> None:
     (tmp_path / "index" / "generation-1").mkdir(parents=True)
     with pytest.raises(IndexNeedsRebuild):
-        await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+        await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
 
 
 async def test_a_panic_of_the_engine_is_an_unavailable_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ async def test_a_panic_of_the_engine_is_an_unavailable_index(tmp_path: Path, mon
         def count(self, request: object) -> int:
             raise PanicException("called `Option::unwrap()` on a `None` value")
 
-    index = await EdgeIndex.open(tmp_path / "index", FINGERPRINT)
+    index = await EmbeddedQdrantIndex.open(tmp_path / "index", FINGERPRINT)
     with monkeypatch.context() as patch:
         patch.setattr(index, "_shard", Shard())
         with pytest.raises(IndexUnavailable):

@@ -168,7 +168,7 @@ async def test_a_killed_server_loses_nothing_and_each_being_has_one_patrol_at_a_
         await each_is_recalled(load, clients)
         async with open_ledger(PostgresLocation(url, "reader")) as ledger:
             stored = Counter(
-                memory.scene.action for memory in await ledger.index_source.all_memories(after=None, limit=100_000)
+                memory.scene.action for memory in await ledger.index_source.memories_after_id(after=None, limit=100_000)
             )
             runs = [await ledger.patrols.runs(being, limit=10_000) for being in BEINGS]
     for texts in load.acknowledged.values():

@@ -9,25 +9,25 @@ from pydantic import BaseModel
 
 from madeleine import arguments as of_the_library
 from madeleine import models
-from madeleine.tools.context import context
-from madeleine.tools.organisation import retract, search_shared, share
-from madeleine.tools.reading import RecallArguments, recall_memory, search_memory
+from madeleine.tools.context import build_context
+from madeleine.tools.organisation import retract_shared_knowledge, search_shared, share_with_organisation
+from madeleine.tools.reading import RecallArguments, read_whole_memories, search_memory
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Tool
-from madeleine.tools.writing import forget, store, update_memory
+from madeleine.tools.writing import forget, store_memories, update_memory
 
 
 @pytest.mark.parametrize(
     ("optional", "required", "arguments"),
     [
-        (of_the_library.StoreArguments, {"text", "scenes"}, store.arguments),
+        (of_the_library.StoreArguments, {"text", "scenes"}, store_memories.arguments),
         (of_the_library.RecallArguments, {"query"}, RecallArguments),
         (of_the_library.SearchArguments, {"query"}, search_memory.arguments),
-        (of_the_library.MemoriesArguments, {"ids"}, recall_memory.arguments),
+        (of_the_library.MemoriesArguments, {"ids"}, read_whole_memories.arguments),
         (of_the_library.UpdateArguments, {"id"}, update_memory.arguments),
         (of_the_library.PatrolArguments, set(), run_patrol.arguments),
-        (of_the_library.ContextArguments, set(), context.arguments),
-        (of_the_library.ShareArguments, {"text"}, share.arguments),
+        (of_the_library.ContextArguments, set(), build_context.arguments),
+        (of_the_library.ShareArguments, {"text"}, share_with_organisation.arguments),
         (of_the_library.SearchSharedArguments, {"query"}, search_shared.arguments),
     ],
 )
@@ -38,17 +38,17 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
 @pytest.mark.parametrize(
     ("tool", "answer"),
     [
-        (store, models.StoreResult),
+        (store_memories, models.StoreResult),
         (search_memory, models.SearchPage),
         (update_memory, models.UpdateResult),
         (forget, models.ForgetResult),
         (run_patrol, models.PatrolReport),
-        (context, models.Context),
-        (share, models.SharedResult),
+        (build_context, models.Context),
+        (share_with_organisation, models.SharedResult),
         (search_shared, models.SharedPage),
-        (retract, models.RetractedResult),
+        (retract_shared_knowledge, models.RetractedResult),
     ],
 )
 def test_every_key_of_an_answer_is_a_field(tool: Tool, answer: type[BaseModel]) -> None:
-    fields = set(answer.model_fields) | (set(models.StoredScenes.model_fields) if tool is store else set())
+    fields = set(answer.model_fields) | (set(models.StoredScenes.model_fields) if tool is store_memories else set())
     assert set(tool.output_schema["properties"]) <= fields

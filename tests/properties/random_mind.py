@@ -10,7 +10,7 @@ from typing import Any
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MemoryId
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.household import ScriptedModel, shown_memories
 
@@ -84,7 +84,7 @@ def hostile_answer(chance: Random, purpose: str) -> Any:
             return {"roots": [{"number": n, "root": "Private"} for n in some]}
 
 
-def decision_on(chance: Random, offer: DecisionRequest, strangers: Sequence[MemoryId]) -> Decision:
+def decision_on(chance: Random, offer: DecisionRequest, strangers: Sequence[MemoryId]) -> AgentDecision:
     """Of the calling agent: mostly within the offer."""
     ids: list[str] = [memory.id for memory in offer.memories]
     chance.shuffle(ids)
@@ -107,4 +107,4 @@ def decision_on(chance: Random, offer: DecisionRequest, strangers: Sequence[Memo
             fields = {"text": chance.choice(["", f"Told anew: {offer.note}"])}
         case _:
             fields = {"summary": f"The agent's summary {chance.random()}."}
-    return Decision.model_validate({"offer": offer.id, **fields})
+    return AgentDecision.model_validate({"offer": offer.id, **fields})

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.tools.toolset import make_all_tools, mcp_tool
+from madeleine.tools.toolset import make_all_tools, to_mcp_tool
 from tests.e2e.serving import ROOT, command, environment
 from tests.waiting import DEADLOCK_S
 
@@ -23,7 +23,7 @@ AT_ONCE = 50
 """Calls an example."""
 FAST, SLOW = 300, 5_000
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: tool.input_schema for tool in (mcp_tool(one, 32_000) for one in make_all_tools(Random(1)))
+    tool.name: tool.input_schema for tool in (to_mcp_tool(one, 32_000) for one in make_all_tools(Random(1)))
 }
 WORDS = ("harbour", "umbrella", "2025-03-01", "港", "Ann", "", " ", "\x00", "\ud800", "'; --", "</recall>", "%", "_")
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.patrol.context import PatrolConfig
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
 from tests.doubles import ADA, BOB, Clock
@@ -217,7 +217,7 @@ class Life(RuleBasedStateMachine):
         strangers = self.ids(BOB if scope is ADA else ADA)
         recent = self.offers[-4:] + chance.sample(self.offers, min(2, len(self.offers)))
         decisions = [decision_on(chance, offer, strangers) for offer in recent]
-        report: PatrolReport = self.do(self.home.patrol.decide(scope, decisions))
+        report: PatrolReport = self.do(self.home.patrol.apply_decisions_and_offer_more(scope, decisions))
         self.offers += report.pending
         if decisions:
             self.runs.append((scope, report.run_id))
@@ -227,8 +227,8 @@ class Life(RuleBasedStateMachine):
         offered = self.do(self.home.run_patrol(scope=scope, steps=DECIDED))
         declined = [offer for offer in offered.pending if offer.kind in DECIDED]
         dying = {offer.id: [memory.id for memory in offer.memories if memory.status == "dying"] for offer in declined}
-        decisions = [Decision(offer=id_, keep=ids) for id_, ids in dying.items()]
-        decided: PatrolReport = self.do(self.home.patrol.decide(scope, decisions))
+        decisions = [AgentDecision(offer=id_, keep=ids) for id_, ids in dying.items()]
+        decided: PatrolReport = self.do(self.home.patrol.apply_decisions_and_offer_more(scope, decisions))
         assert [result.refused for result in decided.decided] == [""] * len(declined)
         again = self.do(self.home.run_patrol(scope=scope, steps=DECIDED))
         self.runs += [(scope, report.run_id) for report in (offered, decided, again)]
@@ -239,7 +239,7 @@ class Life(RuleBasedStateMachine):
 
     @staticmethod
     def subject(offer: DecisionRequest) -> tuple[str, frozenset[MemoryId]]:
-        return offer.topic, frozenset(memory.id for memory in offer.memories)
+        return offer.topic_key, frozenset(memory.id for memory in offer.memories)
 
     def patrol_and_undo_it(self, scope: Scope, chance: Random) -> None:
         before = self.told()
@@ -270,7 +270,7 @@ class Life(RuleBasedStateMachine):
             pass
         self.close()
         self.open()
-        assert self.do(self.home.patrol.roll_back_unfinished()) == died
+        assert self.do(self.home.patrol.roll_back_unfinished_runs()) == died
         assert self.rows("SELECT 1 FROM patrol_runs WHERE state = 'running'") == []
         if died:
             assert self.told() == before

@@ -20,13 +20,13 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from madeleine.storage.sql.database.tables import memories
 from madeleine.tools.tool import ToolCallContext
-from madeleine.tools.toolset import Toolset, make_all_tools, mcp_tool
+from madeleine.tools.toolset import Toolset, make_all_tools, to_mcp_tool
 from tests.doubles import WordEmbedder
 from tests.properties.test_any_call import fitting
 
 TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=1_000)
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: mcp_tool(tool, 1_000).input_schema for tool in make_all_tools(Random(1))
+    tool.name: to_mcp_tool(tool, 1_000).input_schema for tool in make_all_tools(Random(1))
 }
 SHARED = {f"s{number}": kind for number, kind in enumerate(KNOWLEDGE_KINDS, start=1)}
 PROTECTED: Mapping[Role, tuple[KnowledgeKind, ...]] = {

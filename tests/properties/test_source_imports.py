@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo, StorageError
-from madeleine.memory.moving.import_sources import ImportSources, SourceReport
+from madeleine.memory.moving.import_sources import ImportFilesOfOtherPrograms, OtherProgramsImportReport
 from madeleine.memory.moving.sources.values import ImportedStatement
-from madeleine.memory.moving.statements import StatementOutcomes, StoreStatements
+from madeleine.memory.moving.statements import StatementImportCounts, StoreImportedStatements
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.observe import ObserveConversation
-from madeleine.server.moving_in.source_files import find_source_files
+from madeleine.server.moving_in.source_files import find_import_files
 from tests import other_programs as programs
 from tests.chat_exports import claude
 from tests.doubles import ADA
@@ -52,26 +52,30 @@ class Importer:
         self.fails_at = 0
         self._calls = 0
 
-    async def take(self, *paths: Path, source: str = "s", dry_run: bool = False) -> tuple[SourceReport, str]:
+    async def take(
+        self, *paths: Path, source: str = "s", dry_run: bool = False
+    ) -> tuple[OtherProgramsImportReport, str]:
         """(report, id of the import)."""
         ledger, home = self._home.ledger, self._home
-        import_id = "" if dry_run else await ledger.imports.begin_source_import(ADA, source, at=home.clock())
-        store = StoreStatements(ledger.imports, home.store_scenes)
+        import_id = (
+            "" if dry_run else await ledger.imports.begin_import_from_other_program(ADA, source, at=home.clock())
+        )
+        store = StoreImportedStatements(ledger.imports, home.store_scenes)
 
-        async def send(statements: Mapping[str, ImportedStatement]) -> StatementOutcomes:
+        async def send(statements: Mapping[str, ImportedStatement]) -> StatementImportCounts:
             self._calls += 1
             if self._calls == self.fails_at:
                 raise StorageError("lost")
             return await store(ADA, import_id, statements)
 
-        take = ImportSources(
+        take = ImportFilesOfOtherPrograms(
             imports=ledger.imports, memories=ledger.memories, conversations=ledger.conversations,
             observe=ObserveConversation(ledger.conversations, now=home.clock), send=None if dry_run else send,
             redact=redact_secrets, max_text_chars=1_000, import_id=import_id,
         )  # fmt: skip
-        report = await take(ADA, (file for path in paths for file in find_source_files(path)))
+        report = await take(ADA, (file for path in paths for file in find_import_files(path)))
         if import_id:
-            await ledger.imports.end_source_import(ADA, import_id, at=home.clock())
+            await ledger.imports.end_import_from_other_program(ADA, import_id, at=home.clock())
         return report, import_id
 
 
@@ -121,7 +125,7 @@ async def test_an_undo_leaves_what_was_there_before_and_nothing_else(home: House
     assert counts == set()
     assert rows(home.path, "SELECT count(*) FROM reinforcements") == [(0,)]
     again, _ = await Importer(home).take(*paths)
-    assert again.new == report.new
+    assert again.new_item_count == report.new_item_count
 
 
 async def test_what_was_told_again_since_stays_when_an_import_is_undone(home: Household, tmp_path: Path) -> None:
@@ -143,7 +147,7 @@ async def test_what_was_forgotten_does_not_come_back(home: Household, tmp_path: 
     await home.ledger.erasure.forget(ADA, gone, at=home.clock())
     for dry_run in (True, False):
         again, _ = await Importer(home).take(*paths, dry_run=dry_run)
-        assert again.new == 0
+        assert again.new_item_count == 0
         assert again.formats["mem0"].statements["forgotten"] == 1
         assert again.formats["basic-memory"].statements["forgotten"] == 1
     assert not {"Ada lives in Rome.", "Harbour Crane belongs to Harbour Office"} & {
@@ -158,7 +162,10 @@ async def test_a_dry_run_changes_nothing_and_tells_what_comes(home: Household, s
     assert content(home.path) == before
     assert rows(home.path, "SELECT count(*) FROM imports") == [(0,)]
     done, _ = await Importer(home).take(*paths)
-    assert (done.formats.keys(), done.new) == (foretold.formats.keys(), foretold.new - 1)  # one prompt stands in two
+    assert (done.formats.keys(), done.new_item_count) == (
+        foretold.formats.keys(),
+        foretold.new_item_count - 1,
+    )  # one prompt stands in two
     assert foretold.formats["mem0"].samples == ["2026-03-01 — Ada lives in Rome."]
 
 
@@ -180,9 +187,9 @@ async def test_an_import_that_was_cut_off_is_continued_as_one(home: Household, t
 
 
 async def test_an_import_that_was_undone_takes_nothing_more(home: Household, tmp_path: Path) -> None:
-    import_id = await home.ledger.imports.begin_source_import(ADA, "s", at=home.clock())
+    import_id = await home.ledger.imports.begin_import_from_other_program(ADA, "s", at=home.clock())
     await home.ledger.imports.undo_import(import_id, client="tests", at=home.clock())
-    store = StoreStatements(home.ledger.imports, home.store_scenes)
+    store = StoreImportedStatements(home.ledger.imports, home.store_scenes)
     with pytest.raises(CannotUndo):
         await store(ADA, import_id, {"import:1": ImportedStatement(text="late")})
     assert await home.all() == []
@@ -192,7 +199,7 @@ async def test_a_conversation_whose_id_is_a_secret_keeps_no_other_back(home: Hou
     secret = claude(("human", "Ahoy"), uuid="ghp_" + "a1B2" * 9)
     path = programs.json_file(tmp_path / "c.json", [secret, claude(("human", "Hello"))])
     report, _ = await Importer(home).take(path)
-    assert (report.new, report.damaged_count) == (1, 1)
+    assert (report.new_item_count, report.damaged_count) == (1, 1)
     assert secret["uuid"] not in report.damaged[0]
 
 

@@ -12,13 +12,13 @@ from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
 from madeleine.memory.moving.sources.shapes import parse_json_or_none
 from madeleine.memory.moving.sources.values import (
-    DamagedSourceEntry,
     FileShape,
+    FileToImport,
+    ImportFileFormat,
+    ImportItem,
     SkippedContent,
-    SourceFile,
-    SourceFormat,
-    SourceItem,
-    UnreadableSource,
+    UnreadableImportEntry,
+    UnreadableImportFile,
     first_iso_time_from_json,
     label_from_json,
     labels_from_json,
@@ -32,26 +32,26 @@ _CONVERSATIONS_FILE = re.compile(r"conversations(?:[-_]\d+)?\.json")
 _ACCOUNT_KEYS = ({"full_name", "email_address"}, {"email", "chatgpt_plus_user"}, {"phone_number", "email"})
 
 
-def read_json_elements(file: SourceFile) -> Iterator[Any]:
-    """The elements of the array in a JSON file, or the one object that it is. Raises `UnreadableSource`."""
+def read_json_elements(file: FileToImport) -> Iterator[Any]:
+    """The elements of the array in a JSON file, or the one object that it is. Raises `UnreadableImportFile`."""
     try:
         yield from iterate_json_array(file.text_chunks())
     except ValueError as error:
-        raise UnreadableSource(f"{file.name} is not a whole JSON file: {error}") from error
+        raise UnreadableImportFile(f"{file.name} is not a whole JSON file: {error}") from error
 
 
-def _read_conversations(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_conversations(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     try:
         for found in read_exported_conversations(file.text_chunks(), max_text_chars=max_text_chars):
             if isinstance(found, UnreadableConversation):
                 title = f" ({found.title[:80]!r})" if found.title else ""
-                yield DamagedSourceEntry(f"conversation {found.number:,}{title}", found.reason)
+                yield UnreadableImportEntry(f"conversation {found.number:,}{title}", found.reason)
             elif found.messages:
                 yield found
             else:
                 yield SkippedContent("conversations without a message")
     except ValueError as error:
-        raise UnreadableSource(f"{file.name} is not a whole JSON file: {error}") from error
+        raise UnreadableImportFile(f"{file.name} is not a whole JSON file: {error}") from error
 
 
 def _has_the_name_of_conversations(shape: FileShape) -> bool:
@@ -59,10 +59,10 @@ def _has_the_name_of_conversations(shape: FileShape) -> bool:
     return bool(_CONVERSATIONS_FILE.fullmatch(shape.name.rpartition("/")[2]))
 
 
-def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_claude_memories(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     for element in read_json_elements(file):
         if not isinstance(element, dict):
-            yield DamagedSourceEntry("memories", "they are no object")
+            yield UnreadableImportEntry("memories", "they are no object")
             continue
         yield from statements_of_markdown(text_from_json(element.get("conversations_memory")), title="")
         projects = element.get("project_memories")
@@ -77,10 +77,10 @@ def _read_claude_memories(file: SourceFile, max_text_chars: int) -> Iterator[Sou
             )
 
 
-def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_claude_projects(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     for number, project in enumerate(read_json_elements(file), start=1):
         if not isinstance(project, dict):
-            yield DamagedSourceEntry(f"project {number:,}", "it is no object")
+            yield UnreadableImportEntry(f"project {number:,}", "it is no object")
             continue
         name, when = (
             label_from_json(project.get("name")),
@@ -97,7 +97,7 @@ def _read_claude_projects(file: SourceFile, max_text_chars: int) -> Iterator[Sou
             yield from statements_of_markdown(content, title=title, when=written, themes=labels_from_json([name]))
 
 
-def _read_account(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_account(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     yield SkippedContent("files about the account")
 
 
@@ -106,9 +106,9 @@ def _is_manifest(shape: FileShape) -> bool:
     return is_small_object and shape.suffix == ".json" and bool(_ARCHIVE.search(shape.head.decode("utf-8", "replace")))
 
 
-def _read_manifest(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_manifest(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     names = sorted(set(_ARCHIVE.findall(file.head().decode("utf-8", "replace"))))
-    yield DamagedSourceEntry(
+    yield UnreadableImportEntry(
         "the list of archives",
         f"it only names the {len(names)} archives of the export: download them by the links in it, and import them: "
         + ", ".join(names[:20]),
@@ -116,23 +116,23 @@ def _read_manifest(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem
 
 
 CHAT_EXPORT_FORMATS = (
-    SourceFormat(
+    ImportFileFormat(
         "Claude memories",
         lambda shape: bool(shape.keys & {"conversations_memory", "project_memories"}),
         _read_claude_memories,
         is_part=True,
     ),
-    SourceFormat(
+    ImportFileFormat(
         "Claude projects",
         lambda shape: {"uuid", "name"} <= shape.keys and bool(shape.keys & {"prompt_template", "docs"}),
         _read_claude_projects,
         is_part=True,
     ),
-    SourceFormat(
+    ImportFileFormat(
         "account", lambda shape: any(keys <= shape.keys for keys in _ACCOUNT_KEYS), _read_account, is_part=True
     ),
-    SourceFormat("ChatGPT", lambda shape: "mapping" in shape.keys, _read_conversations),
-    SourceFormat("Claude", lambda shape: "chat_messages" in shape.keys, _read_conversations),
-    SourceFormat("conversations", _has_the_name_of_conversations, _read_conversations, is_part=True),
-    SourceFormat("Claude manifest", _is_manifest, _read_manifest, is_part=True),
+    ImportFileFormat("ChatGPT", lambda shape: "mapping" in shape.keys, _read_conversations),
+    ImportFileFormat("Claude", lambda shape: "chat_messages" in shape.keys, _read_conversations),
+    ImportFileFormat("conversations", _has_the_name_of_conversations, _read_conversations, is_part=True),
+    ImportFileFormat("Claude manifest", _is_manifest, _read_manifest, is_part=True),
 )

@@ -12,20 +12,20 @@ from typing import Any
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.moving.sources.conversations import (
     ConversationSplitter,
+    compose_session_title,
     project_of_directory,
     text_of_content_blocks,
-    title_of_session,
 )
 from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
 from madeleine.memory.moving.sources.values import (
-    MAX_SOURCE_LINE_BYTES,
-    DamagedSourceEntry,
+    MAX_IMPORTED_LINE_BYTES,
     FileShape,
+    FileToImport,
+    ImportFileFormat,
+    ImportItem,
     JsonObject,
     SkippedContent,
-    SourceFile,
-    SourceFormat,
-    SourceItem,
+    UnreadableImportEntry,
     label_from_json,
     moment_from_json,
     objects_from_json,
@@ -54,7 +54,7 @@ def _is_claude_code(shape: FileShape) -> bool:
     )
 
 
-def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """The file is named after its session, as hooks name it."""
     stem = file.name.rpartition("/")[2].removesuffix(".jsonl")
     parts = ConversationSplitter(
@@ -64,7 +64,9 @@ def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceI
     title = project = ""
     for number, line in file.lines():
         if line is None:
-            yield DamagedSourceEntry(f"line {number:,}", f"it has more than {MAX_SOURCE_LINE_BYTES // 1024 // 1024} MB")
+            yield UnreadableImportEntry(
+                f"line {number:,}", f"it has more than {MAX_IMPORTED_LINE_BYTES // 1024 // 1024} MB"
+            )
             continue
         message = reader.parse_message(line)
         if message is None:
@@ -75,7 +77,7 @@ def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceI
             elif not line.strip():
                 continue
             elif not isinstance(entry := parse_json_or_none(line), dict):
-                yield DamagedSourceEntry(f"line {number:,}", "it is no JSON object")
+                yield UnreadableImportEntry(f"line {number:,}", "it is no JSON object")
             else:
                 names = (entry.get("customTitle"), entry.get("aiTitle"), entry.get("summary"))
                 title = title or next((label for name in names if (label := label_from_json(name))), "")
@@ -83,7 +85,7 @@ def _read_claude_code(file: SourceFile, max_text_chars: int) -> Iterator[SourceI
             continue
         project = project or project_of_directory(message.directory)
         parts.session_id = parts.session_id or message.session_id or stem
-        parts.title = title_of_session(project, title)
+        parts.title = compose_session_title(project, title)
         yield from parts.add(message.role, message.text, message.key, moment_from_json(message.at))
     yield from parts.take_remaining()
 
@@ -104,13 +106,13 @@ def _is_codex(shape: FileShape) -> bool:
     return is_new or ({"id", "timestamp", "instructions"} <= first.keys() and "type" not in first)
 
 
-def _read_codex(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """What the user and the agent said is there twice: as an event, in words alone, and as an item for the model. The
     first is taken where there is any."""
     has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.lines())
     parts = ConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
     for found in read_json_object_lines(file):
-        if isinstance(found, DamagedSourceEntry):
+        if isinstance(found, UnreadableImportEntry):
             yield found
             continue
         number, line = found
@@ -191,10 +193,10 @@ class _GeminiSession:
             self.left_out[id_] = _TOOLS if role else _OTHER_LINES
 
 
-def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_gemini(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     session = _GeminiSession()
     for found in _gemini_lines(file):
-        if isinstance(found, DamagedSourceEntry):
+        if isinstance(found, UnreadableImportEntry):
             yield found
         else:
             session.take(found)
@@ -209,29 +211,29 @@ def _read_gemini(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
     parts = ConversationSplitter(
         GEMINI_INTERFACE,
         session_id=label_from_json(values.get("sessionId")),
-        title=title_of_session(project, label_from_json(values.get("summary"))),
+        title=compose_session_title(project, label_from_json(values.get("summary"))),
         max_text_chars=max_text_chars,
     )
     if session.messages and not parts.session_id:
-        yield DamagedSourceEntry("line 1", "it names no session")
+        yield UnreadableImportEntry("line 1", "it names no session")
         return
     for id_, (role, text, at) in session.messages.items():
         yield from parts.add(role, text, id_, moment_from_json(at))
     yield from parts.take_remaining()
 
 
-def _gemini_lines(file: SourceFile) -> Iterator[JsonObject | DamagedSourceEntry]:
+def _gemini_lines(file: FileToImport) -> Iterator[JsonObject | UnreadableImportEntry]:
     if file.name.endswith(".json"):
-        text = "".join(file.text_chunks())[: MAX_SOURCE_LINE_BYTES + 1]
-        whole = parse_json_or_none(text) if len(text) <= MAX_SOURCE_LINE_BYTES else None
+        text = "".join(file.text_chunks())[: MAX_IMPORTED_LINE_BYTES + 1]
+        whole = parse_json_or_none(text) if len(text) <= MAX_IMPORTED_LINE_BYTES else None
         yield (
             whole
             if isinstance(whole, dict)
-            else DamagedSourceEntry("the file", "it is no whole JSON object of up to 16 MB")
+            else UnreadableImportEntry("the file", "it is no whole JSON object of up to 16 MB")
         )
         return
     for found in read_json_object_lines(file):
-        yield found if isinstance(found, DamagedSourceEntry) else found[1]
+        yield found if isinstance(found, UnreadableImportEntry) else found[1]
 
 
 # --- Cursor -------------------------------------------------------------------------------------------------------
@@ -248,7 +250,7 @@ def _is_cursor_transcript(shape: FileShape) -> bool:
     )
 
 
-def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_cursor_transcript(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """Its lines have no time: that of the file is the nearest there is."""
     folders = file.name.split("/")
     project = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders[1:] else ""
@@ -260,7 +262,7 @@ def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[S
         CURSOR_INTERFACE, session_id=session_id, title=label_from_json(project), max_text_chars=max_text_chars
     )
     for found in read_json_object_lines(file):
-        if isinstance(found, DamagedSourceEntry):
+        if isinstance(found, UnreadableImportEntry):
             yield found
             continue
         number, line = found
@@ -269,18 +271,18 @@ def _read_cursor_transcript(file: SourceFile, max_text_chars: int) -> Iterator[S
             text = "\n\n".join(_USER_QUERY.findall(text)) or text
         text = text_without_program_additions(text)
         if line.get("role") in ("user", "assistant") and text:
-            yield from parts.add(line["role"], text, f"line-{number}", file.modified)
+            yield from parts.add(line["role"], text, f"line-{number}", file.modified_at)
         else:
             yield SkippedContent(_TOOLS)
     yield from parts.take_remaining()
 
 
-def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    for key, value in file.sqlite_rows(_SELECT_COMPOSERS):
+def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+    for key, value in file.run_sqlite_query(_SELECT_COMPOSERS):
         composer = parse_json_or_none(value or "")
         composer_id = label_from_json(str(key).partition(":")[2])
         if not isinstance(composer, dict) or not composer_id:
-            yield DamagedSourceEntry(f"the entry {str(key)[:80]}", "it is no JSON object")
+            yield UnreadableImportEntry(f"the entry {str(key)[:80]}", "it is no JSON object")
             continue
         parts = ConversationSplitter(
             CURSOR_INTERFACE,
@@ -292,7 +294,7 @@ def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[Sou
         for bubble in _cursor_bubbles(file, composer_id, composer):
             role, text = _BUBBLE_ROLES.get(bubble.get("type")), text_from_json(bubble.get("text"))
             if role and text and (bubble_id := label_from_json(bubble.get("bubbleId"))):
-                at = moment_from_json(bubble.get("createdAt")) or started or file.modified
+                at = moment_from_json(bubble.get("createdAt")) or started or file.modified_at
                 yield from parts.add(role, text, bubble_id, at)
             else:
                 yield SkippedContent(_TOOLS)
@@ -301,11 +303,11 @@ def _read_cursor_database(file: SourceFile, max_text_chars: int) -> Iterator[Sou
             yield SkippedContent("conversations without a message")
 
 
-def _cursor_bubbles(file: SourceFile, composer_id: str, composer: JsonObject) -> Iterator[JsonObject]:
+def _cursor_bubbles(file: FileToImport, composer_id: str, composer: JsonObject) -> Iterator[JsonObject]:
     """Newer ones are entries of their own, older ones stand in the conversation."""
     for header in objects_from_json(composer.get("fullConversationHeadersOnly")):
         bubble_id = str(header.get("bubbleId"))
-        for (value,) in file.sqlite_rows(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
+        for (value,) in file.run_sqlite_query(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
             yield {"bubbleId": bubble_id, "type": header.get("type")} | value_of_type_or_empty(
                 dict, parse_json_or_none(value or "")
             )
@@ -313,9 +315,9 @@ def _cursor_bubbles(file: SourceFile, composer_id: str, composer: JsonObject) ->
 
 
 CODING_AGENT_FORMATS = (
-    SourceFormat("Claude Code", _is_claude_code, _read_claude_code),
-    SourceFormat("Codex", _is_codex, _read_codex),
-    SourceFormat("Gemini CLI", _is_gemini, _read_gemini),
-    SourceFormat("Cursor", _is_cursor_transcript, _read_cursor_transcript),
-    SourceFormat("Cursor", lambda shape: shape.has_table("cursorDiskKV", "key", "value"), _read_cursor_database),
+    ImportFileFormat("Claude Code", _is_claude_code, _read_claude_code),
+    ImportFileFormat("Codex", _is_codex, _read_codex),
+    ImportFileFormat("Gemini CLI", _is_gemini, _read_gemini),
+    ImportFileFormat("Cursor", _is_cursor_transcript, _read_cursor_transcript),
+    ImportFileFormat("Cursor", lambda shape: shape.has_table("cursorDiskKV", "key", "value"), _read_cursor_database),
 )

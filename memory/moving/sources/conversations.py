@@ -8,8 +8,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 from madeleine.memory.chat import ChatRole, NewConversationMessage
 from madeleine.memory.moving.sources.values import MAX_IMPORTED_LABEL_CHARS, label_from_json
-from madeleine.memory.text.normalization import split_keyed_message, storable_text
-from madeleine.memory.watch.observe import Observation
+from madeleine.memory.text.normalization import split_message_into_keyed_parts, storable_text
+from madeleine.memory.watch.observe import ObservedConversationPart
 
 MAX_MESSAGES_PER_CONVERSATION_PART = 1_000
 MAX_CHARS_PER_CONVERSATION_PART = 1_000_000
@@ -29,11 +29,13 @@ class ConversationSplitter:
         self._messages: list[NewConversationMessage] = []
         self._chars = 0
 
-    def add(self, role: ChatRole, text: str, key: str, at: datetime | None) -> Iterator[Observation]:
+    def add(self, role: ChatRole, text: str, key: str, at: datetime | None) -> Iterator[ObservedConversationPart]:
         """A message without a time is of the time of the one before. Gives a part when there is enough for one."""
         self.at = at or self.at
         text = storable_text(text).strip()
-        for part_key, part in split_keyed_message(text, key[:MAX_IMPORTED_LABEL_CHARS], self._max_text_chars):
+        for part_key, part in split_message_into_keyed_parts(
+            text, key[:MAX_IMPORTED_LABEL_CHARS], self._max_text_chars
+        ):
             self._messages.append(NewConversationMessage(role=role, text=part, at=self.at, key=part_key))
             self._chars += len(part)
             self.message_count += 1
@@ -43,9 +45,9 @@ class ConversationSplitter:
             ):
                 yield from self.take_remaining()
 
-    def take_remaining(self) -> Iterator[Observation]:
+    def take_remaining(self) -> Iterator[ObservedConversationPart]:
         if self._messages:
-            yield Observation(
+            yield ObservedConversationPart(
                 session_id=self.session_id[:MAX_IMPORTED_LABEL_CHARS],
                 title=label_from_json(self.title),
                 interface=self._interface,
@@ -60,7 +62,7 @@ def project_of_directory(directory: object) -> str:
     return (PureWindowsPath if "\\" in text else PurePosixPath)(text).name
 
 
-def title_of_session(project: str, title: str = "") -> str:
+def compose_session_title(project: str, title: str = "") -> str:
     return ": ".join(part for part in (project, title) if part)
 
 

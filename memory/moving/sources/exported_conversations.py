@@ -22,8 +22,8 @@ from madeleine.memory.moving.sources.values import (
     objects_from_json,
     value_of_type_or_empty,
 )
-from madeleine.memory.text.normalization import split_keyed_message, storable_text
-from madeleine.memory.watch.observe import Observation
+from madeleine.memory.text.normalization import split_message_into_keyed_parts, storable_text
+from madeleine.memory.watch.observe import ObservedConversationPart
 
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
 _ROLES: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -61,7 +61,7 @@ class _ExportFormat:
 
 def read_exported_conversations(
     chunks: Iterable[str], *, max_text_chars: int
-) -> Iterator[Observation | UnreadableConversation]:
+) -> Iterator[ObservedConversationPart | UnreadableConversation]:
     """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
     JSON."""
     for place, export in enumerate(iterate_json_array(chunks), start=1):
@@ -75,7 +75,7 @@ def read_exported_conversations(
             yield UnreadableConversation(place, title, str(error))
 
 
-def _conversation(export: Any, max_text_chars: int) -> Observation:
+def _conversation(export: Any, max_text_chars: int) -> ObservedConversationPart:
     export = _require_type(dict, export, "it")
     if "chat_messages" not in export and "mapping" not in export:
         raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
@@ -86,13 +86,17 @@ def _conversation(export: Any, max_text_chars: int) -> Observation:
         if role := shape.role(message):
             at = moment_from_json(message.get(shape.time_field)) or at
             text = storable_text(shape.text(message)).strip()
-            parts = split_keyed_message(text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars)
+            parts = split_message_into_keyed_parts(
+                text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars
+            )
             messages += [NewConversationMessage(role=role, text=part, at=at, key=key) for key, part in parts]
     session_id = _usable_id(export, shape.id_fields)
     if not session_id:
         raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
     title = storable_text(value_of_type_or_empty(str, export.get(shape.title_field))).strip()[:MAX_IMPORTED_LABEL_CHARS]
-    return Observation(session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages))
+    return ObservedConversationPart(
+        session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages)
+    )
 
 
 # --- Claude -----------------------------------------------------------------------------------------------------

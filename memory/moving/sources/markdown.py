@@ -10,17 +10,17 @@ from itertools import groupby
 
 from madeleine.memory.moving.sources.values import (
     FileShape,
+    FileToImport,
     ImportedStatement,
+    ImportFileFormat,
+    ImportItem,
     SkippedContent,
-    SourceFile,
-    SourceFormat,
-    SourceItem,
     first_iso_time_from_json,
     label_from_json,
     labels_from_json,
 )
 from madeleine.memory.text.dates import parse_iso_period
-from madeleine.memory.text.normalization import clean_text, fold_text
+from madeleine.memory.text.normalization import fold_text, normalize_unicode_and_whitespace
 
 MAX_JOINED_PARAGRAPH_CHARS = 700
 """Of neighbouring paragraphs, or of a list, that become one memory: what an embedding model reads as a whole."""
@@ -84,7 +84,7 @@ def read_markdown_note(text: str) -> _Note:
 
 def statements_of_markdown(
     text: str, *, title: str, when: str = "", themes: tuple[str, ...] = (), is_about_title: bool = False
-) -> Iterator[SourceItem]:
+) -> Iterator[ImportItem]:
     """`title`: of the whole text. The last heading stands before what does not name it, which would not be understood
     without it; or the title, if all of the text `is_about_title`."""
     if title and len(title) <= MAX_TITLE_THEME_CHARS and not parse_iso_period(title):
@@ -117,13 +117,13 @@ def _about(subject: str, text: str) -> str:
     return f"{subject}:{_NEW_LINE if text.startswith(('- ', '```')) else ' '}{text}"
 
 
-def _with(special: SourceItem, when: str, themes: tuple[str, ...]) -> SourceItem:
+def _with(special: ImportItem, when: str, themes: tuple[str, ...]) -> ImportItem:
     if not isinstance(special, ImportedStatement):
         return special
     return ImportedStatement(text=special.text, when=when, themes=tuple(dict.fromkeys((*special.themes, *themes))))
 
 
-def _statement_of_item(item: str, *, subject_of_note: str) -> SourceItem | None:
+def _statement_of_item(item: str, *, subject_of_note: str) -> ImportItem | None:
     """`- [category] observation #tag` and `- relation [[Target]]`, as basic-memory writes them; None for any other."""
     observation = _OBSERVATION.fullmatch(item)
     if observation and not _CLOCK.fullmatch(observation[1]) and not item.startswith("[["):
@@ -162,7 +162,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         if content.strip():
             yield _Block(content, tuple(label for _, label in headings), is_item)
 
-    for line in clean_text(_COMMENT.sub("", text)).split("\n"):
+    for line in normalize_unicode_and_whitespace(_COMMENT.sub("", text)).split("\n"):
         if fence:
             lines.append(line)
             if line.lstrip().startswith(fence):
@@ -200,7 +200,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _text_of(file: SourceFile) -> tuple[str, bool]:
+def _text_of(file: FileToImport) -> tuple[str, bool]:
     """The text, at most `MAX_MARKDOWN_NOTE_CHARS` of it, and whether that is all."""
     parts: list[str] = []
     length = 0
@@ -212,12 +212,12 @@ def _text_of(file: SourceFile) -> tuple[str, bool]:
     return "".join(parts), True
 
 
-def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_markdown(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     text, is_whole = _text_of(file)
     note = read_markdown_note(text)
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
-    modified = file.modified.isoformat() if file.modified else ""
+    modified = file.modified_at.isoformat() if file.modified_at else ""
     when = first_iso_time_from_json(
         note.text("created", "date", "created_at"), stem, note.text("modified", "updated"), modified
     )
@@ -231,7 +231,7 @@ def _read_markdown(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem
         yield SkippedContent("notes cut after 8 million characters")
 
 
-def _read_claude_code_memory(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_claude_code_memory(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """`MEMORY.md` mostly lists the other files of its folder, which are read themselves."""
     for item in _read_markdown(file, max_text_chars):
         if isinstance(item, ImportedStatement) and file.name.endswith("/MEMORY.md") and _LINK_LINE.search(item.text):
@@ -251,9 +251,9 @@ def _is_basic_memory(shape: FileShape) -> bool:
 
 
 MARKDOWN_FORMATS = (
-    SourceFormat(
+    ImportFileFormat(
         "Claude Code memory", lambda shape: bool(_CLAUDE_CODE_FOLDER.search(shape.name)), _read_claude_code_memory
     ),
-    SourceFormat("basic-memory", _is_basic_memory, _read_markdown),
-    SourceFormat("Markdown", lambda shape: shape.suffix in _MARKDOWN_SUFFIXES, _read_markdown),
+    ImportFileFormat("basic-memory", _is_basic_memory, _read_markdown),
+    ImportFileFormat("Markdown", lambda shape: shape.suffix in _MARKDOWN_SUFFIXES, _read_markdown),
 )

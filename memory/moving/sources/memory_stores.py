@@ -14,14 +14,14 @@ from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE
 from madeleine.memory.moving.sources.conversations import ConversationSplitter
 from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
 from madeleine.memory.moving.sources.values import (
-    DamagedSourceEntry,
     FileShape,
+    FileToImport,
     ImportedStatement,
+    ImportFileFormat,
+    ImportItem,
     JsonObject,
     SkippedContent,
-    SourceFile,
-    SourceFormat,
-    SourceItem,
+    UnreadableImportEntry,
     first_iso_time_from_json,
     label_from_json,
     labels_from_json,
@@ -43,12 +43,12 @@ def _is_graph(shape: FileShape) -> bool:
     return any(map(_is_graph_entry, shape.lines[:3])) or {"entities", "relations"} <= shape.keys
 
 
-def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_graph(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """Lines as the server stores them, or the one object that it answers with. It keeps no times."""
     head = file.head().lstrip()
     is_answer = not any(_is_graph_entry(entry) for entry in _first_entries(head))
     for place, entry in _answered_graph(file) if is_answer else _graph_lines(file):
-        if isinstance(entry, DamagedSourceEntry):
+        if isinstance(entry, UnreadableImportEntry):
             yield entry
         elif "relationType" in entry:
             ends = [_name_in(entry.get(side)) for side in ("from", "to")]
@@ -56,11 +56,11 @@ def _read_graph(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
                 relation = label_from_json(entry["relationType"]).replace("_", " ")
                 yield ImportedStatement(text=f"{ends[0]} {relation} {ends[1]}", actors=tuple(dict.fromkeys(ends)))
             else:
-                yield DamagedSourceEntry(place, "the relation does not name both of its ends")
+                yield UnreadableImportEntry(place, "the relation does not name both of its ends")
         elif name := _name_in(entry.get("name")):
             yield from _observations(name, entry)
         else:
-            yield DamagedSourceEntry(place, "it is neither an entity nor a relation")
+            yield UnreadableImportEntry(place, "it is neither an entity nor a relation")
 
 
 def _name_in(value: Any) -> str:
@@ -74,7 +74,7 @@ def _first_entries(head: bytes) -> list[JsonObject]:
     return [first] if isinstance(first, dict) else []
 
 
-def _observations(name: str, entity: JsonObject) -> Iterator[SourceItem]:
+def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
     observations = [
         text for value in value_of_type_or_empty(list, entity.get("observations")) if (text := text_from_json(value))
     ]
@@ -85,15 +85,15 @@ def _observations(name: str, entity: JsonObject) -> Iterator[SourceItem]:
         yield SkippedContent("entities of which nothing was observed")
 
 
-def _graph_lines(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedSourceEntry]]:
+def _graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntry]]:
     for found in read_json_object_lines(file):
-        if isinstance(found, DamagedSourceEntry):
+        if isinstance(found, UnreadableImportEntry):
             yield found.place, found
         else:
             yield f"line {found[0]:,}", found[1]
 
 
-def _answered_graph(file: SourceFile) -> Iterator[tuple[str, JsonObject | DamagedSourceEntry]]:
+def _answered_graph(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntry]]:
     for graph in read_json_elements(file):
         for name in ("entities", "relations"):
             for number, entry in enumerate(objects_from_json(value_of_type_or_empty(dict, graph).get(name)), start=1):
@@ -111,12 +111,12 @@ def _is_mem0(shape: FileShape) -> bool:
     return {"id", "memory"} <= shape.keys or shape.keys in ({"results"}, {"results", "relations"})
 
 
-def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_mem0(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """What `get_all` answers, or the list in it."""
     for number, entry in enumerate(_mem0_entries(file), start=1):
         text = text_from_json(entry.get("memory")) if isinstance(entry, dict) else ""
         if not text:
-            yield DamagedSourceEntry(f"memory {number:,}", "it has no text")
+            yield UnreadableImportEntry(f"memory {number:,}", "it has no text")
             continue
         details = value_of_type_or_empty(dict, entry.get("metadata"))
         yield ImportedStatement(
@@ -127,7 +127,7 @@ def _read_mem0(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
         )
 
 
-def _mem0_entries(file: SourceFile) -> Iterator[Any]:
+def _mem0_entries(file: FileToImport) -> Iterator[Any]:
     for element in read_json_elements(file):
         if isinstance(element, dict) and "results" in element:
             yield from value_of_type_or_empty(list, element["results"])
@@ -135,11 +135,11 @@ def _mem0_entries(file: SourceFile) -> Iterator[Any]:
             yield element
 
 
-def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_mem0_history(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """The last event of each memory tells what it is now."""
     last: tuple[Any, ...] | None = None
     first_at: Any = None
-    for row in file.sqlite_rows(_SELECT_HISTORY):
+    for row in file.run_sqlite_query(_SELECT_HISTORY):
         if last is not None and row[0] != last[0]:
             yield _mem0_memory(last, first_at)
             last = None
@@ -151,7 +151,7 @@ def _read_mem0_history(file: SourceFile, max_text_chars: int) -> Iterator[Source
         yield _mem0_memory(last, first_at)
 
 
-def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> SourceItem:
+def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> ImportItem:
     id_, text, event, created_at, updated_at, is_deleted = row
     if is_deleted or str(event).upper() == "DELETE" or not text_from_json(text):
         return SkippedContent("deleted memories")
@@ -168,7 +168,7 @@ ORDER BY content_session_id, prompt_number, id
 """
 
 
-def _read_claude_mem(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_claude_mem(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     tables = file.sqlite_columns_by_table()
     for row in _rows_as_objects(file, "observations", _OPTIONAL_OBSERVATION):
         yield _claude_mem_observation(row)
@@ -180,15 +180,15 @@ def _read_claude_mem(file: SourceFile, max_text_chars: int) -> Iterator[SourceIt
         yield from _claude_mem_prompts(file, max_text_chars)
 
 
-def _rows_as_objects(file: SourceFile, table: str, optional: tuple[str, ...]) -> Iterator[JsonObject]:
+def _rows_as_objects(file: FileToImport, table: str, optional: tuple[str, ...]) -> Iterator[JsonObject]:
     """Rows in the order of their making, with those of the optional columns that the table has."""
     present = file.sqlite_columns_by_table()[table]
     names = [name for name in (*optional, "id", "created_at_epoch", "created_at") if name in present]
-    for values in file.sqlite_rows(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"):
+    for values in file.run_sqlite_query(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"):
         yield dict(zip(names, values, strict=True))
 
 
-def _claude_mem_observation(row: JsonObject) -> SourceItem:
+def _claude_mem_observation(row: JsonObject) -> ImportItem:
     title, subtitle = text_from_json(row.get("title")), text_from_json(row.get("subtitle"))
     facts = [
         text
@@ -209,7 +209,7 @@ def _claude_mem_observation(row: JsonObject) -> SourceItem:
     )
 
 
-def _claude_mem_summary(row: JsonObject) -> SourceItem:
+def _claude_mem_summary(row: JsonObject) -> ImportItem:
     parts = [text_from_json(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
     told = [part for part in parts if part] or [text_from_json(row.get("investigated"))]
     learned = text_from_json(row.get("learned"))
@@ -230,11 +230,11 @@ def _claude_mem_id(kind: str, row: JsonObject) -> str:
     return f"{kind} {row.get('id')} {row.get('created_at_epoch')}"
 
 
-def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _claude_mem_prompts(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """Prompts of Claude Code, under the keys that its transcripts give them: what is there already is not doubled."""
     parts = ConversationSplitter(CLAUDE_CODE_INTERFACE, max_text_chars=max_text_chars)
     earlier: Counter[str] = Counter()
-    for session_id, prompt, at in file.sqlite_rows(_SELECT_PROMPTS):
+    for session_id, prompt, at in file.run_sqlite_query(_SELECT_PROMPTS):
         if label_from_json(session_id) != parts.session_id:
             yield from parts.take_remaining()
             parts.session_id = label_from_json(session_id)
@@ -252,10 +252,10 @@ def _claude_mem_prompts(file: SourceFile, max_text_chars: int) -> Iterator[Sourc
 # --- mcp-memory-service -------------------------------------------------------------------------------------------
 
 
-def _read_mcp_memory_service(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
+def _read_mcp_memory_service(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     names = ("content_hash", "content", "tags", "memory_type", "created_at", "deleted_at", "superseded_by")
     present = [name for name in names if name in file.sqlite_columns_by_table()["memories"]]
-    for values in file.sqlite_rows(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
+    for values in file.run_sqlite_query(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
         row = dict(zip(present, values, strict=True))
         text = text_from_json(row.get("content"))
         if row.get("deleted_at") is not None:
@@ -276,21 +276,21 @@ def _read_mcp_memory_service(file: SourceFile, max_text_chars: int) -> Iterator[
 
 
 MEMORY_STORE_FORMATS = (
-    SourceFormat("MCP knowledge graph", _is_graph, _read_graph),
-    SourceFormat("mem0", _is_mem0, _read_mem0),
-    SourceFormat(
+    ImportFileFormat("MCP knowledge graph", _is_graph, _read_graph),
+    ImportFileFormat("mem0", _is_mem0, _read_mem0),
+    ImportFileFormat(
         "mem0",
         lambda shape: shape.has_table(
             "history", "memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at", "is_deleted"
         ),
         _read_mem0_history,
     ),
-    SourceFormat(
+    ImportFileFormat(
         "claude-mem",
         lambda shape: shape.has_table("sdk_sessions") and shape.has_table("observations", "id"),
         _read_claude_mem,
     ),
-    SourceFormat(
+    ImportFileFormat(
         "mcp-memory-service",
         lambda shape: shape.has_table("memories", "id", "content_hash", "content", "tags", "memory_type"),
         _read_mcp_memory_service,

@@ -10,20 +10,22 @@ from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
 from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS
 from madeleine.memory.moving.sources.memory_stores import MEMORY_STORE_FORMATS
 from madeleine.memory.moving.sources.shapes import read_file_shape
-from madeleine.memory.moving.sources.values import DamagedSourceEntry, SourceFile, SourceFormat, SourceItem
+from madeleine.memory.moving.sources.values import FileToImport, ImportFileFormat, ImportItem, UnreadableImportEntry
 
 
-def _read_own_export(file: SourceFile, max_text_chars: int) -> Iterator[SourceItem]:
-    yield DamagedSourceEntry("the file", "it is an export of Madeleine: give it to `madeleine import` by its own name")
+def _read_own_export(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+    yield UnreadableImportEntry(
+        "the file", "it is an export of Madeleine: give it to `madeleine import` by its own name"
+    )
 
 
-_OWN_EXPORT = SourceFormat(
+_OWN_EXPORT = ImportFileFormat(
     "Madeleine",
     lambda shape: bool(shape.lines) and shape.lines[0].get("format") == EXPORT_FORMAT_NAME,
     _read_own_export,
     is_part=True,
 )
-SOURCE_FORMATS: tuple[SourceFormat, ...] = (
+IMPORT_FILE_FORMATS: tuple[ImportFileFormat, ...] = (
     _OWN_EXPORT,
     *CODING_AGENT_FORMATS,
     *MEMORY_STORE_FORMATS,
@@ -32,7 +34,7 @@ SOURCE_FORMATS: tuple[SourceFormat, ...] = (
 )
 
 
-def recognise_source_format(file: SourceFile) -> SourceFormat | None:
-    """Raises `UnreadableSource`."""
+def recognise_import_file_format(file: FileToImport) -> ImportFileFormat | None:
+    """Raises `UnreadableImportFile`."""
     shape = read_file_shape(file)
-    return next((format_ for format_ in SOURCE_FORMATS if format_.recognises(shape)), None)
+    return next((format_ for format_ in IMPORT_FILE_FORMATS if format_.recognises(shape)), None)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from madeleine.memory.moving.sources.values import (
-    MAX_SOURCE_LINE_BYTES,
-    DamagedSourceEntry,
+    MAX_IMPORTED_LINE_BYTES,
     FileShape,
+    FileToImport,
     JsonObject,
-    SourceFile,
+    UnreadableImportEntry,
 )
 
 MAX_LINES_READ_FOR_FILE_SHAPE = 40
@@ -21,8 +21,8 @@ MAX_LINES_READ_FOR_FILE_SHAPE = 40
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 
 
-def read_file_shape(file: SourceFile) -> FileShape:
-    """Raises `UnreadableSource`."""
+def read_file_shape(file: FileToImport) -> FileShape:
+    """Raises `UnreadableImportFile`."""
     head = file.head()
     if head.startswith(b"SQLite format 3\0"):
         return FileShape(name=file.name, head=head, tables=file.sqlite_columns_by_table())
@@ -66,15 +66,17 @@ def parse_json_or_none(text: str | bytes) -> Any:
         return None
 
 
-def read_json_object_lines(file: SourceFile) -> Iterator[tuple[int, JsonObject] | DamagedSourceEntry]:
+def read_json_object_lines(file: FileToImport) -> Iterator[tuple[int, JsonObject] | UnreadableImportEntry]:
     """(number, object) of each line; empty ones are skipped."""
     for number, line in file.lines():
         if line is None:
-            yield DamagedSourceEntry(f"line {number:,}", f"it has more than {MAX_SOURCE_LINE_BYTES // 1024 // 1024} MB")
+            yield UnreadableImportEntry(
+                f"line {number:,}", f"it has more than {MAX_IMPORTED_LINE_BYTES // 1024 // 1024} MB"
+            )
         elif line.strip():
             value = parse_json_or_none(line.removeprefix(codecs.BOM_UTF8))
             yield (
                 (number, value)
                 if isinstance(value, dict)
-                else DamagedSourceEntry(f"line {number:,}", "it is no JSON object")
+                else UnreadableImportEntry(f"line {number:,}", "it is no JSON object")
             )

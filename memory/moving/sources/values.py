@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import Category, parse_iso_moment
 from madeleine.memory.text.normalization import storable_text
-from madeleine.memory.watch.observe import Observation
+from madeleine.memory.watch.observe import ObservedConversationPart
 
 IMPORTED_STATEMENT_KEY_PREFIX = "import:"
 """Of the idempotency key of each memory that was imported."""
@@ -23,7 +23,7 @@ JsonObject = dict[str, Any]
 JsonType = TypeVar("JsonType")
 
 
-class UnreadableSource(MadeleineError):
+class UnreadableImportFile(MadeleineError):
     """A file cannot be read to its end; the message says where and why. What came before may be imported."""
 
 
@@ -51,18 +51,18 @@ class SkippedContent:
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedSourceEntry:
+class UnreadableImportEntry:
     """An entry that should have been taken and cannot be read. `place`: as "line 12"."""
 
     place: str
     reason: str
 
 
-SourceItem = ImportedStatement | Observation | SkippedContent | DamagedSourceEntry
-"""An `Observation` may be a part of its session: its messages follow those of the one before."""
+ImportItem = ImportedStatement | ObservedConversationPart | SkippedContent | UnreadableImportEntry
+"""An `ObservedConversationPart` may be a part of its session: its messages follow those of the one before."""
 
 
-class SourceFile(Protocol):
+class FileToImport(Protocol):
     """A file on the disk or in an archive. It is read from the beginning each time, and never as a whole."""
 
     @property
@@ -70,36 +70,37 @@ class SourceFile(Protocol):
         """Its path as it is shown, with "/"."""
 
     @property
-    def modified(self) -> datetime | None: ...
+    def modified_at(self) -> datetime | None: ...
 
     def head(self) -> bytes:
         """Its first bytes, at most `MAX_FILE_HEAD_BYTES`."""
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """(number from 1, line); None for a line of more than `MAX_SOURCE_LINE_BYTES`. Raises `UnreadableSource`."""
+        """(number from 1, line); None for a line of more than `MAX_IMPORTED_LINE_BYTES`. Raises
+        `UnreadableImportFile`."""
 
     def text_chunks(self) -> Iterator[str]:
-        """Its text, from UTF-8. Raises `UnreadableSource`."""
+        """Its text, from UTF-8. Raises `UnreadableImportFile`."""
 
     def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
-        """Columns of the tables of a SQLite database; {} for any other file. Raises `UnreadableSource`."""
+        """Columns of the tables of a SQLite database; {} for any other file. Raises `UnreadableImportFile`."""
 
-    def sqlite_rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """Raises `UnreadableSource`."""
+    def run_sqlite_query(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Raises `UnreadableImportFile`."""
 
 
 MAX_FILE_HEAD_BYTES = 256 * 1024
-MAX_SOURCE_LINE_BYTES = 16 * 1024 * 1024
+MAX_IMPORTED_LINE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFormat:
+class ImportFileFormat:
     """`read` gives the items of a file that `recognises` its shape, with the most characters that a message may have.
     `is_part`: it belongs to another format, or says only what to do; a list of the formats leaves it out."""
 
     name: str
     recognises: Callable[[FileShape], bool]
-    read: Callable[[SourceFile, int], Iterator[SourceItem]]
+    read: Callable[[FileToImport, int], Iterator[ImportItem]]
     is_part: bool = False
 
 
@@ -123,7 +124,7 @@ class FileShape:
         return set(columns) <= self.tables.get(name, frozenset()) if name in self.tables else False
 
 
-def statement_key(format_name: str, statement: ImportedStatement) -> str:
+def imported_statement_key(format_name: str, statement: ImportedStatement) -> str:
     """The same for a statement whenever it is read, from whichever file. Computed from the redacted statement: a hash
     of the whole text could confirm a guessed secret."""
     content = json.dumps([format_name, statement.id, statement.text], ensure_ascii=False)

@@ -38,7 +38,7 @@ ArchiveReason = Literal["expired", "limit", "session_ended", "project_ended"]
 Days = Annotated[int, Field(ge=1, le=100_000)]
 
 
-class BeingRetention(BaseModel):
+class BeingRetentionConfig(BaseModel):
     """A being's own rules; a category or `days` that is left out is the store's. None: kept for good."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,11 +58,11 @@ class RetentionConfig(BaseModel):
     days: Days | None = None
     max_memories: int | None = Field(default=None, ge=1, le=10**9)
     interval: ConsolidationInterval = "daily"
-    beings: Mapping[str, BeingRetention] = Field(default_factory=dict)
+    beings: Mapping[str, BeingRetentionConfig] = Field(default_factory=dict)
 
     def rule_for_being(self, being: BeingId, category: Category) -> RetentionRule:
         """The five steps of spec O9."""
-        own = self.beings.get(being, BeingRetention())
+        own = self.beings.get(being, BeingRetentionConfig())
         if category in own.rules:
             return RetentionRule(category, own.rules[category], "being_rule")
         if category in self.rules:
@@ -75,7 +75,7 @@ class RetentionConfig(BaseModel):
 
     def has_rules_for(self, being: BeingId) -> bool:
         """Whether anything of the being may have to go."""
-        own = self.beings.get(being, BeingRetention())
+        own = self.beings.get(being, BeingRetentionConfig())
         days = (self.days, own.days, *self.rules.values(), *own.rules.values())
         return any(one is not None for one in days) or self.max_memories_of(being) is not None
 

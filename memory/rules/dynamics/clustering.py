@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.model import Memory
 from madeleine.memory.text.content_words import content_words
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 
 MIN_CLUSTERING_COSINE = 0.45
 """Cosine from which a memory belongs to a cluster (spec P6 ❶), and two clusters may be one (❼)."""
@@ -38,7 +38,7 @@ MAX_CLUSTER_NAME_CHARS = 60
 def candidate_cluster_name_words(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case: not those that join or ask in its language, nor
     numbers, nor names of its actors."""
-    actors = {word.low for actor in memory.scene.actors for word in TextReading(actor).words}
+    actors = {word.low for actor in memory.scene.actors for word in AnalysedText(actor).words}
     words = {word for word in content_words(memory.scene.action) if len(word) >= MIN_CLUSTER_NAME_WORD_CHARS}
     return {word for word in words if not any(map(str.isdigit, word))} - actors
 
@@ -75,7 +75,7 @@ def _word_forms_inside_sentences(memories: Sequence[Memory]) -> defaultdict[str,
     """How often each word is written how, by its lower case: inside a sentence only names have a capital."""
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for memory in memories:
-        for word in TextReading(memory.scene.action).words:
+        for word in AnalysedText(memory.scene.action).words:
             if not word.opens:
                 forms[word.low][word.text] += 1
     return forms

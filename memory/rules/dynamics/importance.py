@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from madeleine.memory.model import Memory, MemoryStatus
-from madeleine.memory.patrol_records import MemoryState
+from madeleine.memory.patrol_records import MemoryFieldsForPatrol
 
 IMPORTANCE_DECAY_CYCLES = 30.0
 """Patrol cycles in which importance falls to 1/e."""
@@ -21,7 +21,7 @@ def effective_importance(importance: float, session_count: float) -> float:
     return importance * math.exp(-session_count / IMPORTANCE_DECAY_CYCLES)
 
 
-def status_after_flagging(memory: Memory | MemoryState) -> MemoryStatus:
+def status_from_decayed_importance(memory: Memory | MemoryFieldsForPatrol) -> MemoryStatus:
     """The status after ❸: active memories that have faded are dying, dying ones that were recalled are active
     again (ruling 2). A pinned memory never fades; a dead one stays dead."""
     if memory.status == "dead":

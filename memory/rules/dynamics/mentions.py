@@ -77,7 +77,7 @@ def redact_patrol_report(report: Any, gone: str, names: Collection[str]) -> Any:
 MAX_QUOTED_BEGINNING_CHARS = 60
 
 
-def quotes_any_source(text: str, sources: Iterable[str]) -> bool:
+def quotes_any_text(text: str, sources: Iterable[str]) -> bool:
     """Whether `text` holds one of the sources, or the beginning of a long one."""
     folded = " ".join(fold_and_join_texts([text]).split())
     beginnings = (" ".join(fold_and_join_texts([source]).split())[:MAX_QUOTED_BEGINNING_CHARS] for source in sources)
@@ -88,7 +88,7 @@ MERGED_LESSONS_SEPARATOR = " / "
 """Between the lessons that a survivor has taken over."""
 
 
-def timeline_texts_of_absorbed(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
+def texts_taken_over_by_survivor(memory: Memory, texts: Iterable[str] = ()) -> frozenset[str]:
     """The texts of an absorbed memory that its survivor may have taken over (spec P4, ruling 20): its action, its
     earlier actions `texts`, its own dated entries, its lessons and its feeling."""
     dated = (item.action for item in memory.scene.when if isinstance(item, DatedAction))
@@ -96,12 +96,12 @@ def timeline_texts_of_absorbed(memory: Memory, texts: Iterable[str] = ()) -> fro
     return frozenset({memory.scene.action, *dated, *texts, *taken_over} - {""})
 
 
-def scene_without_timeline_texts(scene: Scene, texts: Collection[str]) -> Scene:
+def remove_timeline_entries_with_texts(scene: Scene, texts: Collection[str]) -> Scene:
     """A survivor's scene without the timeline entries that repeat these texts (spec P4, P6 ❹)."""
     return replace(scene, when=tuple(item for item in scene.when if not _repeats(item, texts)))
 
 
-def without_taken_over_lessons(text: str, texts: Collection[str]) -> str:
+def remove_absorbed_lessons_from_text(text: str, texts: Collection[str]) -> str:
     """A survivor's lessons, or its feeling, without those of an absorbed memory."""
     return MERGED_LESSONS_SEPARATOR.join(part for part in text.split(MERGED_LESSONS_SEPARATOR) if part not in texts)
 

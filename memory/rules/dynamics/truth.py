@@ -27,7 +27,7 @@ MEMORY_TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "r
 UNDONE_VERSION_FIELDS: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
 """Fields of a version that an act has made, once that act is undone."""
 
-TruthActKind = Literal["supersede", "retract"]
+TruthChangeKind = Literal["supersede", "retract"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ class Supersession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TruthActOutcome:
+class TruthChange:
     """The memories that an act, or its undo, has changed, as they are now; the one that it was about first."""
 
-    kind: TruthActKind
+    kind: TruthChangeKind
     changed: tuple[Memory, ...]
 
 
@@ -93,7 +93,7 @@ def is_in_future(moment: datetime, now: datetime) -> bool:
     return moment > max(now, datetime.combine(now.astimezone().date(), time.min, UTC))
 
 
-def memory_true_since(memory: Memory) -> datetime:
+def start_of_truth_or_telling(memory: Memory) -> datetime:
     """Since when it is true, or was told of what is still to come; of two tellings the later one is what is true now. A
     date that lasts, as the day of telling or its month, began before it was told."""
     period = first_timeline_period(memory.scene.when)
@@ -178,7 +178,7 @@ def require_current_memory(memory: Memory, current: Memory | None = None) -> Non
         )
 
 
-def version_valid_since(memory: Memory) -> str:
+def version_start_date_text(memory: Memory) -> str:
     """Since when a version is true, as told; "" for a memory that has superseded none."""
     if memory.valid_from is None:
         return ""

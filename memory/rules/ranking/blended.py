@@ -36,11 +36,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
+from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
 from madeleine.memory.rules.feelings import mean_vector_of_emotions, similarity_of_feelings
-from madeleine.memory.rules.ranking.matching import candidates_with_named_identifier
+from madeleine.memory.rules.ranking.matching import identifier_match_mask
 from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ MIN_BM25_SCALE_WORD_SHARE, MAX_QUERY_TERMS_IN_BM25_SCALE = 0.7, 8
 gains in small stores and on BEAM, and costs LoCoMo at most 0.2 points."""
 MIN_CANDIDATES_FOR_SCORE_BASELINE = 20
 """Candidates needed before the least f counts as a baseline; among fewer the least may be the very answer."""
-MAX_EMOTION_SCORE_GAP = 0.02
+MAX_SCORE_GAP_DECIDED_BY_EMOTION = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USER_NAMES = frozenset({"user", "human", "me", "i"})
@@ -143,7 +143,7 @@ def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> 
     return (
         before.signals.asks
         and bool(before.actors)
-        and is_said_by_named_person(turn)
+        and speaker_has_personal_name(turn)
         and turn.actors[0] != before.actors[0]
     )
 
@@ -163,13 +163,13 @@ def session_score_weights(features: Sequence[RankingFeatures], weights: BlendedR
     """float64, (n,): of the best score in the session of each candidate."""
     return np.asarray(
         [
-            weights.session_of_people if one.session_id and is_said_by_named_person(one) else weights.session
+            weights.session_of_people if one.session_id and speaker_has_personal_name(one) else weights.session
             for one in features
         ]
     )
 
 
-def is_said_by_named_person(turn: RankingFeatures) -> bool:
+def speaker_has_personal_name(turn: RankingFeatures) -> bool:
     """Whether somebody says it who is known, and neither an assistant nor its user."""
     return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
 
@@ -196,7 +196,9 @@ def relevant_emotion_shares(
     if not emotions or not len(f) or (feeling := feeling_role_in_query(analyse_query(query))) == "beside":
         return np.zeros(len(f))
     shares = matching_emotion_shares(features, emotions)
-    return shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_EMOTION_SCORE_GAP, 0, 1)
+    return (
+        shares if feeling == "asked" else shares * np.clip(1 - (f.max() - f) / MAX_SCORE_GAP_DECIDED_BY_EMOTION, 0, 1)
+    )
 
 
 QUERY_PRIOR_NAMES = ("length", "actor", "speaker", "advice", "when")
@@ -253,9 +255,7 @@ def blended_ranking_scores(
     values = chain.from_iterable(map(score_priors, features))
     priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIOR_NAMES)).reshape(-1, len(QUERY_PRIOR_NAMES))
     named = QUERY_PRIOR_NAMES.index("actor")
-    priors[:, named] = np.maximum(
-        priors[:, named], weights.identifier * candidates_with_named_identifier(pool)[matching]
-    )
+    priors[:, named] = np.maximum(priors[:, named], weights.identifier * identifier_match_mask(pool)[matching])
     parts = {
         "words": words,
         "meaning": meaning,
@@ -273,56 +273,56 @@ MAX_ANALYSED_QUERY_CHARS = 2_000
 FeelingRoleInQuery = Literal["asked", "there", "beside"]
 
 
-def read_wording_signals(text: str) -> WordingSignals:
+def read_wording_signals(text: str) -> MemoryWordingTraits:
     """Read the wording of a memory's action, once, when it is indexed."""
-    reading = TextReading(text)
-    return WordingSignals(
-        asks=reading.asks,
-        tells_when=reading.tells_time,
+    reading = AnalysedText(text)
+    return MemoryWordingTraits(
+        asks=reading.ends_with_question_mark,
+        tells_when=reading.mentions_date_or_time_span,
         prefers=reading.mentions_preference,
-        first_person=reading.first_person,
+        first_person=reading.first_person_degree,
     )
 
 
-def analyse_query(query: str) -> TextReading:
+def analyse_query(query: str) -> AnalysedText:
     """Each run of white space is one space, as the patterns expect."""
     return _read_query(" ".join(query[:MAX_ANALYSED_QUERY_CHARS].split()))
 
 
 @lru_cache(maxsize=10)
-def _read_query(query: str) -> TextReading:
+def _read_query(query: str) -> AnalysedText:
     """Several rules of one recall read it."""
-    return TextReading(query)
+    return AnalysedText(query)
 
 
-def asks_what_assistant_said(query: TextReading) -> bool:
+def asks_what_assistant_said(query: AnalysedText) -> bool:
     """It asks for what the other one, an assistant, has said: "you recommended", not "would you recommend"."""
-    return query.matches("asks_answer")
+    return query.matches_lexicon_pattern("asks_answer")
 
 
-def asks_about_oneself(query: TextReading) -> bool:
+def asks_about_oneself(query: AnalysedText) -> bool:
     """It speaks of "I / my / we", and not of what the other one said."""
-    return query.first_person > 0 and not asks_what_assistant_said(query)
+    return query.first_person_degree > 0 and not asks_what_assistant_said(query)
 
 
-def asks_for_list(query: TextReading) -> bool:
+def asks_for_list(query: AnalysedText) -> bool:
     """It asks for all there is of something: "all allergies", "which dishes"."""
-    return query.matches("asks_list")
+    return query.matches_lexicon_pattern("asks_list")
 
 
-def asks_when(query: TextReading) -> bool:
+def asks_when(query: AnalysedText) -> bool:
     """It asks for a date or a span of time."""
-    return query.matches("asks_when")
+    return query.matches_lexicon_pattern("asks_when")
 
 
-def asks_for_advice(query: TextReading) -> bool:
+def asks_for_advice(query: AnalysedText) -> bool:
     """It asks what to do, where what somebody prefers counts; not what was advised before."""
-    return query.matches("asks_advice") and not asks_what_assistant_said(query)
+    return query.matches_lexicon_pattern("asks_advice") and not asks_what_assistant_said(query)
 
 
-def feeling_role_in_query(query: TextReading) -> FeelingRoleInQuery:
+def feeling_role_in_query(query: AnalysedText) -> FeelingRoleInQuery:
     """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
     the same whatever is felt; "there" otherwise."""
-    if query.matches("asks_feeling"):
+    if query.matches_lexicon_pattern("asks_feeling"):
         return "asked"
-    return "beside" if query.matches("asks_fact") else "there"
+    return "beside" if query.matches_lexicon_pattern("asks_fact") else "there"

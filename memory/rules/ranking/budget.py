@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MIN_SHARE_OF_BEST_RECALL_SCORE = 0.75
-MAX_RECALL_TOKENS_WITHOUT_BUDGET = 1_000
+MAX_RECALL_TOKENS_WITHOUT_LIMIT = 1_000
 """Where the caller sets no limit: what scores less than this share of the best is left out, and what would exceed these
 tokens. Of the evidence of LoCoMo 73 % is in such an answer of 330 tokens, 62 % in three memories of 170; with all ten
 of 560 tokens 78 % (`make bench`)."""
@@ -17,7 +17,7 @@ def result_count_without_limit(scored: Sequence[tuple[float, int]], *, least: in
     tokens, enough = 0, 0.0 if whole_list else MIN_SHARE_OF_BEST_RECALL_SCORE
     for position, (score, cost) in enumerate(scored):
         tokens += cost
-        if position >= least and (score < enough * scored[0][0] or tokens > MAX_RECALL_TOKENS_WITHOUT_BUDGET):
+        if position >= least and (score < enough * scored[0][0] or tokens > MAX_RECALL_TOKENS_WITHOUT_LIMIT):
             return position
     return max(least, len(scored))
 

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.text.content_words import (
     content_words,
-    information_in_each_word,
     is_identifier,
+    lowercase_word_mask,
     name_number_of_each_word,
-    words_in_small_letters,
+    weights_of_unspaced_words,
 )
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThre
     """The content words of the query that name whom or what many of the being's memories are about."""
     everyday = {word for word, rarity in zip(pool.words, pool.rarity, strict=True) if rarity < thresholds.everyday}
     names = (
-        {piece for name in TextReading(query).possible_names for piece in content_words(name.text)} if everyday else ()
+        {piece for name in AnalysedText(query).possible_names for piece in content_words(name.text)} if everyday else ()
     )
     return frozenset(everyday.intersection(names))
 
 
-def candidates_with_named_identifier(pool: CandidatePool) -> NDArray[np.bool_]:
+def identifier_match_mask(pool: CandidatePool) -> NDArray[np.bool_]:
     """bool, (n,): which candidates hold an identifier that the query names."""
     identifiers = np.asarray([is_identifier(word) for word in pool.words], np.bool_)
     return np.asarray(pool.holds[:, identifiers].any(axis=1), np.bool_)
@@ -120,10 +120,10 @@ class ThingsNamedInQuery:
         numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
-        nameless = np.asarray(words_in_small_letters(query, pool.words), np.float32) @ shares > 1 - 1e-3
-        weight = np.asarray(information_in_each_word(pool.words), np.float32) @ shares
+        nameless = np.asarray(lowercase_word_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
+        weight = np.asarray(weights_of_unspaced_words(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
-        return cls(held, unknown, nameless, weight / weight.mean(), candidates_with_named_identifier(pool))
+        return cls(held, unknown, nameless, weight / weight.mean(), identifier_match_mask(pool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class CandidateSimilarity:
     needed: float
 
     @property
-    def without_unknown(self) -> NDArray[np.float32]:
+    def value_without_penalty(self) -> NDArray[np.float32]:
         return self.value + self.penalty
 
 
@@ -152,7 +152,7 @@ class RecallGateOutcome:
     situation: CandidateSimilarity | None = None
 
 
-def matching_and_near_candidates(gates: Sequence[RecallGateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def merge_recall_gate_outcomes(gates: Sequence[RecallGateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Positions of the matches, and of what is near, the nearest to the end of a message first."""
     matching, near = gates[0].matching, gates[0].near
     for of_end in gates[1:]:
@@ -183,7 +183,7 @@ def score_candidate_similarity(
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
     penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.forgiven * added)) ** 2
-    needed = t.likeness + legible * extra_similarity_needed(memories, t)
+    needed = t.likeness + legible * extra_similarity_for_memory_count(memories, t)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
     return CandidateSimilarity(
@@ -191,23 +191,25 @@ def score_candidate_similarity(
     )
 
 
-def extra_similarity_needed(memories: int, thresholds: MatchThresholds) -> float:
+def extra_similarity_for_memory_count(memories: int, thresholds: MatchThresholds) -> float:
     """Likeness that is needed in addition among so many memories: by the logarithm of their number."""
     t = thresholds
     share = log(max(memories, t.few_memories) / t.few_memories) / log(t.crowd_memories / t.few_memories)
     return t.crowd * min(1.0, share)
 
 
-def matching_candidates(likeness: CandidateSimilarity, thresholds: MatchThresholds) -> NDArray[np.bool_]:
+def matching_candidate_mask(likeness: CandidateSimilarity, thresholds: MatchThresholds) -> NDArray[np.bool_]:
     """bool, (n,). Beside a match unknown words count no more."""
     if not (likeness.value >= likeness.needed).any():
         return np.zeros(len(likeness.value), np.bool_)
-    return np.asarray(likeness.without_unknown >= thresholds.likeness - thresholds.companions, np.bool_)
+    return np.asarray(likeness.value_without_penalty >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
 def unknown_words_prevent_any_match(likeness: CandidateSimilarity) -> bool:
     """Whether nothing matches, and something would if nothing were unknown."""
-    return bool((likeness.without_unknown >= likeness.needed).any() and not (likeness.value >= likeness.needed).any())
+    return bool(
+        (likeness.value_without_penalty >= likeness.needed).any() and not (likeness.value >= likeness.needed).any()
+    )
 
 
 def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:
@@ -222,7 +224,7 @@ def matching_preference_mask(
     one applies. And how to behave is asked in words of the task, which no memory need hold: nothing is lost by unknown
     words."""
     t = thresholds
-    applies = situation.without_unknown >= t.likeness
+    applies = situation.value_without_penalty >= t.likeness
     answers = (likeness >= t.likeness) & (likeness >= likeness.max(initial=0))
     return np.asarray(applies | answers, np.bool_)
 
@@ -244,10 +246,10 @@ def near_unmatched_candidates(
         if enough
         else np.zeros(len(likeness.value))
     )
-    alike = likeness.without_unknown
+    alike = likeness.value_without_penalty
     best = (shares >= t.near_words) | ((alike >= t.likeness - t.companions) & (alike >= likeness.needed).any())
     if not best.any() and alike.max(initial=0) < t.near:
         return np.zeros(0, np.intp)
-    near = (best | (alike > 0)) & ~matching_candidates(likeness, t)
+    near = (best | (alike > 0)) & ~matching_candidate_mask(likeness, t)
     order = np.argsort(-(t.near_in_words * likeness.in_words + meaning), kind="stable")
     return np.asarray(order[near[order]], np.intp)

@@ -24,10 +24,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from madeleine.memory.model import MemoryId
-from madeleine.memory.rules.storing.statements import Statement, differ_in_value_of_one_thing, share_of_same_wording
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.rules.storing.statements import (
+    StatementForComparison,
+    differ_in_value_of_one_thing,
+    share_of_same_wording,
+)
+from madeleine.memory.text.reading import AnalysedText
 
-MAX_SHARED_WORD_RATIO_OF_CHANGE = 1 / 3
+MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
@@ -36,15 +40,17 @@ MAX_WORDS_OF_SINGLE_FACT_MEMORY = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
 
 
-def asks_for_past(query: TextReading) -> bool:
+def asks_for_past(query: AnalysedText) -> bool:
     """It asks what was, or what was first, so that the older memory may be the answer."""
-    return query.matches("asks_past")
+    return query.matches_lexicon_pattern("asks_past")
 
 
-def only_older_answers_question(question: Statement, newer: Statement, older: Statement) -> bool:
+def only_older_answers_question(
+    question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
+) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
     named = question_words_only_in_first(question, older, newer)
-    if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_CHANGE:
+    if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE:
         return False
     return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_name, named))
 
@@ -54,7 +60,7 @@ class QuestionMatch:
     """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
     question that it holds, with their rarity in [0, 1]."""
 
-    statement: Statement
+    statement: StatementForComparison
     cosine: float = 0.0
     asked_words: Mapping[str, float] | None = None
 
@@ -68,7 +74,9 @@ class MemoryPairLink:
     resembles: bool = False
 
 
-def question_words_only_in_first(question: Statement, one: Statement, other: Statement) -> list[str]:
+def question_words_only_in_first(
+    question: StatementForComparison, one: StatementForComparison, other: StatementForComparison
+) -> list[str]:
     """Words of the one that the question has, and the other lacks."""
     return [
         one.content_words_by_stem[stem]
@@ -77,12 +85,14 @@ def question_words_only_in_first(question: Statement, one: Statement, other: Sta
     ]
 
 
-def are_comparable_statements(newer: Statement, older: Statement) -> bool:
-    return not any(one.asks or len(one.words) > MAX_WORDS_OF_SINGLE_FACT_MEMORY for one in (newer, older))
+def are_comparable_statements(newer: StatementForComparison, older: StatementForComparison) -> bool:
+    return not any(
+        one.contains_question_mark or len(one.words) > MAX_WORDS_OF_SINGLE_FACT_MEMORY for one in (newer, older)
+    )
 
 
-def newer_version_score(
-    question: Statement,
+def newer_replaces_older_score(
+    question: StatementForComparison,
     newer: QuestionMatch,
     older: QuestionMatch,
     link: MemoryPairLink,
@@ -103,7 +113,7 @@ def newer_version_score(
         - 3.8 * share_of_same_wording(new, old)
         - 2.4 * math.log(1 + len(old.content_words_by_stem))
         - 1.4 * (only_old - only_new)
-        + 1.6 * new.reading.matches("change")
+        + 1.6 * new.analysed_text.matches_lexicon_pattern("change")
         + 0.7 * link.is_proposed
         + 2.1 * link.joined_by_proposals
         + 2.1 * link.resembles

@@ -57,7 +57,7 @@ class AssociativeRankingWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankingProfileWeights:
+class AllRankingProfileWeights:
     linear: LinearRankingWeights = LinearRankingWeights()
     associative: AssociativeRankingWeights = AssociativeRankingWeights()
     decay_per_hour: float = 0.01
@@ -92,7 +92,7 @@ def linear_ranking_scores(
     states: Sequence[MemoryRankingState],
     *,
     now: datetime,
-    weights: RankingProfileWeights,
+    weights: AllRankingProfileWeights,
 ) -> ScoredCandidates:
     """In [0, 1], of candidates of that similarity."""
     w = weights.linear
@@ -110,7 +110,7 @@ def associative_ranking_scores(
     shared_emotions: Sequence[float] | NDArray[np.float64],
     *,
     now: datetime,
-    weights: RankingProfileWeights,
+    weights: AllRankingProfileWeights,
 ) -> ScoredCandidates:
     """In [0, 1]. `shared_emotions`: of each candidate the share of the asked labels that it has. Weights that add up
     to more than 1 are scaled; those of less are taken as they are."""

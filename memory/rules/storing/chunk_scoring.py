@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from madeleine.memory.model import Category, Vector
 from madeleine.memory.text.lexicon import load_language_neutral_pattern
-from madeleine.memory.text.reading import TextReading
-from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_words
+from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_and_drop_apostrophes
 from madeleine.memory.vector_space import VectorSpace
 
 NOVELTY_WEIGHT, SALIENCE_WEIGHT = 0.6, 0.4
@@ -37,24 +37,24 @@ def chunk_novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -
     """
     if centroid is None:
         return 1.0
-    [centred] = space.centred(vector[None])
+    [centred] = space.centred_by_language(vector[None])
     return min(1.0, max(0.0, 1.0 - space.legibility_of_text(vector) * float(centred @ centroid)))
 
 
-def chunk_salience(reading: TextReading, *, rarity: float) -> float:
+def chunk_salience(reading: AnalysedText, *, rarity: float) -> float:
     """In [0, 1]: 0.3 for a person, organisation, place or product, 0.2 for a number or date, 0.4 for a preference, 0.1
     for a technical term. Takes time linear in the text.
 
     `mean_word_rarity` in [0, 1] is that of the text's words among the being's memories.
     """
     technical = rarity >= MIN_MEAN_RARITY_OF_TECHNICAL_TEXT or bool(_CODE_NAME.search(reading.text))
-    signals = (reading.names_something, reading.tells_number, reading.tells_taste, technical)
+    signals = (reading.contains_recognised_name, reading.mentions_number, reading.states_personal_taste, technical)
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 
 
 def words_for_rarity(text: str) -> list[str]:
     """Words whose rarity is the text's: no stop words, each once, the longest first, at most 48."""
-    words = {word.low for word in TextReading(normalize_words(text)).words} - ENGLISH_STOP_WORDS
+    words = {word.low for word in AnalysedText(normalize_and_drop_apostrophes(text)).words} - ENGLISH_STOP_WORDS
     return sorted((word for word in words if len(word) > 1), key=lambda word: (-len(word), word))[
         :MAX_WORDS_PER_RARITY_SCORE
     ]
@@ -68,17 +68,21 @@ def mean_word_rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
     return min(1.0, sum(idf) / len(idf) / absent_term_idf)
 
 
-def chunk_category(reading: TextReading) -> Category:
+def chunk_category(reading: AnalysedText) -> Category:
     """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
     predicate, object; else episodic."""
     if reading.states_preference:
         return "procedural"
-    stated = [TextReading(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
-    if sum(sentence.matches("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
+    stated = [AnalysedText(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
+    if sum(sentence.matches_lexicon_pattern("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
         return "working"
     return "semantic" if sum(map(_is_fact, stated)) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated) else "episodic"
 
 
-def _is_fact(sentence: TextReading) -> bool:
-    is_event = sentence.asks or sentence.begins_with("subjects") or sentence.matches("event")
-    return not is_event and sentence.matches("fact")
+def _is_fact(sentence: AnalysedText) -> bool:
+    is_event = (
+        sentence.ends_with_question_mark
+        or sentence.begins_with_listed_word("subjects")
+        or sentence.matches_lexicon_pattern("event")
+    )
+    return not is_event and sentence.matches_lexicon_pattern("fact")

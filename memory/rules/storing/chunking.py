@@ -43,7 +43,7 @@ MIN_SEPARATE_ATOM_TOKENS = 10
 """Tokens below which an atom is joined to its neighbour: "Yes." is no place to cut, and the search is shorter."""
 MAX_UNCUT_WORD_CHARS = 40
 """Characters after which a word that is too long may be cut."""
-MIN_PIECES_PER_CHUNK = 4
+LONG_SENTENCE_PIECES_PER_CHUNK = 4
 """A sentence that is too long is cut into pieces of at most a quarter of a chunk."""
 
 _CUT_IN_PARAGRAPH, _CUT_AT_LINE_END, _CUT_IN_SENTENCE = 1, 2, 3
@@ -71,7 +71,8 @@ class TextAtom:
 async def split_into_chunks(
     text: str, count: CountTokens, limits: ChunkTokenLimits = DEFAULT_CHUNK_TOKEN_LIMITS
 ) -> list[str]:
-    """Split a cleaned text (`memory.text.normalization.clean_text`); an empty one has no chunks."""
+    """Split a cleaned text (`memory.text.normalization.normalize_unicode_and_whitespace`); an empty one has no
+    chunks."""
     if not text:
         return []
     uncounted = await asyncio.to_thread(split_into_atoms, text)
@@ -182,7 +183,7 @@ def _grouped_lines(lines: Iterable[str], begins: Callable[[str], object]) -> Ite
 async def _pieces_of_long_atom(atom: TextAtom, count: CountTokens, most: int) -> list[TextAtom]:
     """Cut an atom above the limit between words, or between characters where a word is longer than a line, into pieces
     small enough to make chunks of similar length."""
-    longest = min(MAX_UNCUT_WORD_CHARS, max(1, most // MIN_PIECES_PER_CHUNK))
+    longest = min(MAX_UNCUT_WORD_CHARS, max(1, most // LONG_SENTENCE_PIECES_PER_CHUNK))
     words: list[str] = []
     lengths: list[int] = []
     parts = await asyncio.to_thread(lambda: list(_words_with_spaces(atom.text, longest)))
@@ -195,7 +196,7 @@ async def _pieces_of_long_atom(atom: TextAtom, count: CountTokens, most: int) ->
     held: list[str] = []
     tokens = 0
     for word, length in zip(words, lengths, strict=True):
-        if held and tokens + length > most // MIN_PIECES_PER_CHUNK:
+        if held and tokens + length > most // LONG_SENTENCE_PIECES_PER_CHUNK:
             pieces.append(TextAtom("".join(held), _CUT_IN_SENTENCE, max(1, tokens)))
             held, tokens = [], 0
         held.append(word)

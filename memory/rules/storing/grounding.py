@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
-from madeleine.memory.text.lexicon import load_language_neutral_pattern, words_in_lexicon_lists
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, load_language_neutral_pattern
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.reading import TextReading, WordInText, canonical_number_text
+from madeleine.memory.text.reading import AnalysedText, WordInText, canonical_number_text
 
 MAX_RESOLVED_DATE_DISTANCE = timedelta(days=400)
 """Between the day on which a time was told in words ("next month") and the date that is meant by it."""
@@ -34,8 +34,13 @@ def ungrounded_terms(text: str, sources: str, *, days: Collection[date] = (), or
     sources were told; where they tell a time in words ("tomorrow"), a date near one of these is what was meant.
     `orders`: the text is an instruction, whose sentences begin with a verb.
     """
-    said, shown = TextReading(unicodedata.normalize("NFKC", text)), TextReading(unicodedata.normalize("NFKC", sources))
-    resolves_dates = bool(days) and (shown.tells_time or bool(shown.words_in_lists("time_words", "days")))
+    said, shown = (
+        AnalysedText(unicodedata.normalize("NFKC", text)),
+        AnalysedText(unicodedata.normalize("NFKC", sources)),
+    )
+    resolves_dates = bool(days) and (
+        shown.mentions_date_or_time_span or bool(shown.words_in_lists("time_words", "days"))
+    )
     resolved = frozenset(_resolved_numbers(said, days)) if resolves_dates else frozenset()
     new = (
         *(number for number in _new_numbers(said, shown) if number not in resolved),
@@ -45,7 +50,7 @@ def ungrounded_terms(text: str, sources: str, *, days: Collection[date] = (), or
     return tuple(dict.fromkeys(new))
 
 
-def _new_numbers(said: TextReading, shown: TextReading) -> list[str]:
+def _new_numbers(said: AnalysedText, shown: AnalysedText) -> list[str]:
     known = shown.number_values
     return [
         number
@@ -64,10 +69,10 @@ def _is_known_time(number: str, known: frozenset[str]) -> bool:
     return any(f"{hour}:{match[2]}" in known or (match[2] == "00" and str(hour) in known) for hour in hours)
 
 
-def _resolved_numbers(said: TextReading, days: Collection[date]) -> Iterator[str]:
+def _resolved_numbers(said: AnalysedText, days: Collection[date]) -> Iterator[str]:
     """The numbers of dates that are near one of the days: of whole dates, and of days and years beside a month."""
     first, last = min(days) - MAX_RESOLVED_DATE_DISTANCE, max(days) + MAX_RESOLVED_DATE_DISTANCE
-    months = [word for word in said.words if word.stem in words_in_lexicon_lists(said.lexicons, "months")]
+    months = [word for word in said.words if word.stem in all_words_of_lexicon_lists(said.lexicons, "months")]
     position = 0
     for number in said.numbers:
         start = said.normalized_text.index(number, position)
@@ -94,11 +99,11 @@ def _date_of(number: str) -> date | None:
         return None
 
 
-def _new_names(said: TextReading, shown: TextReading, orders: bool, resolves_dates: bool) -> list[str]:
+def _new_names(said: AnalysedText, shown: AnalysedText, orders: bool, resolves_dates: bool) -> list[str]:
     known = {form for word in shown.words for form in _name_forms(word, shown)}
     calendar = ("days", "months") if resolves_dates else ()
-    titles = {title.lower() for title in words_in_lexicon_lists(said.lexicons, "title_words")}
-    not_new = words_in_lexicon_lists(said.lexicons, *calendar) | titles
+    titles = {title.lower() for title in all_words_of_lexicon_lists(said.lexicons, "title_words")}
+    not_new = all_words_of_lexicon_lists(said.lexicons, *calendar) | titles
     names = [word for word in said.possible_names if word.stem not in not_new]
     unknown = [
         word.text
@@ -110,11 +115,11 @@ def _new_names(said: TextReading, shown: TextReading, orders: bool, resolves_dat
     return [] if own_nouns else unknown
 
 
-def _name_forms(word: WordInText, reading: TextReading) -> set[str]:
+def _name_forms(word: WordInText, reading: AnalysedText) -> set[str]:
     """Without endings and accents, with umlauts as one letter and as two: Müller, Mueller and Muller share a form."""
     stem = _WORD_ENDING.sub("", word.stem)
     forms = {fold_text(stem), fold_text(stem.translate(_UMLAUTS))}
-    cases = sorted(words_in_lexicon_lists(reading.lexicons, "name_endings"), key=len, reverse=True)
+    cases = sorted(all_words_of_lexicon_lists(reading.lexicons, "name_endings"), key=len, reverse=True)
     ending = next((end for end in cases if stem.endswith(end) and len(stem) - len(end) >= _MIN_STEM_CHARS - 1), "")
     return forms | {stem.removesuffix(ending)} if ending else forms
 
@@ -129,7 +134,7 @@ def _is_known_stem(stem: str, known: set[str]) -> bool:
     )
 
 
-def _new_values(said: TextReading, shown: TextReading) -> list[str]:
+def _new_values(said: AnalysedText, shown: AnalysedText) -> list[str]:
     known = _casefolded_words(shown.text)
     values = (next(filter(None, match.groups())).rstrip(".!?)") for match in _STATED_VALUE.finditer(said.text))
     return [value for value in values if not _casefolded_words(value) <= known]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from madeleine.memory.model import DatedAction, Memory, Scene
 from madeleine.memory.rules.storing.similar_wording import MIN_NOTED_RESEMBLANCE
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.same_words import have_same_words
-from madeleine.memory.text.wording import Wording, have_equivalent_wording
+from madeleine.memory.text.wording import WordingForComparison, have_equivalent_wording
 
 MAX_WORD_ALIGNED_TEXT_CHARS = 1_200
 """To lay two longer texts side by side, word upon word, takes a tenth of a second, and a store compares fifteen."""
@@ -53,7 +53,7 @@ class TextFacts:
     """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
-def extract_text_facts(reading: TextReading) -> TextFacts:
+def extract_text_facts(reading: AnalysedText) -> TextFacts:
     fact_words = reading.words_in_lists(*FACT_LEXICON_LISTS)
     known = frozenset(fact_words)
     return TextFacts(
@@ -71,11 +71,11 @@ def extract_text_facts(reading: TextReading) -> TextFacts:
 def difference_in_facts(text: str, other: str) -> str:
     """Why `text` cannot be another telling of `other`, in words; "" where no fact speaks against it. A fact that only
     one of them tells is no difference: a retelling may be shorter."""
-    mine, theirs = TextReading(text, other), TextReading(other, text)
+    mine, theirs = AnalysedText(text, other), AnalysedText(other, text)
     kinds = {
         "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
         "day": (frozenset(mine.words_in_lists("days", "months")), frozenset(theirs.words_in_lists("days", "months"))),
-        "name": (mine.names, theirs.names),
+        "name": (mine.recognised_names, theirs.recognised_names),
         "value": (_strong_opposites(mine), _strong_opposites(theirs)),
     }
     for kind, (own, others) in kinds.items():
@@ -88,12 +88,12 @@ def difference_in_facts(text: str, other: str) -> str:
     )
 
 
-def _strong_opposites(reading: TextReading) -> frozenset[str]:
+def _strong_opposites(reading: AnalysedText) -> frozenset[str]:
     """Without those that come and go when a sentence is put in other words (up, in, over)."""
     return frozenset(reading.words_in_lists("opposites")) - frozenset(reading.words_in_lists("weak_opposites"))
 
 
-def _without_leading_zeros(reading: TextReading) -> frozenset[str]:
+def _without_leading_zeros(reading: AnalysedText) -> frozenset[str]:
     return frozenset(value.lstrip("0") or "0" for value in reading.number_values)
 
 
@@ -134,4 +134,4 @@ def _tells_more(new: Scene, old: Scene) -> bool:
 
 
 def _folded(texts: Iterable[str]) -> set[str]:
-    return {Wording(text).key for text in texts}
+    return {WordingForComparison(text).comparison_key for text in texts}

@@ -16,12 +16,12 @@ from typing import Any
 
 from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, Memory, date_of_timeline_entry
 from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LISTS, extract_text_facts
-from madeleine.memory.text.lexicon import lexicons_by_script, text_without_pattern
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.lexicon import lexicons_for_script_of_text, text_without_pattern
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HIRAGANA_RUN_PATTERN
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
-from madeleine.memory.text.wording import Wording
+from madeleine.memory.text.wording import WordingForComparison
 
 RECALLED_TEXT_TAG_NAMES = ("recall", "memory", "context")
 """Tags between which memories stand in a prompt (`memory.rules.prompting`)."""
@@ -64,19 +64,19 @@ class StatementForQuoteCheck:
 
     def __init__(self, text: str, about: str = "") -> None:
         self.text = text
-        self.reading = TextReading(text)
+        self.reading = AnalysedText(text)
         self.plain = " ".join(_ANY_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
         self.stems = stems_of_content_words(text)
         self.numbers = frozenset(self.reading.numbers)
-        self._about = TextReading(about)
+        self._about = AnalysedText(about)
 
     @cached_property
-    def known_words(self) -> frozenset[str]:
+    def words_with_context(self) -> frozenset[str]:
         """Every word of it, as it stands."""
-        return self.reading.known_words | self._about.known_words
+        return self.reading.words_and_stems | self._about.words_and_stems
 
     @cached_property
-    def known_numbers(self) -> frozenset[str]:
+    def numbers_with_context(self) -> frozenset[str]:
         return self.numbers | frozenset(self._about.numbers)
 
     @cached_property
@@ -99,16 +99,16 @@ class StatementForQuoteCheck:
         return caseless_script_content_keys(self.text)
 
     @cached_property
-    def known_caseless_parts(self) -> frozenset[str]:
+    def caseless_parts_with_context(self) -> frozenset[str]:
         return caseless_script_content_keys(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
-    def telling_words(self) -> tuple[str, ...]:
+    def significant_word_stems(self) -> tuple[str, ...]:
         """Numbers and words in order, without their endings, and without those that only say who speaks or is meant; of
         scripts without case every sign."""
         optional = _listed(self.reading, "persons", "roles", "reporting")
         parts: list[str] = []
-        for token in Wording(_without_framing(self.text)).telling_tokens:
+        for token in WordingForComparison(_without_framing(self.text)).tokens_without_fillers:
             if not token.is_number and token.form.upper() == token.form.lower():
                 parts += token.form
             elif token.name or token.form not in optional:
@@ -118,11 +118,11 @@ class StatementForQuoteCheck:
     @cached_property
     def character_pairs(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
-        caseless = (word.text for word in TextReading(_without_framing(self.text)).words if word.caseless)
+        caseless = (word.text for word in AnalysedText(_without_framing(self.text)).words if word.caseless)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
 
 
-def _listed(reading: TextReading, *lists: str) -> frozenset[str]:
+def _listed(reading: AnalysedText, *lists: str) -> frozenset[str]:
     return frozenset(reading.words_in_lists(*lists))
 
 
@@ -215,7 +215,7 @@ def without_quotes_from_memory(
     share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
     quotes = {piece for piece in dict.fromkeys(said) if _is_echo(StatementForQuoteCheck(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
-        quotes = {piece for piece in quotes if TextReading(piece).matches("recalls")}
+        quotes = {piece for piece in quotes if AnalysedText(piece).matches_lexicon_pattern("recalls")}
     return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
 
 
@@ -250,7 +250,7 @@ def share_of_words_in_source(text: str, source: str) -> float:
 def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
     if not (
         _is_echo(said, [one], speakers, 1.0)
-        and one.names <= said.known_words
+        and one.names <= said.words_with_context
         and _is_told_in_order(said, one, speakers)
     ):
         return False
@@ -260,15 +260,15 @@ def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteChec
 def _is_told_in_order(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
     """Its words, the speakers' names aside, stand in the other in the same order: who trains whom, from what to what
     (ruling 13)."""
-    spoken_names = StatementForQuoteCheck(" ".join(speakers)).telling_words
-    rest = iter(one.telling_words)
-    return all(word in rest for word in said.telling_words if word not in spoken_names)
+    spoken_names = StatementForQuoteCheck(" ".join(speakers)).significant_word_stems
+    rest = iter(one.significant_word_stems)
+    return all(word in rest for word in said.significant_word_stems if word not in spoken_names)
 
 
 def _is_echo(
     said: StatementForQuoteCheck, known: Iterable[StatementForQuoteCheck], speakers: Collection[str], share: float
 ) -> bool:
-    spoken_names = TextReading(" ".join(speakers))
+    spoken_names = AnalysedText(" ".join(speakers))
     mine = said.stems - stems_of_content_words(spoken_names.text) if speakers else said.stems
     telling = len(mine | said.fact_words | said.numbers)
     for one in known:
@@ -284,20 +284,21 @@ def _is_echo(
     return False
 
 
-def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: TextReading) -> bool:
+def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: AnalysedText) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
-        said.numbers <= one.known_numbers
-        and said.names <= one.known_words | speakers.known_words
-        and said.fact_words <= one.known_words
+        said.numbers <= one.numbers_with_context
+        and said.names <= one.words_with_context | speakers.words_and_stems
+        and said.fact_words <= one.words_with_context
         and said.reading.contains_negation == one.reading.contains_negation
-        and said.caseless_parts <= one.known_caseless_parts | caseless_script_content_keys(speakers.text, single=True)
+        and said.caseless_parts
+        <= one.caseless_parts_with_context | caseless_script_content_keys(speakers.text, single=True)
     )
 
 
 def stems_of_content_words(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
-    reading = TextReading(_without_framing(text))
+    reading = AnalysedText(_without_framing(text))
     frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
     return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_content_keys(text)
@@ -309,7 +310,7 @@ def caseless_script_content_keys(text: str, *, single: bool = False) -> frozense
     if text.isascii():
         return frozenset()
     parts: set[str] = set()
-    for word in (word.text for word in TextReading(_without_framing(text)).words if word.caseless):
+    for word in (word.text for word in AnalysedText(_without_framing(text)).words if word.caseless):
         if not HAN_OR_KANA_SIGN_PATTERN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue
@@ -322,4 +323,4 @@ def caseless_script_content_keys(text: str, *, single: bool = False) -> frozense
 def _without_framing(text: str) -> str:
     """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
     text = unicodedata.normalize("NFKC", text)
-    return text if text.isascii() else text_without_pattern(text, "framing", lexicons_by_script(text))
+    return text if text.isascii() else text_without_pattern(text, "framing", lexicons_for_script_of_text(text))

@@ -23,10 +23,10 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.wording import have_equivalent_wording
 
-MAX_RETELLINGS = 20
+MAX_RETELLINGS_PER_MEMORY = 20
 """Entries of `Memory.retold`. What would need one more is stored beside the memory."""
 MAX_MERGED_LESSON_CHARS = 1_000
 """Of the lessons of all tellings together."""
@@ -35,7 +35,7 @@ NON_EVENT_CATEGORIES = frozenset({"semantic", "procedural"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforcement:
+class MemoryRetelling:
     """A scene that was stored again (spec T6): counted on `memory_id`, its own words kept beside it. `day`: on which it
     happened, where it names one, else on which it was told."""
 
@@ -56,12 +56,10 @@ class Reinforcement:
     emotion: EmotionVector | None = None
 
 
-def reinforcement_from_draft(
-    of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
-) -> Reinforcement:
+def retelling_from_draft(of: MemoryId, draft: Memory, *, importance: float | None, key: str | None) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     days = tuple(dict.fromkeys(date_of_timeline_entry(item) for item in draft.scene.when if isinstance(item, str)))
-    return Reinforcement(
+    return MemoryRetelling(
         memory_id=of,
         text=draft.scene.action,
         at=draft.created_at,
@@ -80,7 +78,7 @@ def reinforcement_from_draft(
     )
 
 
-def memory_after_retelling(memory: Memory, told: Reinforcement) -> Memory:
+def memory_after_retelling(memory: Memory, told: MemoryRetelling) -> Memory:
     """The memory with what the telling adds, counted once more."""
     themes = {fold_text(theme): theme for theme in reversed((*memory.themes, *told.themes))}
     emotions = tuple(dict.fromkeys((*memory.emotions, *told.emotions)))
@@ -99,7 +97,7 @@ def memory_after_retelling(memory: Memory, told: Reinforcement) -> Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddedByReinforcement:
+class RetellingAdditions:
     """What one retelling has added to its memory, so that it can be taken back."""
 
     themes: tuple[str, ...] = ()
@@ -111,21 +109,21 @@ class AddedByReinforcement:
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> AddedByReinforcement:
+    def from_json(cls, text: str) -> RetellingAdditions:
         content = json.loads(text)
         retold = (item if isinstance(item, str) else DatedAction(**item) for item in content["retold"])
         return cls(themes=tuple(content["themes"]), retold=tuple(retold), lesson=content["lesson"])
 
 
-def added_by_retelling(before: Memory, after: Memory) -> AddedByReinforcement:
-    return AddedByReinforcement(
+def additions_of_retelling(before: Memory, after: Memory) -> RetellingAdditions:
+    return RetellingAdditions(
         themes=tuple(theme for theme in after.themes if theme not in before.themes),
         retold=after.retold[len(before.retold) :],
         lesson=after.lesson.removeprefix(before.lesson).lstrip("\n"),
     )
 
 
-def memory_without_retelling(memory: Memory, added: AddedByReinforcement) -> Memory:
+def memory_without_retelling(memory: Memory, added: RetellingAdditions) -> Memory:
     """The memory counted once less, without what the retelling had added, as far as that is still as it was."""
     retold = list(memory.retold)
     for entry in added.retold:
@@ -141,10 +139,12 @@ def memory_without_retelling(memory: Memory, added: AddedByReinforcement) -> Mem
     )
 
 
-def has_room_for_retelling(memory: Memory, told: Reinforcement) -> bool:
+def has_room_for_retelling(memory: Memory, told: MemoryRetelling) -> bool:
     """Whether all that the telling adds fits beside the memory."""
     after = memory_after_retelling(memory, told)
-    return len(after.retold) <= MAX_RETELLINGS and len(after.lesson) <= max(MAX_MERGED_LESSON_CHARS, len(memory.lesson))
+    return len(after.retold) <= MAX_RETELLINGS_PER_MEMORY and len(after.lesson) <= max(
+        MAX_MERGED_LESSON_CHARS, len(memory.lesson)
+    )
 
 
 def _lesson_with(lesson: str, new: str) -> str:
@@ -153,7 +153,7 @@ def _lesson_with(lesson: str, new: str) -> str:
     return lesson if not new or any(have_equivalent_wording(new, line) for line in known) else "\n".join((*known, new))
 
 
-def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
+def _added_entries(memory: Memory, told: MemoryRetelling) -> list[TimelineEntry]:
     """The new feeling, and labels that have no room, on their day; else the days that are new."""
     feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
     is_known = not told.feeling or any(have_equivalent_wording(told.feeling, feeling) for feeling in feelings)
@@ -165,13 +165,13 @@ def _added_entries(memory: Memory, told: Reinforcement) -> list[TimelineEntry]:
     return list(days)
 
 
-def _event_days(memory: Memory, told: Reinforcement) -> list[str]:
+def _event_days(memory: Memory, told: MemoryRetelling) -> list[str]:
     """Days of the telling on which the memory is not yet known to have happened. One that names no day, but tells of
     `yesterday`, is told of another day by being told on one."""
     if memory.category in NON_EVENT_CATEGORIES:
         return []
     days = told.days
-    if not days and TextReading(told.text).tells_date:
+    if not days and AnalysedText(told.text).mentions_date:
         days = (told.at.date().isoformat(),)
     known = {date_of_timeline_entry(item) for item in (*memory.scene.when, *memory.retold)} | {
         moment.date().isoformat() for moment in (memory.happened_at, memory.created_at)

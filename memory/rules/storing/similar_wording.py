@@ -19,8 +19,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.memory.text.lexicon import lexicons_by_script, words_in_lexicon_lists
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, lexicons_for_script_of_text
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
     HAN_SIGN_PATTERN,
@@ -45,7 +45,7 @@ def resemblances_to_texts(text: str, others: Sequence[str], cosines: Sequence[fl
     return [_resemblance(_wording(mine, _pieces(other)), cosine) for other, cosine in zip(others, cosines, strict=True)]
 
 
-def most_resembling_text(
+def index_of_most_resembling_text(
     text: str, others: Sequence[str], cosines: Sequence[float | None], *, at_least: float
 ) -> int | None:
     """The position of the other text that resembles this one most, the first of equals; None if none does `at_least`.
@@ -56,7 +56,7 @@ def most_resembling_text(
     mine = _pieces(text)
     greatest = [
         _resemblance(bound, cosine)
-        for bound, cosine in zip(wording_resemblance_bounds(text, others), cosines, strict=True)
+        for bound, cosine in zip(wording_resemblance_upper_bounds(text, others), cosines, strict=True)
     ]
     best, best_score = None, at_least
     for at in sorted(range(len(others)), key=lambda at: (-greatest[at], at)):
@@ -68,7 +68,7 @@ def most_resembling_text(
     return best
 
 
-def wording_resemblance_bounds(text: str, others: Sequence[str]) -> list[float]:
+def wording_resemblance_upper_bounds(text: str, others: Sequence[str]) -> list[float]:
     """What the wording of the text and each other one is at most: as if every word were shared that can be, and a
     function word were one in any language of the script."""
     return [_wording_bound(text, other) for other in others]
@@ -77,8 +77,8 @@ def wording_resemblance_bounds(text: str, others: Sequence[str]) -> list[float]:
 @lru_cache(maxsize=500)
 def _wording_bound(text: str, other: str) -> float:
     mine, numbers = _pieces_and_number_pieces(text)
-    words = _words(TextReading(other))
-    surely = words - words_in_lexicon_lists(lexicons_by_script(other), *_COMMON_WORDS)
+    words = _words(AnalysedText(other))
+    surely = words - all_words_of_lexicon_lists(lexicons_for_script_of_text(other), *_COMMON_WORDS)
     least = set[int]().union(*map(_hashes_of_word, surely))
     shared = len(mine & least.union(*map(_hashes_of_word, words - surely))) + numbers
     return shared / math.sqrt(len(mine) * max(len(least), shared)) if shared else 0.0
@@ -86,7 +86,7 @@ def _wording_bound(text: str, other: str) -> float:
 
 @lru_cache(maxsize=16)
 def _pieces_and_number_pieces(text: str) -> tuple[frozenset[int], int]:
-    return frozenset(_pieces(text).tolist()), _NUMBER_PIECES * len(_numbers(TextReading(text)))
+    return frozenset(_pieces(text).tolist()), _NUMBER_PIECES * len(_numbers(AnalysedText(text)))
 
 
 def _resemblance(wording: float, cosine: float | None) -> float:
@@ -100,18 +100,18 @@ def _wording(mine: Pieces, theirs: Pieces) -> float:
 
 @lru_cache(maxsize=2_000)
 def _pieces(text: str) -> Pieces:
-    reading = TextReading(text)
-    words = _words(reading) - words_in_lexicon_lists(reading.lexicons, *_COMMON_WORDS)
+    reading = AnalysedText(text)
+    words = _words(reading) - all_words_of_lexicon_lists(reading.lexicons, *_COMMON_WORDS)
     pieces = set[int]().union(*map(_hashes_of_word, words))
     pieces |= {hash(f"{number} {copy}") for number in _numbers(reading) for copy in range(_NUMBER_PIECES)}
     return np.fromiter(pieces, np.int64, len(pieces))
 
 
-def _words(reading: TextReading) -> set[str]:
+def _words(reading: AnalysedText) -> set[str]:
     return {*re.findall(r"\w+", reading.lowercase_text)}
 
 
-def _numbers(reading: TextReading) -> set[str]:
+def _numbers(reading: AnalysedText) -> set[str]:
     return {*reading.number_values, *reading.digits_of_number_words} - {"", "0", "1"}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HANGUL_CHAR_CLASS, HIRAGANA_RUN_PATTERN
 
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
@@ -32,26 +32,26 @@ _STEM_SYLLABLES = 2
 
 
 @dataclass(frozen=True)
-class Statement:
+class StatementForComparison:
     """A memory's text, read for a comparison with another."""
 
     text: str
 
     @cached_property
-    def reading(self) -> TextReading:
-        return TextReading(self.text[:MAX_READ_STATEMENT_CHARS])
+    def analysed_text(self) -> AnalysedText:
+        return AnalysedText(self.text[:MAX_READ_STATEMENT_CHARS])
 
     @cached_property
     def words(self) -> list[str]:
         """Lower case, in order; a name of several parts (`storefront-web`) is one. Where words are not spaced, any two
         signs."""
-        return [part for word in _WORD.findall(self.reading.lowercase_text) for part in _parts(word)]
+        return [part for word in _WORD.findall(self.analysed_text.lowercase_text) for part in _parts(word)]
 
     @cached_property
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
-        common = frozenset(self.reading.known_words).intersection(
-            self.reading.words_in_lists("stop_words", "function_words")
+        common = frozenset(self.analysed_text.words_and_stems).intersection(
+            self.analysed_text.words_in_lists("stop_words", "function_words")
         )
         common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
@@ -65,16 +65,16 @@ class Statement:
     @cached_property
     def change_words(self) -> Set[str]:
         """Those that tell of a change."""
-        return self.reading.words_matched_by("change")
+        return self.analysed_text.words_matching_lexicon_pattern("change")
 
     @cached_property
     def tells_event_of_change(self) -> bool:
         """In a verb or by a negation; not by "now" alone."""
-        verbs_and_negations = {*self.content_words_by_stem.values(), *self.reading.words_in_lists("negations")}
+        verbs_and_negations = {*self.content_words_by_stem.values(), *self.analysed_text.words_in_lists("negations")}
         return not verbs_and_negations.isdisjoint(self.change_words)
 
     @cached_property
-    def asks(self) -> bool:
+    def contains_question_mark(self) -> bool:
         return _QUESTION_MARK.search(self.text) is not None
 
     def is_name(self, word: str) -> bool:
@@ -83,9 +83,9 @@ class Statement:
 
 
 @lru_cache(maxsize=1_000)
-def read_statement(text: str) -> Statement:
+def cached_statement_for_comparison(text: str) -> StatementForComparison:
     """The same statement for the same text: of what is often recalled it is read once."""
-    return Statement(text)
+    return StatementForComparison(text)
 
 
 def _parts(word: str) -> list[str]:
@@ -100,12 +100,12 @@ def _stem(word: str) -> str:
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
-def share_content_words(new: Statement, old: Statement) -> bool:
+def share_content_words(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether they have a content word in common, in whatever form."""
     return not new.content_words_by_stem.keys().isdisjoint(old.content_words_by_stem)
 
 
-def share_of_same_wording(new: Statement, old: Statement) -> float:
+def share_of_same_wording(new: StatementForComparison, old: StatementForComparison) -> float:
     """The share in [0, 1] of the words that both have in the same order."""
     shared = sum(to - at for tag, at, to, _, _ in _alignment(tuple(old.words), tuple(new.words)) if tag == "equal")
     total = len(old.words) + len(new.words)
@@ -118,13 +118,20 @@ def _alignment(old: tuple[str, ...], new: tuple[str, ...]) -> Sequence[tuple[str
     return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
-def differ_in_one_value(new: Statement, old: Statement) -> bool:
+def differ_in_one_value(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether two of one wording say the same but for one value: a number, day, negation or opposite; or whether the
     new one tells what became of what it replaces ("Joachim is on call; Mira is on leave"). Questions never do."""
-    if new.asks or old.asks or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING:
+    if (
+        new.contains_question_mark
+        or old.contains_question_mark
+        or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
+    ):
         return False
     values = frozenset(
-        (*new.reading.words_in_lists(*VALUE_LEXICON_LISTS), *old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
+        (
+            *new.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS),
+            *old.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS),
+        )
     )
 
     def is_value(word: str) -> bool:
@@ -142,21 +149,21 @@ def differ_in_one_value(new: Statement, old: Statement) -> bool:
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
 
 
-def differ_in_value_of_one_thing(new: Statement, old: Statement) -> bool:
+def differ_in_value_of_one_thing(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether two of one wording differ in the value of one thing: in a word that is one anywhere, or in whatever words
     beside one that tells of a change."""
     return differ_in_one_value(new, old) or states_change_in_one_place(new, old)
 
 
-def states_change_in_one_place(new: Statement, old: Statement) -> bool:
+def states_change_in_one_place(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether two of one wording begin with the same and differ in one place, beside words that tell of a change ("has
     been changed to", "no longer"): the value of one thing, in whatever words. Where the old one is an event of that
     kind itself, the new one is another ("stopped smoking", "stopped eating sugar")."""
     marks = new.change_words
     if (
         not marks
-        or new.asks
-        or old.asks
+        or new.contains_question_mark
+        or old.contains_question_mark
         or share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
     ):
         return False
@@ -173,16 +180,20 @@ def states_change_in_one_place(new: Statement, old: Statement) -> bool:
     return True
 
 
-def states_change_of_old_statement(new: Statement, old: Statement) -> bool:
+def states_change_of_old_statement(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
-    if new.asks or old.asks or not new.reading.matches("change"):
+    if (
+        new.contains_question_mark
+        or old.contains_question_mark
+        or not new.analysed_text.matches_lexicon_pattern("change")
+    ):
         return False
-    values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
+    values = frozenset(old.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS))
     subject = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}
     return len(subject) > 1 and subject <= new.content_words_by_stem.keys()
 
 
-def may_state_same_of_two_things(new: Statement, old: Statement) -> bool:
+def may_state_same_of_two_things(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the two may tell the same of two things: other words in two places, or a name more between the words that
     both have."""
     before, after = old.content_words, new.content_words

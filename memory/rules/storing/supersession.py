@@ -10,9 +10,9 @@ or, in a store of so many memories that they tell how rare a word is, instead of
 `others` is the mean cosine of the other memories that are nearest to the new one: what all of a store or a language
 have in common tells nothing (ruling 16), nor does a date: the cosines are those of the new text alone. Above −0.75 the
 pair is proposed; 1 / (1 + exp(−score)) is about how often that is right. Rarity is a word's IDF over the being's
-memories, in [0, 1] (`word_rarity`). Two of one wording (the phone of one and of another) are both true as often as not:
-above `MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING` a pair is proposed only if it differs in one place, in a number, a
-day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
+memories, in [0, 1] (`word_rarities_from_idf`). Two of one wording (the phone of one and of another) are both true as
+often as not: above `MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING` a pair is proposed only if it differs in one place, in
+a number, a day, a negation or an opposite. The weights are those of a logistic regression (ADR 38), rounded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.rules.storing.statements import (
     MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING,
-    Statement,
+    StatementForComparison,
     share_of_same_wording,
 )
 
@@ -38,27 +38,27 @@ MIN_MEMORIES_FOR_RELIABLE_IDF = 600
 """From so many memories on, how many hold a word says how rare it is."""
 PRIOR_MEMORY_COUNT, PRIOR_HOLDER_COUNT = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
-MIN_COSINE_RANGE_ABOVE_OTHERS = 0.1
+MIN_COSINE_NORMALIZATION_RANGE = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
-MIN_MEAN_COSINE_OF_OTHERS = 0.3
+MIN_MEAN_COSINE_OF_NEIGHBOURS = 0.3
 """The least that the mean cosine of the others counts as, and what it is in a store that has no others."""
 
 
 @dataclass(frozen=True, slots=True)
-class WordRarity:
+class WordRarities:
     """`by_stem`: in [0, 1]. `is_known`: the being's memories are many enough to tell; else it is partly a guess."""
 
     by_stem: Mapping[str, float]
     is_known: bool
 
 
-def word_rarity(idf: Mapping[str, float], greatest_idf: float) -> WordRarity:
+def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> WordRarities:
     """The same in a store of five memories and of hundreds: in a small one IDF says little. `idf`: by stem;
     `greatest_idf`: of a word that no memory holds; it tells how many there are."""
     memories = math.exp(greatest_idf) / 2 - 1
     if memories >= MIN_MEMORIES_FOR_RELIABLE_IDF:
-        return WordRarity({stem: value / greatest_idf for stem, value in idf.items()}, is_known=True)
-    return WordRarity({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
+        return WordRarities({stem: value / greatest_idf for stem, value in idf.items()}, is_known=True)
+    return WordRarities({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
 
 
 def _guessed_rarity(idf: float, memories: float) -> float:
@@ -70,25 +70,32 @@ def _guessed_rarity(idf: float, memories: float) -> float:
     return min(1.0, max(0.0, rarity))
 
 
-def may_be_superseded(new: Statement, old: Statement) -> bool:
+def may_be_superseded(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the two can have a score at all: two of one wording, and questions, have none."""
     return (
-        not new.asks and not old.asks and share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
+        not new.contains_question_mark
+        and not old.contains_question_mark
+        and share_of_same_wording(new, old) <= MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING
     )
 
 
 def supersession_score(
-    new: Statement, old: Statement, *, cosine: float, other_cosines: Sequence[float], rarity: WordRarity
+    new: StatementForComparison,
+    old: StatementForComparison,
+    *,
+    cosine: float,
+    other_cosines: Sequence[float],
+    rarity: WordRarities,
 ) -> float:
     """Above `MIN_SUPERSESSION_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories
     that are nearest to the new one. `rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content_words_by_stem]
     if not shared or not may_be_superseded(new, old):
         return -math.inf
-    others = max(MIN_MEAN_COSINE_OF_OTHERS, sum(other_cosines) / max(1, len(other_cosines)))
+    others = max(MIN_MEAN_COSINE_OF_NEIGHBOURS, sum(other_cosines) / max(1, len(other_cosines)))
     score = (
-        10 * (cosine - others) / max(MIN_COSINE_RANGE_ABOVE_OTHERS, 1 - others)
-        + 2.3 * new.reading.matches("change")
+        10 * (cosine - others) / max(MIN_COSINE_NORMALIZATION_RANGE, 1 - others)
+        + 2.3 * new.analysed_text.matches_lexicon_pattern("change")
         - 3.1 * math.log(1 + len(old.content_words_by_stem))
     )
     if not rarity.is_known:

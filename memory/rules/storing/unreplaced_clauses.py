@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
-from madeleine.memory.rules.storing.statements import VALUE_LEXICON_LISTS, Statement
-from madeleine.memory.text.lexicon import Lexicon, words_in_lexicon_lists
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.rules.storing.statements import VALUE_LEXICON_LISTS, StatementForComparison
+from madeleine.memory.text.lexicon import Lexicon, all_words_of_lexicon_lists
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import split_sentences
 
 MAX_UNREPLACED_CLAUSES_CHARS = 300
@@ -26,13 +26,13 @@ _WEAK_END = r",(?=\s|$)|[，、،]"
 
 def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
     """For whoever has superseded the old one; "" if it said nothing besides."""
-    besides = unreplaced_clauses(Statement(new_text), Statement(old_text))
+    besides = unreplaced_clauses(StatementForComparison(new_text), StatementForComparison(old_text))
     return f'{old_id} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
 
 
-def unreplaced_clauses(new: Statement, old: Statement) -> str:
+def unreplaced_clauses(new: StatementForComparison, old: StatementForComparison) -> str:
     """The clauses of the old one that the new one does not replace, joined by " … "; "" if there are none."""
-    clauses = {clause: frozenset(Statement(clause).words) for clause in _clauses(old.reading)}
+    clauses = {clause: frozenset(StatementForComparison(clause).words) for clause in _clauses(old.analysed_text)}
     stems = {
         clause: {stem for stem, word in old.content_words_by_stem.items() if word in words}
         for clause, words in clauses.items()
@@ -43,10 +43,10 @@ def unreplaced_clauses(new: Statement, old: Statement) -> str:
 
     known = frozenset[str]().union(*stems.values())
     replaced = {_most_alike(stems, new.content_words_by_stem.keys())}
-    for clause in _clauses(new.reading):
-        if known & (words := Statement(clause).content_words_by_stem.keys()):
+    for clause in _clauses(new.analysed_text):
+        if known & (words := StatementForComparison(clause).content_words_by_stem.keys()):
             replaced.add(_most_alike(stems, words))
-    values = frozenset(old.reading.words_in_lists(*VALUE_LEXICON_LISTS))
+    values = frozenset(old.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS))
     telling = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}
     besides = [
         clause
@@ -67,7 +67,7 @@ def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) ->
     return max(stems, key=shared)
 
 
-def _clauses(reading: TextReading) -> Iterator[str]:
+def _clauses(reading: AnalysedText) -> Iterator[str]:
     """In order; a part that is no clause belongs to the part before it."""
     for sentence in split_sentences(reading.normalized_text):
         for text in _STRONG_END.split(sentence):
@@ -81,13 +81,13 @@ def _clauses(reading: TextReading) -> Iterator[str]:
                 yield clause
 
 
-def _has_verb(text: str, reading: TextReading) -> bool:
-    verbs = words_in_lexicon_lists(reading.lexicons, "person_verbs")
-    return any(word.low in verbs for word in TextReading(text).words)
+def _has_verb(text: str, reading: AnalysedText) -> bool:
+    verbs = all_words_of_lexicon_lists(reading.lexicons, "person_verbs")
+    return any(word.low in verbs for word in AnalysedText(text).words)
 
 
 def _has_words(text: str) -> bool:
-    return len(Statement(text).content_words_by_stem) >= MIN_UNREPLACED_CLAUSE_WORDS
+    return len(StatementForComparison(text).content_words_by_stem) >= MIN_UNREPLACED_CLAUSE_WORDS
 
 
 @cache

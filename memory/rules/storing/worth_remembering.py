@@ -13,16 +13,16 @@ from collections.abc import Mapping
 
 from madeleine.memory.rules.storing.quoting import split_into_statements, without_recalled_text
 from madeleine.memory.text.lexicon import (
-    lexicons_by_script,
+    all_words_of_lexicon_lists,
+    lexicons_for_script_of_text,
     load_language_neutral_pattern,
     text_without_pattern,
-    words_in_lexicon_lists,
 )
-from madeleine.memory.text.reading import TextReading, WordInText
+from madeleine.memory.text.reading import AnalysedText, WordInText
 
 MIN_WORTHY_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
-MIN_WORTHY_STATEMENT_CHARS = 12
+MIN_WORTHY_UNSPACED_STATEMENT_CHARS = 12
 """The same for scripts without spaces."""
 MAX_TEXT_CHARS_JUDGED_FOR_WORTH = 20_000
 """Characters of a text that are looked at."""
@@ -50,14 +50,14 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
     nor do code and commands; of the answer, only what was done or understood for good."""
     said = text_without_code_and_quotes(user_text)
-    stated = [TextReading(sentence) for sentence in split_into_statements(said)]
+    stated = [AnalysedText(sentence) for sentence in split_into_statements(said)]
     for sentence in stated:
         if reason := _worth_sign(sentence):
             return True, reason
     open_statements = [sentence for sentence in stated if not is_small_talk(sentence.text)]
     only_orders = bool(open_statements) and all(map(_is_order, open_statements))
     if not only_orders and any(
-        TextReading(sentence).matches("done")
+        AnalysedText(sentence).matches_lexicon_pattern("done")
         for sentence in split_into_statements(text_without_code_and_quotes(response_text))
     ):
         return True, "what was done or understood"
@@ -81,9 +81,9 @@ def reason_to_remember_agreement(question: str, answer: str) -> str:
     asked = (
         sentence
         for sentence in split_into_statements(text_without_code_and_quotes(question))
-        if _is_question(TextReading(sentence))
+        if _is_question(AnalysedText(sentence))
     )
-    return next((reason for sentence in asked if (reason := _worth_sign(TextReading(sentence.rstrip("?？؟ "))))), "")
+    return next((reason for sentence in asked if (reason := _worth_sign(AnalysedText(sentence.rstrip("?？؟ "))))), "")
 
 
 def text_without_code_and_quotes(text: str) -> str:
@@ -98,44 +98,48 @@ def text_without_code_and_quotes(text: str) -> str:
 
 def is_small_talk(text: str) -> bool:
     """Whether it is made of greetings, thanks, yes and no alone, in any languages; signs and emoji too."""
-    lexicons = lexicons_by_script(text, mixed=True)
-    known = words_in_lexicon_lists(lexicons, "small_talk")
-    words = TextReading(text_without_pattern(text, "small_talk", lexicons, by="")).words
+    lexicons = lexicons_for_script_of_text(text, mixed=True)
+    known = all_words_of_lexicon_lists(lexicons, "small_talk")
+    words = AnalysedText(text_without_pattern(text, "small_talk", lexicons, by="")).words
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 
 
-def _worth_sign(sentence: TextReading) -> str:
+def _worth_sign(sentence: AnalysedText) -> str:
     if _SLASH_COMMAND.match(sentence.text) or is_small_talk(sentence.text):
         return ""
     for sign, reason in REMEMBER_REASONS_BY_PATTERN.items():
-        if sentence.tells_taste if sign == "preference" else sentence.matches(sign):
+        if sentence.states_personal_taste if sign == "preference" else sentence.matches_lexicon_pattern(sign):
             return reason
-    if sentence.tells_date and not _is_question(sentence):
+    if sentence.mentions_date and not _is_question(sentence):
         return "a date"
     return "a name" if not _is_order(sentence) and _has_name(sentence) else ""
 
 
-def _is_question(sentence: TextReading) -> bool:
+def _is_question(sentence: AnalysedText) -> bool:
     """One that does not begin with what somebody tells of themselves."""
-    return sentence.is_question and not sentence.matches("oneself")
+    return sentence.is_question and not sentence.matches_lexicon_pattern("oneself")
 
 
-def _is_order(sentence: TextReading) -> bool:
-    return bool(_SLASH_COMMAND.match(sentence.text)) or sentence.matches("command") or _is_question(sentence)
+def _is_order(sentence: AnalysedText) -> bool:
+    return (
+        bool(_SLASH_COMMAND.match(sentence.text))
+        or sentence.matches_lexicon_pattern("command")
+        or _is_question(sentence)
+    )
 
 
-def _is_statement(sentence: TextReading) -> bool:
+def _is_statement(sentence: AnalysedText) -> bool:
     words = _prose_words(sentence)
     caseless = sum(len(word.text) for word in words if word.caseless)
     cased = sum(not word.caseless for word in words)
     return (
         cased >= MIN_WORTHY_STATEMENT_WORDS
-        or caseless >= MIN_WORTHY_STATEMENT_CHARS
+        or caseless >= MIN_WORTHY_UNSPACED_STATEMENT_CHARS
         or (cased >= 3 and bool(sentence.numbers))
     )
 
 
-def _has_name(sentence: TextReading) -> bool:
+def _has_name(sentence: AnalysedText) -> bool:
     """A capitalised word that does not begin the sentence, in a sentence of some words."""
     cased = [word for word in _prose_words(sentence) if not word.caseless]
     return len(cased) >= 3 and any(
@@ -143,5 +147,5 @@ def _has_name(sentence: TextReading) -> bool:
     )
 
 
-def _prose_words(sentence: TextReading) -> tuple[WordInText, ...]:
-    return TextReading(_PATHS.sub(" ", sentence.text)).words
+def _prose_words(sentence: AnalysedText) -> tuple[WordInText, ...]:
+    return AnalysedText(_PATHS.sub(" ", sentence.text)).words

@@ -9,7 +9,7 @@ from typing import Any
 
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_USAGE
-from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client
+from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
 from madeleine.server.counted import count_phrase
 from madeleine.server.crash_output import print_error
 from madeleine.server.settings.settings import Settings
@@ -68,7 +68,7 @@ def _archived_sentence(archived: int, run_id: str) -> str:
 
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
-    async with tool_client(settings, tool, command=command, lost_hint=ARCHIVE_CONNECTION_LOST_HINT) as call:
+    async with open_tool_client(settings, tool, command=command, lost_hint=ARCHIVE_CONNECTION_LOST_HINT) as call:
         return await call(tool, {name: value for name, value in arguments.items() if value is not None})
 
 
@@ -114,4 +114,4 @@ def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None
     table = make_plain_table(*(heading.replace("_", " ") for heading in headings))
     for row in rows:
         table.add_row(*map(visible_line, row))
-    console().print(table, markup=False)
+    make_console().print(table, markup=False)

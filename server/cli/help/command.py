@@ -10,10 +10,10 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import visible_line
 from madeleine.server.cli.arguments import build_command_line_parser
-from madeleine.server.cli.output import console
-from madeleine.server.suggestions import suggestion
+from madeleine.server.cli.output import make_console
+from madeleine.server.suggestions import did_you_mean_text
 
-OVERVIEW_PAGE = "README"
+OVERVIEW_DOCUMENTATION_PAGE = "README"
 
 
 def help_command(arguments: argparse.Namespace) -> None:
@@ -22,13 +22,14 @@ def help_command(arguments: argparse.Namespace) -> None:
     topic = (arguments.topic or "").lower().removesuffix(".md")
     if not topic:
         print(build_command_line_parser().format_help())
-        print(f"pages (madeleine help PAGE):\n  {', '.join(name for name in sorted(pages) if name != OVERVIEW_PAGE)}")
+        others = sorted(set(pages) - {OVERVIEW_DOCUMENTATION_PAGE})
+        print(f"pages (madeleine help PAGE):\n  {', '.join(others)}")
         return
     if topic not in pages:
-        meant = suggestion(topic, set(pages) - {OVERVIEW_PAGE})
+        meant = did_you_mean_text(topic, set(pages) - {OVERVIEW_DOCUMENTATION_PAGE})
         raise InvalidInput(f"There is no page {visible_line(topic)!r}.{meant}")
     text = pages[topic].read_text(encoding="utf-8")
-    out = console()
+    out = make_console()
     if not out.is_terminal:
         print(text)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from madeleine.server.suggestions import suggestion
+from madeleine.server.suggestions import did_you_mean_text
 
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect clients": ("init", "serve", "config", "status", "stop", "token"),
@@ -58,7 +58,7 @@ COMMAND_EXAMPLES: Mapping[str, tuple[str, ...]] = {
 _INVALID_CHOICE = re.compile(r"argument (?P<where>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)")
 
 
-def examples_of(command: str) -> str:
+def help_examples_of_command(command: str) -> str:
     """The part of a help text with examples; "" where there are none."""
     return (
         "\n".join((EXAMPLES_HEADING, *(f"  {line}" for line in COMMAND_EXAMPLES[command])))
@@ -67,7 +67,7 @@ def examples_of(command: str) -> str:
     )
 
 
-def grouped_commands(help_by_command: Mapping[str, str]) -> str:
+def grouped_commands_help_text(help_by_command: Mapping[str, str]) -> str:
     """A line a command, in groups; one that is in no group stands at the end."""
     grouped = {command for commands in COMMAND_GROUPS.values() for command in commands}
     others = tuple(command for command in help_by_command if command not in grouped)
@@ -79,10 +79,10 @@ def grouped_commands(help_by_command: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def with_suggestion(message: str) -> str:
+def with_nearest_command_name(message: str) -> str:
     """An error of argparse for a wrong command or verb, with the nearest name instead of all of them."""
     match = _INVALID_CHOICE.search(message)
     if match is None or match["where"] not in ("command", "verb"):
         return message
     known = re.findall(r"[\w-]+", match["known"])
-    return f"There is no {match['where']} {match['given']!r}.{suggestion(match['given'], known)}"
+    return f"There is no {match['where']} {match['given']!r}.{did_you_mean_text(match['given'], known)}"

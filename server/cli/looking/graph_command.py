@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from madeleine.memory.text.structure import visible_line
-from madeleine.server.cli.output import console, make_plain_table, print_json, tool_client
+from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
 from madeleine.server.settings.settings import Settings
 
 
@@ -16,7 +16,7 @@ async def graph_command(settings: Settings, arguments: argparse.Namespace) -> No
     """Raises `HostRefused`, and the error that the tool answers with."""
     names = ("entity", "hops", "as_of", "limit")
     asked = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    async with tool_client(settings, "related", command="madeleine graph", lost_hint="Ask again.") as call:
+    async with open_tool_client(settings, "related", command="madeleine graph", lost_hint="Ask again.") as call:
         answer = await call("related", asked)
     if arguments.json:
         print_json(answer)
@@ -67,4 +67,4 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[obj
     if table.row_count:
         if title:
             print(f"\n{title}")
-        console().print(table)
+        make_console().print(table)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.moving.counts import counts_in_words
+from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.text.structure import visible_line
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
-from madeleine.server.attach.client import run_on_host
+from madeleine.server.attach.client import run_command_on_host
 from madeleine.server.cli.output import absolute_path, byte_progress, print_json, redacted_secrets_sentence
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
@@ -39,9 +39,9 @@ def is_export_file(path: Path) -> bool:
         raise InvalidInput(f"{path} cannot be read: {error}. Nothing was imported.") from error
 
 
-async def import_export(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
+async def import_export_file(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
     """The exit code. Raises `InvalidInput`."""
-    require_writable_settings(settings)
+    require_import_allowed(settings)
     command = {"command": "import", "file": str(absolute_path(str(file))), "being": arguments.being or ""}
     command |= {"dry_run": "yes"} if arguments.dry_run else {}
     result = await _run(settings, command, file.name)
@@ -56,23 +56,22 @@ async def import_export(settings: Settings, file: Path, arguments: argparse.Name
 
 
 async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> int:
-    require_writable_settings(settings)
+    require_import_allowed(settings)
     result = await _run(settings, {"command": "undo_import", "import": import_id}, import_id)
     if as_json:
         print_json(result)
     else:
         kept = (
-            f" Kept, for it was changed or built upon since: {counts_in_words(result['kept'])}."
+            f" Kept, for it was changed or built upon since: {describe_record_counts(result['kept'])}."
             if result["kept"]
             else ""
         )
-        print(
-            f"The import {visible_line(import_id)} is undone: {counts_in_words(result['removed'])} were removed.{kept}"
-        )
+        removed = describe_record_counts(result["removed"])
+        print(f"The import {visible_line(import_id)} is undone: {removed} were removed.{kept}")
     return 0
 
 
-async def print_imports(settings: Settings, *, as_json: bool) -> None:
+async def print_past_imports(settings: Settings, *, as_json: bool) -> None:
     async with open_ledger_without_index(settings, create=False) as ledger:
         imports = await ledger.imports.past_imports()
     if as_json:
@@ -86,7 +85,7 @@ async def print_imports(settings: Settings, *, as_json: bool) -> None:
         return
     for one in imports:
         at = one.at.astimezone().isoformat(sep=" ", timespec="seconds")
-        print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {counts_in_words(one.counts)}"))
+        print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {describe_record_counts(one.counts)}"))
     if not imports:
         print("Nothing was imported yet.")
 
@@ -97,20 +96,20 @@ async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dic
         def on_progress(done: int, total: int) -> None:
             show(name, 0, f"{done:,} of {total:,} records")
 
-        return await run_import_on_host(settings, command, on_progress)
+        return await run_import_command_on_host(settings, command, on_progress)
 
 
-async def run_import_on_host(
+async def run_import_command_on_host(
     settings: Settings, command: Mapping[str, str], on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[str, Any]:
     """Have the host of the data directory, which is started if there is none, carry out a command. `on_progress`:
     (done, total)."""
     variables = read_environment_variables()
     own = {key: value for key, value in setting_values_from_variables(variables).items() if key != "data_dir"}
-    return await run_on_host(settings.data_dir, variables, own, command, on_progress)
+    return await run_command_on_host(settings.data_dir, variables, own, command, on_progress)
 
 
-def require_writable_settings(settings: Settings) -> None:
+def require_import_allowed(settings: Settings) -> None:
     if settings.read_only:
         raise InvalidInput(
             "An import writes, and the setting read_only does not allow it. To do it this once, run it with "
@@ -119,9 +118,9 @@ def require_writable_settings(settings: Settings) -> None:
 
 
 def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) -> None:
-    known = f"; {counts_in_words(result['known'])} are here already" if result["known"] else ""
+    known = f"; {describe_record_counts(result['known'])} are here already" if result["known"] else ""
     verb = "Would import" if is_dry_run else "Imported"
-    print(visible_line(f"{verb} from {file}: {counts_in_words(result['added'])}{known}."))
+    print(visible_line(f"{verb} from {file}: {describe_record_counts(result['added'])}{known}."))
     if result["renumbered"]:
         print(f"{result['renumbered']:,} memories have another short id here, for theirs was taken.")
     if result["redacted"]:

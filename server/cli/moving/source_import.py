@@ -15,20 +15,20 @@ from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.import_sources import (
     MAX_IMPORT_PROBLEMS_NAMED,
-    ImportSources,
-    SourceFormatReport,
-    SourceReport,
+    ImportFilesOfOtherPrograms,
+    ImportReportOfFileFormat,
+    OtherProgramsImportReport,
 )
-from madeleine.memory.moving.sources.registry import SOURCE_FORMATS
-from madeleine.memory.moving.sources.values import ImportedStatement, SourceFile, UnreadableSource
-from madeleine.memory.moving.statements import StatementOutcomes
+from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS
+from madeleine.memory.moving.sources.values import FileToImport, ImportedStatement, UnreadableImportFile
+from madeleine.memory.moving.statements import StatementImportCounts
 from madeleine.memory.text.structure import visible_line
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO, EXIT_USAGE
-from madeleine.server.cli.moving.export_import import run_import_on_host
+from madeleine.server.cli.moving.export_import import run_import_command_on_host
 from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
 from madeleine.server.counted import count_phrase
-from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_source_files
+from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_import_files
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
@@ -41,24 +41,24 @@ IMPORTED_CONVERSATIONS_HINT = (
     "makes them, with a language model."
 )
 _STATEMENTS = TypeAdapter(dict[str, ImportedStatement])
-MAX_IMPORT_SOURCE_NAME_CHARS = 500
+MAX_IMPORT_NAME_CHARS = 500
 
 
-async def import_sources(
+async def import_files_of_other_programs(
     settings: Settings, paths: Sequence[Path], *, dry_run: bool, remember: bool, as_json: bool, source: str = ""
 ) -> int:
     """The exit code: 0 if something was new, 1 if something was damaged, 2 if a file cannot be used, 3 if nothing was
     new. `source`: what the import is called in the list, by default its files."""
-    source = source or ", ".join(str(path.absolute()) for path in paths)[:MAX_IMPORT_SOURCE_NAME_CHARS]
+    source = source or ", ".join(str(path.absolute()) for path in paths)[:MAX_IMPORT_NAME_CHARS]
     scope = Scope(BeingId(settings.being), IMPORT_CLIENT_NAME)
     import_id, counts = "", {}
     async with _open_ledger(settings, dry_run=dry_run) as ledger:
         if not dry_run:
-            import_id = await ledger.imports.begin_source_import(scope, source, at=utc_now())
-        report = SourceReport()
+            import_id = await ledger.imports.begin_import_from_other_program(scope, source, at=utc_now())
+        report = OtherProgramsImportReport()
         try:
             with byte_progress(sum(file.size for file in _files(paths, on_error=lambda _: None))) as show:
-                await ImportSources(
+                await ImportFilesOfOtherPrograms(
                     imports=ledger.imports,
                     memories=ledger.memories,
                     conversations=ledger.conversations,
@@ -74,7 +74,7 @@ async def import_sources(
                     report=report,
                 )(scope, _files(paths, on_error=lambda error: report.unusable.append(str(error))))
             if import_id:
-                counts = await ledger.imports.end_source_import(scope, import_id, at=utc_now())
+                counts = await ledger.imports.end_import_from_other_program(scope, import_id, at=utc_now())
         except MadeleineError as error:
             print(f"madeleine: {visible_line(error)} Run the same command again: it continues.", file=sys.stderr)
             return EXIT_FAILURE
@@ -82,7 +82,7 @@ async def import_sources(
     if as_json:
         print_json(_report_as_json(report, import_id))
     else:
-        print_source_report(report, being=settings.being, is_dry_run=dry_run, import_id=import_id)
+        print_import_report(report, being=settings.being, is_dry_run=dry_run, import_id=import_id)
         if not remember and any(of_format.messages for of_format in report.formats.values()):
             print(IMPORTED_CONVERSATIONS_HINT, file=sys.stderr)
     print_import_problems(report)
@@ -90,7 +90,7 @@ async def import_sources(
         return EXIT_USAGE
     if report.damaged_count:
         return EXIT_FAILURE
-    return 0 if report.new else EXIT_NOTHING_TO_DO
+    return 0 if report.new_item_count else EXIT_NOTHING_TO_DO
 
 
 @asynccontextmanager
@@ -108,24 +108,24 @@ async def _open_ledger(settings: Settings, *, dry_run: bool) -> AsyncIterator[Le
             yield ledger
 
 
-def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableSource], None]) -> Iterator[DiskOrArchiveFile]:
+def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableImportFile], None]) -> Iterator[DiskOrArchiveFile]:
     for path in paths:
-        yield from find_source_files(path, on_error)
+        yield from find_import_files(path, on_error)
 
 
 def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, ImportedStatement]], Any]:
-    async def send(statements: Mapping[str, ImportedStatement]) -> StatementOutcomes:
+    async def send(statements: Mapping[str, ImportedStatement]) -> StatementImportCounts:
         command = {"command": "store_statements", "import": import_id, "being": settings.being}
         command["statements"] = _STATEMENTS.dump_json(dict(statements)).decode()
-        return StatementOutcomes(**await run_import_on_host(settings, command))
+        return StatementImportCounts(**await run_import_command_on_host(settings, command))
 
     return send
 
 
-def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[SourceFile, str], None]:
+def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[FileToImport, str], None]:
     shown: dict[str, int] = {}
 
-    def on_file(file: SourceFile, state: str) -> None:
+    def on_file(file: FileToImport, state: str) -> None:
         position = file.position if isinstance(file, DiskOrArchiveFile) else 0
         before = shown.get(file.name, 0)
         if file.name not in shown:
@@ -139,7 +139,7 @@ def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[Sourc
 # --- the report ---------------------------------------------------------------------------------------------------
 
 
-def print_source_report(report: SourceReport, *, being: str, is_dry_run: bool, import_id: str) -> None:
+def print_import_report(report: OtherProgramsImportReport, *, being: str, is_dry_run: bool, import_id: str) -> None:
     for name, of_format in report.formats.items():
         print(f"{name}, {count_phrase(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
         if is_dry_run:
@@ -151,13 +151,13 @@ def print_source_report(report: SourceReport, *, being: str, is_dry_run: bool, i
             print(f"  {newer:,} may be newer than what is true here; the next patrol offers them to be decided.")
     if report.redacted:
         print(redacted_secrets_sentence(report.redacted))
-    if not report.new and report.formats:
+    if not report.new_item_count and report.formats:
         print(f"Nothing {'would be' if is_dry_run else 'was'} new for {being!r}.")
     if import_id:
         print(f"To undo it: madeleine import --undo {import_id}")
 
 
-def _taken_in_words(report: SourceFormatReport, *, is_dry_run: bool) -> str:
+def _taken_in_words(report: ImportReportOfFileFormat, *, is_dry_run: bool) -> str:
     statements = report.statements
     new = "would be new" if is_dry_run else "new"
     parts = [
@@ -177,7 +177,7 @@ def _counts_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
 
 
-def print_import_problems(report: SourceReport) -> None:
+def print_import_problems(report: OtherProgramsImportReport) -> None:
     lines = [f"left out {problem}" for problem in report.damaged]
     if (more := report.damaged_count - len(report.damaged)) > 0:
         lines.append(f"left out {more:,} more entries")
@@ -187,7 +187,7 @@ def print_import_problems(report: SourceReport) -> None:
     if report.unrecognised_count:
         names = ", ".join(name.rpartition("/")[2] for name in report.unrecognised[:5])
         more_names = ", …" if report.unrecognised_count > len(report.unrecognised[:5]) else ""
-        known = ", ".join(dict.fromkeys(format_.name for format_ in SOURCE_FORMATS if not format_.is_part))
+        known = ", ".join(dict.fromkeys(format_.name for format_ in IMPORT_FILE_FORMATS if not format_.is_part))
         hint = "" if report.formats else f" Known are: {known}. For texts there is `madeleine ingest`."
         lines.append(
             f"{count_phrase(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
@@ -196,10 +196,10 @@ def print_import_problems(report: SourceReport) -> None:
         print(f"madeleine: {visible_line(line)}", file=sys.stderr)
 
 
-def _report_as_json(report: SourceReport, import_id: str) -> dict[str, Any]:
+def _report_as_json(report: OtherProgramsImportReport, import_id: str) -> dict[str, Any]:
     return {
         "import": import_id,
-        "new": report.new,
+        "new": report.new_item_count,
         "formats": {
             name: {
                 "files": of_format.files,

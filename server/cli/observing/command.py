@@ -22,8 +22,8 @@ from madeleine.memory.text.structure import visible_text
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.tool_calls import BlockingToolCall, open_blocking_host_client
 from madeleine.server.cli.observing.recalling import recall_for_compacted_conversation, recall_for_hook
-from madeleine.server.cli.observing.recording import end_session, record_messages
-from madeleine.server.cli.observing.request import parse_observe_input
+from madeleine.server.cli.observing.recording import archive_session_memories, record_messages
+from madeleine.server.cli.observing.request import parse_observe_stdin
 from madeleine.server.settings.environment import (
     DEFAULT_MAX_TEXT_CHARS,
     TOKEN_VARIABLE,
@@ -84,7 +84,7 @@ def run_with_time_limit(seconds: float, work: Callable[[float], ObserveCommandOu
 def run_observe_hook(arguments: argparse.Namespace, deadline: float) -> ObserveCommandOutput:
     # Not `sys.stdin`: an abandoned thread that reads it would delay the end of the process.
     text = io.FileIO(0, closefd=False).readall().decode("utf-8-sig", errors="replace")
-    request = parse_observe_input(arguments, text)
+    request = parse_observe_stdin(arguments, text)
     if request is None:
         return ObserveCommandOutput()
     with open_memory_client(arguments, deadline, request.directory) as (call, limit):
@@ -101,7 +101,7 @@ def run_observe_hook(arguments: argparse.Namespace, deadline: float) -> ObserveC
         if arguments.recall and not recalled:
             recalled = recall_for_hook(call, request)
         if request.ends:
-            end_session(call, request)
+            archive_session_memories(call, request)
     return ObserveCommandOutput(recalled, complaint)
 
 
@@ -117,15 +117,15 @@ def open_memory_client(
     if url := arguments.url or variables.get(URL_VARIABLE):
         if any(named.values()):
             raise InvalidInput("--url: leave out --being and --data-dir; the token says whose memory it is.")
-        from madeleine.server.attach.blocking_http import BlockingHttpClient
+        from madeleine.server.attach.blocking_http import BlockingHttpToolClient
 
         token = variables.get(TOKEN_VARIABLE, "")
-        client = BlockingHttpClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline)
+        client = BlockingHttpToolClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline)
         project = with_project_of_directory(settings, directory).get("project", "")
         yield _in_project(client, project) if project else client, DEFAULT_MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
-    limit = read_max_text_chars(settings, data_dir)
+    limit = max_text_chars_from_settings(settings, data_dir)
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
     settings = with_project_of_directory(chosen, directory) | {"toolsets": "all"}
@@ -143,7 +143,7 @@ def _in_project(call: BlockingToolCall, project: str) -> BlockingToolCall:
     return with_project
 
 
-def read_max_text_chars(settings: Mapping[str, str], data_dir: Path) -> int:
+def max_text_chars_from_settings(settings: Mapping[str, str], data_dir: Path) -> int:
     """`max_text_chars`, from the environment or the file. The host reports errors in them."""
     try:
         value = settings.get("max_text_chars") or read_settings_file(data_dir).get(

@@ -75,7 +75,7 @@ def _send_with_memories(
     return []
 
 
-def end_session(call: BlockingToolCall, request: ObserveRequest) -> None:
+def archive_session_memories(call: BlockingToolCall, request: ObserveRequest) -> None:
     """What was to be kept for this session only goes into the archive (spec O2). Where the server does not offer the
     tool, or the caller may not, it goes when the session has been quiet for long enough."""
     with suppress(MadeleineError):

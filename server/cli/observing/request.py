@@ -39,7 +39,7 @@ class ObserveRequest:
     """Where the conversation works, if that is known."""
 
 
-def parse_observe_input(arguments: argparse.Namespace, text: str) -> ObserveRequest | None:
+def parse_observe_stdin(arguments: argparse.Namespace, text: str) -> ObserveRequest | None:
     """`text`: standard input. None if there is nothing to record."""
     if arguments.role:
         optional = {"speaker": arguments.speaker, "key": arguments.key}

@@ -25,16 +25,16 @@ from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
-from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE, search_text_of_archived_memory
+from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE, search_text_of_archived_memory
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.lifecycle import archival_delete_statements
 
-_MEMORIES = EXPORT_TABLE_BY_TYPE["memory"]
-_SELECT_MEMORIES = _MEMORIES.select().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))
+_MEMORIES = EXPORTED_TABLE_BY_RECORD_TYPE["memory"]
+_SELECT_MEMORIES = _MEMORIES.select_statement().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))
 _SELECT_PARTS = {
-    type_: EXPORT_TABLE_BY_TYPE[type_]
-    .select()
-    .where(is_in_bound_list(EXPORT_TABLE_BY_TYPE[type_].table.c.memory_id, "ids"))
+    type_: EXPORTED_TABLE_BY_RECORD_TYPE[type_]
+    .select_statement()
+    .where(is_in_bound_list(EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.c.memory_id, "ids"))
     for type_ in MEMORY_PART_RECORD_TYPES
 }
 _REMOVE_FROM_TABLES = archival_delete_statements(metadata)
@@ -71,7 +71,7 @@ async def read_memory_records_to_archive(
     for memory in memories:
         records[MemoryId(str(memory.identity[0]))].append(memory)
     for type_, statement in _SELECT_PARTS.items():
-        for part in await transaction.rows(statement, EXPORT_TABLE_BY_TYPE[type_].to_record, **binds):
+        for part in await transaction.rows(statement, EXPORTED_TABLE_BY_RECORD_TYPE[type_].to_record, **binds):
             records[MemoryId(str(getattr(part, "memory_id")))].append(part)  # noqa: B009 - of several types
     return dict(records)
 

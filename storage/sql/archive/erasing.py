@@ -25,7 +25,7 @@ from madeleine.storage.sql.archive.restoring import (
 )
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import first_two_columns
+from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
@@ -52,7 +52,7 @@ async def restore_archived_to_erase(
     return restored
 
 
-async def erase_from_archive(
+async def rearchive_after_erasure(
     transaction: Transaction, scope: Scope, brought: Sequence[RestoredArchiveEntry], erased: Collection[MemoryId]
 ) -> None:
     """After the erasure: what was brought back for it and stays goes back, as it is now. What the archive tells of
@@ -67,17 +67,17 @@ async def erase_from_archive(
         rows.append(kept | {"being_id": scope.being_id} | archive_entry_columns(of_memory[0], of_memory))
     await transaction.run(INSERT_ENTRY, rows)
     await delete_archived_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
-    await rebuild_archive_group_texts(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
+    await rebuild_archive_group_digests(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
     await transaction.run(
         DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}]
     )
 
 
-async def rebuild_archive_group_texts(transaction: Transaction, groups: Collection[str]) -> None:
+async def rebuild_archive_group_digests(transaction: Transaction, groups: Collection[str]) -> None:
     """Make what the archive tells of these groups anew, from what they hold; empty ones go."""
     binds = {"groups": json_list_bind_value(groups)}
     texts: dict[str, list[str]] = {}
-    for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns, **binds):
+    for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns_of_row, **binds):
         texts.setdefault(group, []).append(memory_record_among(unpack_archive_records(packed)).action)
     digests = [{"group": group, "new_digest": make_extractive_digest(of_group)} for group, of_group in texts.items()]
     await transaction.run(_UPDATE_DIGEST, digests)

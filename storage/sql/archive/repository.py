@@ -22,7 +22,7 @@ from madeleine.memory.retention.values import (
 )
 from madeleine.memory.rules.archiving.retention import MemoryRetentionFacts
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.sql.administration import read_store_setting, record_audit, write_store_setting
+from madeleine.storage.sql.administration import read_store_setting, record_audit_entry, write_store_setting
 from madeleine.storage.sql.archive.archiving import archive_memories
 from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.archive.restoring import restore_memories
@@ -32,13 +32,13 @@ from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list,
-    first_column,
+    first_column_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
 )
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
 from madeleine.storage.sql.database.tables import audit, memories
-from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
+from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_memories
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
@@ -151,13 +151,13 @@ class RetentionReader:
             for age in ages
         ]
 
-    async def has_memories_of_limited_level(self) -> bool:
-        return bool(await self._reads.rows(_SELECT_LEVELLED, first_column, being=self._scope.being_id))
+    async def has_memories_of_limited_lifetime(self) -> bool:
+        return bool(await self._reads.rows(_SELECT_LEVELLED, first_column_of_row, being=self._scope.being_id))
 
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._reads, self._scope, ids)
 
-    async def last_retention_run(self) -> datetime | None:
+    async def last_retention_run_time(self) -> datetime | None:
         enforced = await read_store_setting(self._reads, LAST_RETENTION_RUN_SETTING) or {}
         at = enforced.get(self._scope.being_id)
         return None if at is None else moment_from_microseconds(at)
@@ -182,7 +182,7 @@ class RetentionWriter(RetentionReader):
 class ArchiveRepository(MemoryReadRepository):
     """`ArchiveLedger` and `RetentionLedger`."""
 
-    def retention_reads(self, scope: Scope) -> RetentionReader:
+    def retention_reader(self, scope: Scope) -> RetentionReader:
         return RetentionReader(self._database, scope)
 
     @asynccontextmanager
@@ -226,15 +226,15 @@ class ArchiveRepository(MemoryReadRepository):
         async with self._database.transaction(needs_index_space=True) as transaction:
             restored = [entry.memory_id for entry in await restore_memories(transaction, scope, ids)]
             if restored:
-                await record_audit(transaction, scope, "restore", at, tool=ARCHIVE_TOOL_NAME, ids=restored)
+                await record_audit_entry(transaction, scope, "restore", at, tool=ARCHIVE_TOOL_NAME, ids=restored)
             return await memories_by_ids(transaction, scope, restored)
 
     async def replace_group_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         binds = {"group": group, "being": scope.being_id}
         async with self._database.transaction() as transaction:
-            known = await transaction.rows(_SELECT_GROUP, first_column, **binds)
+            known = await transaction.rows(_SELECT_GROUP, first_column_of_row, **binds)
             await transaction.run(_UPDATE_DIGEST, [binds | {"new_digest": digest}])
             return bool(known)
 
     async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        await cache_vectors_and_mark(self._database, model, vectors)
+        await cache_vectors_and_mark_memories(self._database, model, vectors)

@@ -14,13 +14,17 @@ from madeleine.memory.moving.values import memory_from_export_record, memory_rec
 from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import decode_json_list, first_column
+from madeleine.storage.sql.database.mapping import decode_json_list, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.tables import clusters_table, forgotten_table
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
-from madeleine.storage.sql.moving.import_work import EXPORT_TABLE_BY_TYPE, INSERT_BY_TYPE, derived_columns_of_record
+from madeleine.storage.sql.moving.import_work import (
+    EXPORTED_TABLE_BY_RECORD_TYPE,
+    INSERT_BY_RECORD_TYPE,
+    derived_columns_of_record,
+)
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
@@ -87,7 +91,7 @@ async def restore_memories(
         new = await transaction.rows(_SELECT_ENTRIES, _entry_from_row, **binds)
         entries |= {entry.memory_id: entry for entry in new if entry.memory_id not in entries}
         binds["ids"] = json_list_bind_value(entry.memory_id for entry in new)
-        earlier = await transaction.rows(_SELECT_EARLIER_VERSIONS, first_column, **binds) if new else []
+        earlier = await transaction.rows(_SELECT_EARLIER_VERSIONS, first_column_of_row, **binds) if new else []
         wanted = {*earlier, *(id_ for entry in new for id_ in entry.refers_to)} - entries.keys()
     restored = list(entries.values())
     if restored:
@@ -106,7 +110,7 @@ async def restore_memories_archived_by_run(
 ) -> int:
     """Before a run is undone: what it has archived comes back, and what it has changed and went since. Returns the
     number of the former."""
-    of_run = await transaction.rows(_SELECT_ENTRIES_OF_RUN, first_column, being=scope.being_id, run=run)
+    of_run = await transaction.rows(_SELECT_ENTRIES_OF_RUN, first_column_of_row, being=scope.being_id, run=run)
     await restore_memories(transaction, scope, [*of_run, *targets])
     return len(of_run)
 
@@ -114,7 +118,7 @@ async def restore_memories_archived_by_run(
 async def archived_memories_pointing_to(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[MemoryId]:
     """Archived memories that point to these."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-    return await transaction.rows(_SELECT_DEPENDENTS, first_column, **binds)
+    return await transaction.rows(_SELECT_DEPENDENTS, first_column_of_row, **binds)
 
 
 async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[RestoredArchiveEntry]) -> None:
@@ -123,7 +127,7 @@ async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[Rest
     taken = await read_idempotency_key_outcomes(transaction, scope, keys)
     memories = [memory_record_among(entry.records) for entry in entries]
     named = json_list_bind_value({record.cluster_id for record in memories if record.cluster_id})
-    clusters = set(await transaction.rows(_SELECT_CLUSTERS, first_column, being=scope.being_id, clusters=named))
+    clusters = set(await transaction.rows(_SELECT_CLUSTERS, first_column_of_row, being=scope.being_id, clusters=named))
     values = [memory_from_export_record(_that_fits(record, taken.keys(), clusters)) for record in memories]
     # In the order in which they were numbered, which is that of their arrival.
     values.sort(key=lambda memory: memory.number)
@@ -134,8 +138,8 @@ async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[Rest
             continue
         if isinstance(record, ReinforcementExportRecord) and record.key in taken:
             record = record.model_copy(update={"key": None})  # noqa: PLW2901
-        row = EXPORT_TABLE_BY_TYPE[record.type].to_row(record) | derived_columns_of_record(record)
-        await transaction.run(INSERT_BY_TYPE[record.type], [row])
+        row = EXPORTED_TABLE_BY_RECORD_TYPE[record.type].to_row(record) | derived_columns_of_record(record)
+        await transaction.run(INSERT_BY_RECORD_TYPE[record.type], [row])
     await mark_memories_for_index(transaction, [memory.id for memory in values])
     await recompute_cluster_vectors(transaction, scope, clusters)
 

@@ -12,24 +12,24 @@ from madeleine.memory.chat import (
     SPOKEN_ROLES,
     ChatSession,
     ConversationMessage,
-    MemoryThreadBacklog,
     MessageId,
-    UnwatchedSession,
+    SessionWithUnreadMessages,
+    UnreadMessageBacklog,
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader, Row
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    first_column,
+    first_column_of_row,
     microseconds_from_moment,
     records_in_order_of_ids,
 )
-from madeleine.storage.sql.database.session_projects import IS_SESSION_OF_PROJECT, is_message_of_project
-from madeleine.storage.sql.moving.added_rows import imported_row, record_imported_rows
+from madeleine.storage.sql.database.session_projects import SESSION_IS_IN_BOUND_PROJECT, is_message_in_bound_project
+from madeleine.storage.sql.moving.added_rows import import_undo_row, record_imported_rows
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
     message_memories_table,
@@ -61,7 +61,7 @@ _SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages_table)
-_new = dialect.columns_of_row_to_insert(sessions)
+_new = dialect.upsert_excluded_columns(sessions)
 _UPSERT_SESSION = dialect.upsert_statement(
     sessions,
     "messages",
@@ -102,7 +102,7 @@ _SELECT_LATEST_MESSAGES = (
     .where(
         _m.being_id == _BEING,
         or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
-        is_message_of_project(_m),
+        is_message_in_bound_project(_m),
     )
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(_LIMIT)
@@ -114,7 +114,9 @@ _CHAT_SESSION = RowMap(
 _SELECT_SESSIONS = (
     select(*_CHAT_SESSION.columns)
     .where(
-        _s.being_id == _BEING, _MESSAGE_COUNT > 0, or_(bindparam("all_projects", type_=Boolean), IS_SESSION_OF_PROJECT)
+        _s.being_id == _BEING,
+        _MESSAGE_COUNT > 0,
+        or_(bindparam("all_projects", type_=Boolean), SESSION_IS_IN_BOUND_PROJECT),
     )
     .order_by(_s.last_at.desc(), _s.session_id)
     .limit(_LIMIT)
@@ -122,7 +124,7 @@ _SELECT_SESSIONS = (
 
 # --- watching -----------------------------------------------------------------------------------------------------
 
-_UNWATCHED_SESSION = RowMap(UnwatchedSession, sessions)
+_UNWATCHED_SESSION = RowMap(SessionWithUnreadMessages, sessions)
 _SELECT_UNWATCHED_SESSIONS = (
     select(*_UNWATCHED_SESSION.columns)
     .where(_s.watched < _s.messages, _s.next_try <= bindparam("now"))
@@ -186,15 +188,15 @@ async def _known_keys(reads: QueryReader, scope: Scope, session_id: str, keys: I
     if not hashes:
         return set()
     binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(hashes.values())}
-    present = await reads.rows(_SELECT_KEYED_MESSAGES, first_column, **binds)
+    present = await reads.rows(_SELECT_KEYED_MESSAGES, first_column_of_row, **binds)
     forgotten = await reads.rows(
-        _SELECT_FORGOTTEN_KEYS, first_column, being=scope.being_id, hashes=dialect.json_list_bind_value(hashes)
+        _SELECT_FORGOTTEN_KEYS, first_column_of_row, being=scope.being_id, hashes=dialect.json_list_bind_value(hashes)
     )
     return {*present, *(hashes[hash_] for hash_ in forgotten)}
 
 
 class ConversationRepository(DatabaseRepository):
-    """`ObservationLedger`, `ChatReader` and `MemoryThreadLedger`."""
+    """`ObservationLedger`, `ChatReader` and `MemoryExtractionLedger`."""
 
     async def append_messages(
         self,
@@ -251,29 +253,29 @@ class ConversationRepository(DatabaseRepository):
             await transaction.run(_UPSERT_SESSION, [session_row])
             ids = [message.id for message, _ in new]
             if import_id:
-                added = [imported_row("message", id_) for id_ in ids]
+                added = [import_undo_row("message", id_) for id_ in ids]
                 if not states:
-                    added.append(imported_row("session", scope.being_id, session_id))
+                    added.append(import_undo_row("session", scope.being_id, session_id))
                 await record_imported_rows(transaction, import_id, added)
-            await record_audit(transaction, scope, "observe", new[-1][0].stored_at, ids=ids)
+            await record_audit_entry(transaction, scope, "observe", new[-1][0].stored_at, ids=ids)
             return ids
 
-    async def known_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
+    async def known_message_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
         return await _known_keys(self._database, scope, session_id, keys)
 
-    async def messages(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
+    async def messages_by_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return records_in_order_of_ids(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
 
-    async def keyed_messages(
+    async def messages_by_keys(
         self, scope: Scope, session_id: str, keys: Sequence[str]
     ) -> dict[str, ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(keys)}
         return dict(await self._database.rows(_SELECT_KEYED_MESSAGES, _to_key_and_message, **binds))
 
-    async def last_key(self, scope: Scope, session_id: str) -> str | None:
+    async def last_message_key(self, scope: Scope, session_id: str) -> str | None:
         binds = {"being": scope.being_id, "session": session_id}
-        return next(iter(await self._database.rows(_SELECT_LAST_KEY, first_column, **binds)), None)
+        return next(iter(await self._database.rows(_SELECT_LAST_KEY, first_column_of_row, **binds)), None)
 
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
@@ -287,7 +289,7 @@ class ConversationRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "project": scope.project, "all_projects": all_projects, "limit": limit}
         return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION.from_row, **binds)
 
-    async def unwatched_sessions(self, *, now: datetime, limit: int) -> list[UnwatchedSession]:
+    async def sessions_with_unread_messages(self, *, now: datetime, limit: int) -> list[SessionWithUnreadMessages]:
         binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
 
@@ -297,19 +299,19 @@ class ConversationRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
         return await self._database.rows(_SELECT_MESSAGES_BETWEEN, _MESSAGE.from_row, **binds)
 
-    async def spoken_messages(
+    async def earlier_and_unread_spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
     ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         binds = {"being": scope.being_id, "session": session_id, "start": start}
         earlier = await self._database.rows(_SELECT_SPOKEN_BEFORE, _MESSAGE.from_row, **binds, limit=before)
         return earlier[::-1], await self._database.rows(_SELECT_SPOKEN_FROM, _MESSAGE.from_row, **binds, limit=unread)
 
-    async def mark_watched(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+    async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "new_abandoned": abandoned}
         async with self._database.transaction() as transaction:
             await transaction.run(_MARK_WATCHED, [row])
 
-    async def postpone_reading_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
+    async def postpone_unread_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
             await transaction.run(_PUT_OFF_MESSAGES, [row])
@@ -326,11 +328,11 @@ class ConversationRepository(DatabaseRepository):
 
     async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
-        return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column, **binds))
+        return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column_of_row, **binds))
 
-    async def thread_backlog(self) -> MemoryThreadBacklog:
+    async def unread_message_backlog(self) -> UnreadMessageBacklog:
         [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
-        return MemoryThreadBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
+        return UnreadMessageBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, ConversationMessage]:

@@ -15,10 +15,10 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.lessons.values import REPORT_FAILURE_TOOL_NAME
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope
-from madeleine.memory.patrol_records import DiaryEntry, PointsForNextSession
+from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.core_blocks import read_core_blocks
 from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
@@ -27,11 +27,11 @@ from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
     encode_json_list,
-    first_column,
+    first_column_of_row,
     is_row_of_being,
     microseconds_from_moment,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
 from madeleine.storage.sql.database.tables import (
@@ -42,7 +42,7 @@ from madeleine.storage.sql.database.tables import (
     profile,
     revisions_table,
 )
-from madeleine.storage.sql.memories.knowledge import read_knowledge
+from madeleine.storage.sql.memories.knowledge import read_organisation_knowledge
 
 MAX_READ_POLICIES = 50
 """The most that the setting allows."""
@@ -51,7 +51,7 @@ MAX_PREFERENCES_WITHOUT_PROFILE_ENTRY = 200
 
 MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
 """Of a memory that a conversation begins with: one or the other. Told again and recalled lately count as use."""
-MAX_EMOTION_SOURCE_MEMORIES = 6
+MAX_MEMORIES_SEARCHED_FOR_EMOTIONS = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
 _b, _d, _m, _n, _p, _r = beings.c, diary_entries_table.c, memories.c, notes_table.c, profile.c, revisions_table.c
@@ -126,7 +126,7 @@ _SELECT_CLOSABLE_NOTE = select(_n.id).where(
 )
 _INSERT_NOTE = insert(notes_table)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
-_UPDATE_NOTE = update_row_of_being(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
+_UPDATE_NOTE = update_row_of_being_statement(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
 _CLOSE_NOTE = update(notes_table).where(*is_row_of_being(notes_table)).values(state="done")
 _DELETE_NOTE = delete(notes_table).where(*is_row_of_being(notes_table))
 
@@ -135,7 +135,7 @@ _own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
 _SELECT_LAST_DIARY_ENTRY = _own_entries.order_by(_d.written_at.desc()).limit(1)
 _SELECT_DIARY_SINCE = _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
 _UPSERT_DIARY_ENTRY = upsert_statement(diary_entries_table, "text", "sources", "written_at")
-_THOUGHTS = RowMap(PointsForNextSession, points=_b.think, sources=_b.think_sources)
+_THOUGHTS = RowMap(ThoughtsForNextSession, points=_b.think, sources=_b.think_sources)
 _SELECT_THOUGHTS = select(*_THOUGHTS.columns).where(_b.being_id == _BEING)
 _UPSERT_THOUGHTS = upsert_statement(beings, "think", "think_sources")
 
@@ -157,7 +157,7 @@ _SELECT_LAST_EMOTIONS = (
     select(_m.emotions)
     .where(_m.being_id == _BEING, _m.session_id == bindparam("session"), _m.session_id != "")
     .order_by(_m.turn.desc())
-    .limit(MAX_EMOTION_SOURCE_MEMORIES)
+    .limit(MAX_MEMORIES_SEARCHED_FOR_EMOTIONS)
 )
 _start_memories = (
     select(*MEMORY_COLUMNS)
@@ -211,12 +211,12 @@ async def write_diary_entry(transaction: Transaction, scope: Scope, entry: Diary
     await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
 
 
-async def read_points_for_next_session(reads: QueryReader, scope: Scope) -> PointsForNextSession:
+async def read_points_for_next_session(reads: QueryReader, scope: Scope) -> ThoughtsForNextSession:
     thoughts = await reads.rows(_SELECT_THOUGHTS, _THOUGHTS.from_row, being=scope.being_id)
-    return thoughts[0] if thoughts else PointsForNextSession()
+    return thoughts[0] if thoughts else ThoughtsForNextSession()
 
 
-async def write_points_for_next_session(transaction: Transaction, scope: Scope, new: PointsForNextSession) -> None:
+async def write_points_for_next_session(transaction: Transaction, scope: Scope, new: ThoughtsForNextSession) -> None:
     thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
     await transaction.run(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
@@ -238,7 +238,7 @@ class ContextRepository(ConversationRepository):
     """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
 
     async def policies(self) -> list[Memory]:
-        return (await read_knowledge(self._database, ["policy"], limit=MAX_READ_POLICIES))[::-1]
+        return (await read_organisation_knowledge(self._database, ["policy"], limit=MAX_READ_POLICIES))[::-1]
 
     async def core_blocks(self, scope: Scope) -> list[CoreBlock]:
         return await read_core_blocks(self._database, scope)
@@ -255,30 +255,30 @@ class ContextRepository(ConversationRepository):
         return [*entries, *reversed(unnamed)]
 
     async def projects(self, scope: Scope, *, limit: int) -> list[str]:
-        return await self._database.rows(_SELECT_PROJECTS, first_column, being=scope.being_id, limit=limit)
+        return await self._database.rows(_SELECT_PROJECTS, first_column_of_row, being=scope.being_id, limit=limit)
 
     async def write_profile_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(needs_index_space=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
-                _SELECT_REPLACED_MEMORY, first_column, **_profile_entry_binds(scope, entry)
+                _SELECT_REPLACED_MEMORY, first_column_of_row, **_profile_entry_binds(scope, entry)
             )
             if entry.memory_id is not None:
                 binds = {"being": scope.being_id, "same_memory": entry.memory_id, "old_name": entry.name}
-                if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, first_column, **binds):
+                if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, first_column_of_row, **binds):
                     raise duplicate_preference_error(names[0])
                 await transaction.run(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
             await transaction.run(_UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY.to_row(entry, being_id=scope.being_id)])
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
-            await record_audit(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
+            await record_audit_entry(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
 
     async def remove_profile_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         binds = _profile_entry_binds(scope, entry)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column, **binds):
+            if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column_of_row, **binds):
                 return False
             await transaction.run(_DELETE_PROFILE_ENTRY, [binds])
-            await record_audit(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
+            await record_audit_entry(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
             return True
 
     async def add_note(self, scope: Scope, note: Note) -> None:
@@ -286,7 +286,7 @@ class ContextRepository(ConversationRepository):
             raise InvalidInput("A note can only be left for the being that the connection serves.")
         async with self._database.transaction(needs_index_space=True) as transaction:
             await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
-            await record_audit(transaction, scope, "note", note.created_at, ids=[note.id])
+            await record_audit_entry(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
         newest = await self._database.rows(_SELECT_OPEN_NOTES, _NOTE.from_row, being=scope.being_id, limit=limit)
@@ -294,18 +294,18 @@ class ContextRepository(ConversationRepository):
 
     async def count_unreadable_notes(self) -> int:
         """Of all beings: marked `[PARSE_FAILED]`, and not yet told anew."""
-        return int((await self._database.rows(_COUNT_UNREADABLE_NOTES, first_column))[0])
+        return int((await self._database.rows(_COUNT_UNREADABLE_NOTES, first_column_of_row))[0])
 
     async def close_note(self, scope: Scope, note_id: NoteId, *, at: datetime, remove: bool = False) -> bool:
         binds = row_of_being_binds(scope, note_id)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_CLOSABLE_NOTE, first_column, **binds):
+            if not await transaction.rows(_SELECT_CLOSABLE_NOTE, first_column_of_row, **binds):
                 return False
             await transaction.run(_DELETE_NOTE if remove else _CLOSE_NOTE, [binds])
-            await record_audit(transaction, scope, "note", at, tool="profile", ids=[note_id])
+            await record_audit_entry(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True
 
-    async def points_for_next_session(self, scope: Scope) -> PointsForNextSession:
+    async def thoughts_for_next_session(self, scope: Scope) -> ThoughtsForNextSession:
         return await read_points_for_next_session(self._database, scope)
 
     async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:

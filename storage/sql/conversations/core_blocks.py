@@ -8,9 +8,9 @@ from sqlalchemy import bindparam, delete, func, insert, select
 
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.model import Scope
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader
-from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
@@ -51,11 +51,13 @@ class CoreBlockRepository(DatabaseRepository):
     async def write_core_block(self, scope: Scope, block: CoreBlock) -> bool:
         async with self._database.transaction() as transaction:
             binds = {"being": scope.being_id, "block": block.name}
-            [last] = await transaction.rows(_SELECT_LAST_VERSION, first_column, **binds)
+            [last] = await transaction.rows(_SELECT_LAST_VERSION, first_column_of_row, **binds)
             if last != block.version - 1:
                 return False
             await transaction.run(_INSERT, [_BLOCK.to_row(block, being_id=scope.being_id)])
-            await record_audit(transaction, scope, "profile", block.written_at, tool="edit_core_memory", ids=[block.id])
+            await record_audit_entry(
+                transaction, scope, "profile", block.written_at, tool="edit_core_memory", ids=[block.id]
+            )
             return True
 
     async def erase_core_block(self, scope: Scope, name: str, *, at: datetime) -> int:
@@ -65,5 +67,7 @@ class CoreBlockRepository(DatabaseRepository):
             if versions:
                 await transaction.run(_DELETE, [binds])
                 await mark_files_for_scrub(transaction)
-                await record_audit(transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id])
+                await record_audit_entry(
+                    transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id]
+                )
             return len(versions)

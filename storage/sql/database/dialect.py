@@ -24,28 +24,28 @@ MIN_INT, MAX_INT = -(2**63), 2**63 - 1
 """The limits of an integer column: before and after every moment."""
 
 
-class UtcMicros(Integer):
+class UtcMicrosColumnType(Integer):
     """Microseconds since 1970, UTC; more than PostgreSQL's INTEGER holds."""
 
 
-@compiles(UtcMicros, "postgresql")
-def _moment(type_: UtcMicros, compiler: Any, **options: Any) -> str:
+@compiles(UtcMicrosColumnType, "postgresql")
+def _moment(type_: UtcMicrosColumnType, compiler: Any, **options: Any) -> str:
     return "BIGINT"
 
 
-class HashBytes(LargeBinary):
+class HashBytesColumnType(LargeBinary):
     """A hash as it is; other binary columns hold vectors."""
 
 
-class PackedRecords(LargeBinary):
+class PackedRecordsColumnType(LargeBinary):
     """Lines of an export, compressed (`archive.packing`)."""
 
 
-class TextList(Text):
+class TextListColumnType(Text):
     """A JSON list of texts."""
 
 
-class JsonText(Text):
+class JsonTextColumnType(Text):
     """A JSON object."""
 
 
@@ -58,7 +58,7 @@ def partial_index_options(condition: str) -> dict[str, Any]:
 # --- inserts that may find the row there --------------------------------------------------------------------------
 
 
-def columns_of_row_to_insert(table: Table) -> Any:
+def upsert_excluded_columns(table: Table) -> Any:
     """The columns of the row that an `upsert_statement` was to insert."""
     # PostgreSQL's construct compiles for SQLite too, which spells `ON CONFLICT` alike; not the other way round.
     return postgresql.insert(table).excluded
@@ -66,7 +66,7 @@ def columns_of_row_to_insert(table: Table) -> Any:
 
 def upsert_statement(table: Table, *names: str, where: ColumnElement[bool] | None = None, **values: Any) -> Insert:
     """Insert a row; where one with its primary key is there, set `names` as in the new row, and `values`."""
-    changes = {name: columns_of_row_to_insert(table)[name] for name in names} | values
+    changes = {name: upsert_excluded_columns(table)[name] for name in names} | values
     return postgresql.insert(table).on_conflict_do_update(
         index_elements=list(table.primary_key), set_=changes, where=where
     )
@@ -227,6 +227,6 @@ def equals_any(column: ColumnElement[Any], *values: object) -> ColumnElement[boo
     return or_(*(column == value for value in values))
 
 
-def with_literal_words(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def condition_worded_like_partial_index(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """`condition` in the exact words of a partial index: SQLite compares the words to find that the index serves it."""
     return _sql_function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)

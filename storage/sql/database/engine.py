@@ -74,12 +74,12 @@ class Database(ABC):
         """
 
     @abstractmethod
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Return when the database's files hold nothing that is not in its tables. Raises `StorageBusy`,
         `StorageFull`."""
 
     @abstractmethod
-    def require_own_files(self) -> None:
+    def require_files_not_replaced(self) -> None:
         """Raises `LedgerLost` unless what was opened is still what is there."""
 
     def follow_changes(self, on_change: Callable[[], None]) -> Coroutine[Any, Any, None] | None:
@@ -88,7 +88,7 @@ class Database(ABC):
         return None
 
     @abstractmethod
-    def lock_exclusively(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
+    def hold_named_lock(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
         """Hold the lock of that name against other processes over this database; True while it is held. Without `wait`
         False if another process holds it. Freed when its holder dies."""
 
@@ -119,7 +119,7 @@ async def run_to_completion(
         raise
 
 
-async def values_from_rows(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
+async def map_rows_in_chunks(rows: Sequence[Row], make: Callable[[Row], T]) -> list[T]:
     made: list[T] = []
     for start in range(0, len(rows), ROWS_PER_CHUNK):
         if made:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from madeleine.memory.rules.review import ReviewedMemory
+from madeleine.memory.rules.review import MemoryForReview
 from madeleine.storage.sql.database.schema import translating_driver_errors
 
 MAX_DAMAGE_LINES = 3
@@ -24,12 +24,12 @@ _REVIEWED_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerFile:
+class LedgerFileInspector:
     """An open ledger. Its methods raise `StorageError` where what they read is damaged."""
 
     connection: sqlite3.Connection
 
-    def damage(self, *, thorough: bool) -> list[str]:
+    def find_damage(self, *, thorough: bool) -> list[str]:
         """What SQLite finds wrong, at most a few lines."""
         check = "integrity_check" if thorough else "quick_check"
         lines = [str(row[0]) for row in self._rows(f"PRAGMA {check}({MAX_DAMAGE_LINES})")]
@@ -62,7 +62,7 @@ class LedgerFile:
     def count_unreadable_notes(self) -> int:
         return int(self._rows("SELECT count(*) FROM notes WHERE state = 'parse_failed'")[0][0])
 
-    def tokens_since(self, micros: int) -> dict[str, int]:
+    def tokens_spent_since(self, micros: int) -> dict[str, int]:
         """Purpose → tokens of language models."""
         return dict(
             self._rows(
@@ -71,7 +71,7 @@ class LedgerFile:
             )
         )
 
-    def living_memories(self, *, limit: int) -> Iterator[ReviewedMemory]:
+    def living_memories(self, *, limit: int) -> Iterator[MemoryForReview]:
         """The newest that are current, of all beings."""
         query = (
             f"SELECT {_REVIEWED_COLUMNS} FROM memories WHERE truth = 'current' AND status != 'dead' "
@@ -79,7 +79,7 @@ class LedgerFile:
         )
         with translating_driver_errors():
             for row in self.connection.execute(query, (limit,)):
-                yield ReviewedMemory(
+                yield MemoryForReview(
                     id=row["id"],
                     being=row["being_id"],
                     number=row["number"],
@@ -97,7 +97,7 @@ class LedgerFile:
 
 
 @contextmanager
-def open_ledger_file(path: Path) -> Iterator[LedgerFile]:
+def open_ledger_file_inspector(path: Path) -> Iterator[LedgerFileInspector]:
     """Raises `StorageError` where it cannot be opened."""
     name = path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     # Without a log nobody writes to it, and SQLite would make one to read it.
@@ -107,4 +107,4 @@ def open_ledger_file(path: Path) -> Iterator[LedgerFile]:
     with closing(connection):
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda raw: raw.decode(errors="replace")
-        yield LedgerFile(connection)
+        yield LedgerFileInspector(connection)

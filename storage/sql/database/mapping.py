@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from sqlalchemy import Boolean, ColumnElement, LargeBinary, Table, Update, bindparam, update
 
 from madeleine.memory.model import Scope, Vector
-from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
+from madeleine.storage.sql.database.dialect import JsonTextColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.database.engine import Row
 
 T = TypeVar("T")
@@ -78,9 +78,9 @@ def vector_from_compact_bytes(stored: bytes) -> Vector:
 
 
 _DECODERS: Mapping[type, Callable[[Any], Any]] = {
-    UtcMicros: moment_from_microseconds,
-    TextList: decode_json_list,
-    JsonText: json.loads,
+    UtcMicrosColumnType: moment_from_microseconds,
+    TextListColumnType: decode_json_list,
+    JsonTextColumnType: json.loads,
     Boolean: bool,
     LargeBinary: vector_from_bytes,
 }
@@ -100,11 +100,11 @@ def encode_column_value(value: Any) -> Any:
     return encode(value) if (encode := _ENCODERS.get(type(value))) else value
 
 
-def first_column(row: Row) -> Any:
+def first_column_of_row(row: Row) -> Any:
     return row[0]
 
 
-def first_two_columns(row: Row) -> tuple[Any, Any]:
+def first_two_columns_of_row(row: Row) -> tuple[Any, Any]:
     return row[0], row[1]
 
 
@@ -160,7 +160,7 @@ def is_row_of_being(table: Table, key: str = "id") -> tuple[ColumnElement[bool],
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
-def update_row_of_being(table: Table, *names: str, key: str = "id") -> Update:
+def update_row_of_being_statement(table: Table, *names: str, key: str = "id") -> Update:
     """Set these columns of an own row; for the binds see `row_of_being_binds`."""
     return update(table).where(*is_row_of_being(table, key)).values({name: bindparam(f"new_{name}") for name in names})
 
@@ -168,7 +168,8 @@ def update_row_of_being(table: Table, *names: str, key: str = "id") -> Update:
 def row_of_being_binds(
     scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
 ) -> dict[str, Any]:
-    """Binds of `is_row_of_being`, and of `update_row_of_being` for the fields `names` of `record` and the values."""
+    """Binds of `is_row_of_being`, and of `update_row_of_being_statement` for the fields `names` of `record` and the
+    values."""
     values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_column_value(value) for name, value in values.items()

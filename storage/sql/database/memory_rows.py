@@ -25,36 +25,36 @@ from madeleine.memory.model import (
     time_span_of_memory,
     timeline_as_search_text,
 )
-from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import UtcMicros, sql_text_start, upsert_statement
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
+from madeleine.storage.sql.database.dialect import UtcMicrosColumnType, sql_text_start, upsert_statement
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
-    first_column,
+    first_column_of_row,
     microseconds_from_moment,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.tables import beings, memories, revisions_table
 
 _m, _r = memories.c, revisions_table.c
 
 
-def cycle_of_being(being: Any) -> ColumnElement[int]:
+def being_patrol_cycle(being: Any) -> ColumnElement[int]:
     """The being's cycle; 0 before its first patrol."""
     return func.coalesce(select(beings.c.cycle).where(beings.c.being_id == being).scalar_subquery(), 0)
 
 
-_last_counted_cycle = func.coalesce(_m.stopped_at, cycle_of_being(_m.being_id))
+_last_counted_cycle = func.coalesce(_m.stopped_at, being_patrol_cycle(_m.being_id))
 CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
 _CORRECTED_AT = type_coerce(
-    select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicros()
+    select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicrosColumnType()
 )
-SINCE_CYCLE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
+SINCE_COLUMN_VALUE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
-_SELECT_CYCLE = select(cycle_of_being(bindparam("being")))
+_SELECT_CYCLE = select(being_patrol_cycle(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings, "cycle")
 
 
@@ -71,7 +71,7 @@ MEMORY_WAS_TRUE_AS_OF = and_(
 
 
 async def read_patrol_cycle(reads: QueryReader, scope: Scope) -> int:
-    return int((await reads.rows(_SELECT_CYCLE, first_column, being=scope.being_id))[0])
+    return int((await reads.rows(_SELECT_CYCLE, first_column_of_row, being=scope.being_id))[0])
 
 
 async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
@@ -133,7 +133,7 @@ _MERGED_COLUMNS = (
     *("when_", "folded", "content_hash", "span_start", "span_end"),
     *("feeling", "emotions", "emotion", "lesson", "category", "valid_from"),
 )
-_UPDATE_MERGED = update_row_of_being(memories, *_MERGED_COLUMNS)
+_UPDATE_MERGED = update_row_of_being_statement(memories, *_MERGED_COLUMNS)
 
 
 def memory_from_row(row: Row) -> Memory:
@@ -156,12 +156,12 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         "span_start": microseconds_from_moment(first),
         "span_end": microseconds_from_moment(last),
         "content_hash": memory.content_hash,
-        "folded": FOLDED_TEXT_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))),
+        "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))),
         "folded_themes": fold_themes(memory.themes),
     }
 
 
-async def update_merged_memories(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
+async def update_merge_survivors(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
     """Store what these memories have taken over from those that they absorbed, and what is derived from it."""
     rows = map(row_from_memory, rewritten)
     fields = ((row["id"], {name: row[name] for name in _MERGED_COLUMNS}) for row in rows)
@@ -170,7 +170,7 @@ async def update_merged_memories(transaction: Transaction, scope: Scope, rewritt
 
 def fold_and_delimit_theme(theme: str) -> str:
     """A theme with its bounds, to be found in `fold_themes` as a whole only."""
-    return f"{FOLDED_TEXT_SEPARATOR}{fold_text(theme)}{FOLDED_TEXT_SEPARATOR}"
+    return f"{FOLDED_FIELD_SEPARATOR}{fold_text(theme)}{FOLDED_FIELD_SEPARATOR}"
 
 
 def fold_themes(themes: Iterable[str]) -> str:

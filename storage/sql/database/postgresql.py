@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import InvalidInput, StorageError
-from madeleine.storage.sql.database.engine import ROWS_PER_CHUNK, Database, Row, run_to_completion, values_from_rows
+from madeleine.storage.sql.database.engine import ROWS_PER_CHUNK, Database, Row, map_rows_in_chunks, run_to_completion
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.postgresql_schema import NOTIFY_CHANNEL, migrate_postgres_tables, use_wide_integers
 from madeleine.storage.sql.database.tables import metadata
@@ -133,7 +133,9 @@ class PostgresTransaction:
             await complete_on_postgres(execute(statement, [dict(row) for row in chunk]))
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        return await values_from_rows(await complete_on_postgres(_fetch(self._connection, statement, binds)), from_row)
+        return await map_rows_in_chunks(
+            await complete_on_postgres(_fetch(self._connection, statement, binds)), from_row
+        )
 
 
 async def _fetch(connection: AsyncConnection, statement: Any, binds: Mapping[str, Any]) -> Sequence[Row]:
@@ -167,7 +169,7 @@ class PostgresDatabase(Database):
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         self._refuse_if_closed()
-        return await values_from_rows(await complete_on_postgres(self._read(statement, binds)), from_row)
+        return await map_rows_in_chunks(await complete_on_postgres(self._read(statement, binds)), from_row)
 
     async def _read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> Sequence[Row]:
         async with self._readers.connect() as connection:
@@ -190,7 +192,7 @@ class PostgresDatabase(Database):
                         await complete_on_postgres(connection.rollback())
                     raise
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Write the tables anew from what is in them. PostgreSQL's log keeps what it holds until it is recycled."""
         async with self._write_lock:
             self._refuse_if_closed()
@@ -205,11 +207,11 @@ class PostgresDatabase(Database):
             finally:
                 await connection.execute(_RELEASE_WRITER)
 
-    def require_own_files(self) -> None:
+    def require_files_not_replaced(self) -> None:
         """There are none: a database that is gone says so at the next statement."""
 
     @asynccontextmanager
-    async def lock_exclusively(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+    async def hold_named_lock(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
         """An advisory lock of a connection of its own, freed when the connection ends, however it ends."""
         self._refuse_if_closed()
         lock = zlib.crc32(name.encode()) - 2**31

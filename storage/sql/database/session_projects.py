@@ -9,10 +9,10 @@ from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.tables.conversations import sessions
 
 _s = sessions.c
-IS_SESSION_OF_PROJECT = is_in_bound_project(_s.project)
-_SESSIONS_OF_OTHERS = select(_s.session_id).where(_s.being_id == bindparam("being"), not_(IS_SESSION_OF_PROJECT))
+SESSION_IS_IN_BOUND_PROJECT = is_in_bound_project(_s.project)
+_SESSIONS_OF_OTHERS = select(_s.session_id).where(_s.being_id == bindparam("being"), not_(SESSION_IS_IN_BOUND_PROJECT))
 
 
-def is_message_of_project(messages: ReadOnlyColumnCollection[str, ColumnElement[str]]) -> ColumnElement[bool]:
-    """Of a message of the being `being`: as `IS_SESSION_OF_PROJECT` of its session."""
+def is_message_in_bound_project(messages: ReadOnlyColumnCollection[str, ColumnElement[str]]) -> ColumnElement[bool]:
+    """Of a message of the being `being`: as `SESSION_IS_IN_BOUND_PROJECT` of its session."""
     return messages.session_id.not_in(_SESSIONS_OF_OTHERS)

@@ -21,7 +21,7 @@ from madeleine.storage.sql.database.schema import (
 from madeleine.storage.sql.database.sqlite import compile_statement
 
 
-class Snapshot(Protocol):
+class DatabaseSnapshot(Protocol):
     """The database as it was when the snapshot was opened. Blocking; rows come one by one, and memory stays flat."""
 
     def rows(self, statement: ClauseElement, **binds: Any) -> Iterator[Row]: ...
@@ -39,7 +39,7 @@ class _SqliteSnapshot:
 
 
 @contextmanager
-def open_snapshot(ledger: LedgerLocation) -> Iterator[Snapshot]:
+def open_database_snapshot(ledger: LedgerLocation) -> Iterator[DatabaseSnapshot]:
     """Raises `StorageError` for one that cannot be read, or is of another version."""
     if isinstance(ledger, Path):
         with _open_sqlite_snapshot(ledger) as snapshot:
@@ -52,7 +52,7 @@ def open_snapshot(ledger: LedgerLocation) -> Iterator[Snapshot]:
 
 
 @contextmanager
-def _open_sqlite_snapshot(path: Path) -> Iterator[Snapshot]:
+def _open_sqlite_snapshot(path: Path) -> Iterator[DatabaseSnapshot]:
     revision = schema_revision_of_file(path)
     if revision != NEWEST_SCHEMA_REVISION:
         raise StorageError(

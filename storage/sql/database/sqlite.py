@@ -30,8 +30,8 @@ from madeleine.storage.sql.database.engine import (
     ROWS_PER_CHUNK,
     Database,
     Row,
+    map_rows_in_chunks,
     run_to_completion,
-    values_from_rows,
 )
 from madeleine.storage.sql.database.schema import migrate_ledger_file
 
@@ -172,7 +172,7 @@ class SqliteTransaction:
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
             await self._writer.command("BEGIN IMMEDIATE")
-        return await values_from_rows(await self._writer.read(statement, binds), from_row)
+        return await map_rows_in_chunks(await self._writer.read(statement, binds), from_row)
 
 
 class SqliteDatabase(Database):
@@ -198,7 +198,7 @@ class SqliteDatabase(Database):
             self._brief_reader.execute(pragma)
         self._files = _file_identities(self._path)
 
-    def require_own_files(self) -> None:
+    def require_files_not_replaced(self) -> None:
         """Raises `LedgerLost` unless the files at their paths are those that were opened: what is written to a deleted
         file goes with its last process. Three calls to the system, 5 µs."""
         try:
@@ -220,7 +220,9 @@ class SqliteDatabase(Database):
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         rows = self._read_briefly(statement, binds)
-        return await values_from_rows(await self._read_in_thread(statement, binds) if rows is None else rows, from_row)
+        return await map_rows_in_chunks(
+            await self._read_in_thread(statement, binds) if rows is None else rows, from_row
+        )
 
     def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
         """What a `mark_as_brief_read` finds, on the event loop; None for another read, or one that cannot be made
@@ -257,14 +259,14 @@ class SqliteDatabase(Database):
             require_disk_space(self._path.parent, LEDGER_DISK_RESERVE_BYTES)
         async with self._write_lock:
             self._refuse_if_closed()
-            self.require_own_files()
+            self.require_files_not_replaced()
             try:
                 if not durable:
                     await self._writer.command("PRAGMA synchronous = NORMAL")
                 transaction = SqliteTransaction(self._writer)
                 yield transaction
                 await transaction.commit()
-                self.require_own_files()
+                self.require_files_not_replaced()
             except BaseException:
                 await self._roll_back()
                 raise
@@ -279,7 +281,7 @@ class SqliteDatabase(Database):
         except StorageError:
             _log.exception("a transaction could not be rolled back")
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         """Write the database anew from what is in its tables and empty the log: nothing that was ever deleted or
         overwritten is left in the two files. Writers wait meanwhile, readers do not (0.3 s for 10,000 memories).
 
@@ -300,7 +302,7 @@ class SqliteDatabase(Database):
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     @asynccontextmanager
-    async def lock_exclusively(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+    async def hold_named_lock(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
         """Nothing to be held: one process owns the data directory that the file lies in."""
         yield True
 

@@ -6,12 +6,12 @@ from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, Large
 from sqlalchemy.schema import UniqueConstraint
 
 from madeleine.storage.sql.database.dialect import (
-    HashBytes,
-    JsonText,
-    TextList,
-    UtcMicros,
+    HashBytesColumnType,
+    JsonTextColumnType,
+    TextListColumnType,
+    UtcMicrosColumnType,
+    condition_worded_like_partial_index,
     partial_index_options,
-    with_literal_words,
 )
 from madeleine.storage.sql.tables import archive, conversations, core_blocks, declaring, graph, lessons, operations  # noqa: F401
 from madeleine.storage.sql.tables.lifecycle import (
@@ -23,14 +23,14 @@ from madeleine.storage.sql.tables.lifecycle import (
     JournalColumnChanges,
     KeepOnUndo,
     KeepWhenForgetting,
-    RedactWith,
+    RedactByFunction,
 )
 
 metadata = declaring.metadata
 _keys, _optional, _required, _table = (
-    declaring.primary_key_columns,
-    declaring.optional_columns,
-    declaring.required_columns,
+    declaring.declare_primary_key_columns,
+    declaring.declare_optional_columns,
+    declaring.declare_required_columns,
     declaring.declare_table,
 )
 
@@ -44,7 +44,7 @@ memories = _table(
     *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
     *_required(Text, "being_id", "action", "when_", "setting", "feeling", "category", "lesson", "status"),
-    *_required(TextList, "actors", "dialogue", "sensory", "themes", "emotions"),
+    *_required(TextListColumnType, "actors", "dialogue", "sensory", "themes", "emotions"),
     *_required(Float, "importance"),
     *_required(Boolean, "pinned", "fresh", "compressed"),
     *_optional(Text, "emotion", "key", "cluster_id"),
@@ -59,12 +59,12 @@ memories = _table(
     *_optional(Integer, "stopped_at"),
     # current, superseded (then, and only then, by another memory) or retracted; when what it says holds (ruling 14).
     Column("truth", Text, nullable=False, server_default="current"),
-    *_optional(UtcMicros, "valid_from", "valid_until"),
+    *_optional(UtcMicrosColumnType, "valid_from", "valid_until"),
     *_optional(Text, "superseded_by", "may_supersede"),
     Column("retraction_reason", Text, nullable=False, server_default=""),
     *_required(Integer, "access_count", "reactivation_count"),
-    *_required(UtcMicros, "created_at", "happened_at", "span_start", "span_end"),
-    *_optional(UtcMicros, "last_activated", "last_accessed"),
+    *_required(UtcMicrosColumnType, "created_at", "happened_at", "span_start", "span_end"),
+    *_optional(UtcMicrosColumnType, "last_activated", "last_accessed"),
     *_required(Text, "tool", "client", "session_id"),
     # Of what all beings share: what kind it is, who shared it and as what (spec O4).
     *_optional(Text, "knowledge", "author", "author_role", "project", "level"),
@@ -99,8 +99,8 @@ memories = _table(
     lifecycle=[
         DeleteRowsNamingForgotten("id"),
         *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
-        RedactWith("erasing.memories._MemoryErasure._release_absorbed"),
-        RedactWith("memories.truth.relink_version_chains"),
+        RedactByFunction("erasing.memories._MemoryErasure._release_absorbed"),
+        RedactByFunction("memories.truth.relink_version_chains"),
         JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
         *(DeletedWithUndoneMemory("id"), ArchivedWithMemory("id")),
     ],
@@ -110,10 +110,10 @@ Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span
 _old, _activated = map(partial_index_options, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
 Index("ix_memories_activated", _m.being_id, _m.last_activated.desc(), _m.id, **_activated)
-IS_RECALLED_DEAD = with_literal_words(
+MEMORY_IS_DEAD_BUT_RECALLED = condition_worded_like_partial_index(
     "memories.status = 'dead' AND memories.reactivation_count > 0", (_m.status == "dead") & (_m.reactivation_count > 0)
 )
-IS_UNSUMMARISED_EPISODE = with_literal_words(
+MEMORY_IS_UNSUMMARISED_EPISODE = condition_worded_like_partial_index(
     "memories.category = 'episodic' AND memories.session_id != '' AND memories.compressed = 0",
     (_m.category == "episodic") & (_m.session_id != "") & _m.compressed.is_(False),
 )
@@ -130,7 +130,7 @@ reinforcements_table = _table(
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "being_id", "text", "tool", "client", "session_id"),
-    *_required(UtcMicros, "at"),
+    *_required(UtcMicrosColumnType, "at"),
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
     lifecycle=[
@@ -148,7 +148,7 @@ clusters_table = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        RedactWith("erasing.memories._MemoryErasure._repair_clusters"),
+        RedactByFunction("erasing.memories._MemoryErasure._repair_clusters"),
         JournalColumnChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
@@ -158,7 +158,7 @@ notes_table = _table(
     *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
     *_required(Text, "being_id", "type", "content", "state", "reason", "folded"),
-    *_required(UtcMicros, "created_at"),
+    *_required(UtcMicrosColumnType, "created_at"),
     # The memory that it became, so that it can be forgotten with it.
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
@@ -171,8 +171,8 @@ embeddings = _table(
     "embeddings",
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
-    *_required(UtcMicros, "created_at"),
-    lifecycle=[RedactWith("memories.index_source.delete_orphaned_vectors"), KeepOnUndo("a cache")],
+    *_required(UtcMicrosColumnType, "created_at"),
+    lifecycle=[RedactByFunction("memories.index_source.delete_orphaned_vectors"), KeepOnUndo("a cache")],
 )
 
 index_pending_table = _table(
@@ -193,9 +193,9 @@ settings = _table(
 audit = _table(
     "audit",
     *_keys(Integer, "seq"),
-    *_required(UtcMicros, "at"),
+    *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "event", "being_id", "client", "role", "tool"),
-    *_required(TextList, "ids"),
+    *_required(TextListColumnType, "ids"),
     Column("author", Text, nullable=False, server_default=""),
     Column("token", Text, nullable=False, server_default=""),
     lifecycle=[KeepWhenForgetting("ids only, append-only"), KeepOnUndo("append-only")],
@@ -204,11 +204,11 @@ audit = _table(
 bearer_tokens_table = _table(
     "tokens",
     *_keys(Text, "id"),
-    *_required(HashBytes, "secret_hash"),
+    *_required(HashBytesColumnType, "secret_hash"),
     *_required(Text, "being_id", "role", "resource", "name"),
     *_required(Boolean, "read_only"),
-    *_required(UtcMicros, "created_at"),
-    *_optional(UtcMicros, "expires_at", "revoked_at"),
+    *_required(UtcMicrosColumnType, "created_at"),
+    *_optional(UtcMicrosColumnType, "expires_at", "revoked_at"),
     lifecycle=[KeepWhenForgetting("names no memory"), KeepOnUndo("no patrol changes it")],
 )
 
@@ -218,12 +218,12 @@ revisions_table = _table(
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "being_id", "client"),
-    *_required(UtcMicros, "at"),
+    *_required(UtcMicrosColumnType, "at"),
     *_optional(Text, "text"),
     *_optional(Float, "importance"),
-    *_optional(TextList, "themes"),
+    *_optional(TextListColumnType, "themes"),
     *_optional(Boolean, "pinned"),
-    *_optional(TextList, "when"),
+    *_optional(TextListColumnType, "when"),
     lifecycle=[DeleteRowsNamingForgotten(), ArchivedWithMemory(), KeepOnUndo("no patrol revises a memory")],
 )
 
@@ -234,11 +234,11 @@ truth_acts_table = _table(
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
     *_required(Text, "act_id", "being_id", "kind", "client", "tool", "run_id"),
-    *_required(UtcMicros, "at"),
-    *_required(JsonText, "before", "after"),
+    *_required(UtcMicrosColumnType, "at"),
+    *_required(JsonTextColumnType, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
-        RedactWith("memories.truth.relink_version_chains"),
+        RedactByFunction("memories.truth.relink_version_chains"),
         *(DeletedWithUndoneMemory(), ArchivedWithMemory()),
         KeepOnUndo("the acts of a patrol are deleted when it is undone"),
     ],
@@ -248,7 +248,7 @@ truth_acts_table = _table(
 forgotten_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
-    Column("erased_at", UtcMicros, nullable=False, server_default="0"),
+    Column("erased_at", UtcMicrosColumnType, nullable=False, server_default="0"),
     lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), KeepOnUndo("forgetting is final")],
 )
 
@@ -260,7 +260,7 @@ profile = _table(
     *_required(Text, "value"),
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
-    *_required(UtcMicros, "updated_at"),
+    *_required(UtcMicrosColumnType, "updated_at"),
     lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
 )
 
@@ -268,22 +268,22 @@ profile = _table(
 ingested_texts_table = _table(
     "ingested",
     *_keys(Text, "being_id", "key"),
-    *_required(UtcMicros, "at"),
+    *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[RedactWith("memories.storing.remove_ingest_digests"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[RedactByFunction("memories.storing.remove_ingest_digests"), KeepOnUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(
     "patrol_runs",
     *_keys(Text, "id"),
     *_required(Text, "being_id"),
-    *_required(UtcMicros, "started", "finished"),
-    *_required(JsonText, "report"),
+    *_required(UtcMicrosColumnType, "started", "finished"),
+    *_required(JsonTextColumnType, "report"),
     # running, finished, undone, rolled_back, pruned, unjournalled
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
-        RedactWith("erasing.memories._MemoryErasure._redact_reports"),
+        RedactByFunction("erasing.memories._MemoryErasure._redact_reports"),
         KeepOnUndo("says that it was undone"),
     ],
 )
@@ -293,7 +293,7 @@ beings = _table(
     "beings",
     *_keys(Text, "being_id"),
     *_required(Integer, "cycle"),
-    *_required(TextList, "think", "think_sources"),
+    *_required(TextListColumnType, "think", "think_sources"),
     lifecycle=[
         EraseRowsListingForgotten("think_sources", {"think": "[]", "think_sources": "[]"}),
         JournalColumnChanges("thoughts", "being_id", ("think", "think_sources")),
@@ -307,10 +307,10 @@ patrol_changes_table = _table(
     *_keys(Integer, "seq"),
     Column("run_id", Text, nullable=False, index=True),
     *_required(Text, "being_id", "step", "kind", "target"),
-    *_optional(JsonText, "before", "after"),
+    *_optional(JsonTextColumnType, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[
-        RedactWith("erasing.patrols.redact_patrol_journal"),
+        RedactByFunction("erasing.patrols.redact_patrol_journal"),
         KeepOnUndo("the journal of a run goes with its undo"),
     ],
 )
@@ -320,19 +320,22 @@ decision_requests_table = _table(
     "patrol_offers",
     *_keys(Text, "id"),
     *_required(Text, "being_id", "topic"),
-    *_required(UtcMicros, "made_at"),
-    *_required(JsonText, "body"),
+    *_required(UtcMicrosColumnType, "made_at"),
+    *_required(JsonTextColumnType, "body"),
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
-    lifecycle=[RedactWith("erasing.patrols.delete_decision_requests"), KeepOnUndo("what was decided stays decided")],
+    lifecycle=[
+        RedactByFunction("erasing.patrols.delete_decision_requests_about_memories"),
+        KeepOnUndo("what was decided stays decided"),
+    ],
 )
 
 diary_entries_table = _table(
     "diary",
     *_keys(Text, "being_id", "date"),
     *_required(Text, "text"),
-    *_required(TextList, "sources"),
-    *_required(UtcMicros, "written_at"),
+    *_required(TextListColumnType, "sources"),
+    *_required(UtcMicrosColumnType, "written_at"),
     lifecycle=[
         EraseRowsListingForgotten("sources"),
         JournalColumnChanges("diary", "date", ("text", "sources", "written_at")),
@@ -344,7 +347,7 @@ cost_records_table = _table(
     "cost_records",
     *_keys(Integer, "seq"),
     *_required(Text, "being_id", "run_id", "purpose", "model"),
-    *_required(UtcMicros, "at"),
+    *_required(UtcMicrosColumnType, "at"),
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
@@ -357,7 +360,7 @@ copies_table = _table(
     *_keys(Text, "path"),
     # "" for all beings.
     *_required(Text, "kind", "being_id"),
-    *_required(UtcMicros, "made_at"),
+    *_required(UtcMicrosColumnType, "made_at"),
     lifecycle=[KeepWhenForgetting("names files"), KeepOnUndo("no patrol changes it")],
 )
 
@@ -367,8 +370,8 @@ imports_table = _table(
     "imports",
     *_keys(Text, "id"),
     *_required(Text, "source", "being_id", "state"),
-    *_required(UtcMicros, "at"),
-    *_required(JsonText, "counts", "last_numbers"),
+    *_required(UtcMicrosColumnType, "at"),
+    *_required(JsonTextColumnType, "counts", "last_numbers"),
     lifecycle=[KeepWhenForgetting("counts"), KeepOnUndo("no patrol changes it")],
 )
 imported_rows_table = _table(

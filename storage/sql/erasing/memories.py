@@ -15,19 +15,19 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import ErasedIds, ScrubBacklog
 from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
-from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.archive.erasing import erase_from_archive, restore_archived_to_erase
+from madeleine.storage.sql.administration import record_audit_entry
+from madeleine.storage.sql.archive.erasing import rearchive_after_erasure, restore_archived_to_erase
 from madeleine.storage.sql.database.dialect import equals_any, is_in_bound_list, json_list_bind_value
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.mapping import (
-    first_column,
-    first_two_columns,
+    first_column_of_row,
+    first_two_columns_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_merged_memories
+from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_merge_survivors
 from madeleine.storage.sql.database.tables import (
     copies_table,
     forgotten_table,
@@ -42,21 +42,21 @@ from madeleine.storage.sql.erasing.messages import erase_messages, source_messag
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids, memory_revisions_by_ids
+from madeleine.storage.sql.memories.reading import memories_by_ids, revision_history_of_memories
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
 from madeleine.storage.sql.memories.truth import relink_version_chains
-from madeleine.storage.sql.moving.source_imports import record_forgotten_statements
-from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, removal_statements
+from madeleine.storage.sql.moving.source_imports import record_forgotten_imported_memories
+from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, dependent_rows_removal_statements
 
 _m = memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_REMOVE_MEMORIES = removal_statements(metadata, DeleteRowsNamingForgotten)
+_REMOVE_MEMORIES = dependent_rows_removal_statements(metadata, DeleteRowsNamingForgotten)
 _SELECT_REINFORCEMENT_TEXTS = select(reinforcements_table.c.text).where(
     is_in_bound_list(reinforcements_table.c.memory_id, "ids")
 )
 _IS_REMAINING = (_m.being_id == _BEING, ~is_in_bound_list(_m.id, "ids"))
 _SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, is_in_bound_list(_m.absorbed_into, "ids"))
-_SET_SURVIVOR = update_row_of_being(memories, "absorbed_into")
+_SET_SURVIVOR = update_row_of_being_statement(memories, "absorbed_into")
 _SELECT_NOTES_OF_MEMORIES = select(notes_table.c.id).where(is_in_bound_list(notes_table.c.memory_id, "ids"))
 _SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, is_in_bound_list(_m.compressed_into, "ids")).order_by(_m.seq)
 _CLEAR_SUMMARY = (
@@ -68,7 +68,7 @@ _SELECT_MEMBERS = (
     select(*MEMORY_COLUMNS).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 )
 _SELECT_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
-_UPDATE_REPORT = update_row_of_being(patrol_runs, "report")
+_UPDATE_REPORT = update_row_of_being_statement(patrol_runs, "report")
 _c = copies_table.c
 _SELECT_COPIES = (
     select(_c.path)
@@ -112,16 +112,18 @@ class _MemoryErasure:
             *await self._clear_summaries(),
             *summaries,
         ]
-        note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column, **self._binds)
+        note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column_of_row, **self._binds)
         for statement in _REMOVE_MEMORIES:
             await transaction.run(statement, [{"ids": json_list_bind_value(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
         names = await self._repair_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
-        entries = await patrols.erase_memories_from_diary(transaction, scope, self._ids)
-        await patrols.delete_decision_requests(transaction, scope, [memory.id for memory in changed], words)
-        journalled = patrols.ErasedMemories(
+        entries = await patrols.delete_diary_entries_about_memories(transaction, scope, self._ids)
+        await patrols.delete_decision_requests_about_memories(
+            transaction, scope, [memory.id for memory in changed], words
+        )
+        journalled = patrols.ErasedMemoryTraces(
             heirs=self._heirs,
             successors=self._successors,
             timeline_texts=timeline_texts,
@@ -143,25 +145,26 @@ class _MemoryErasure:
     async def _earlier_texts(self) -> list[str]:
         """Texts and themes before each change."""
         changes = [
-            revision.before for revision in await memory_revisions_by_ids(self._transaction, self._scope, self._ids)
+            revision.before
+            for revision in await revision_history_of_memories(self._transaction, self._scope, self._ids)
         ]
         return [text for before in changes for text in (before.text or "", *(before.themes or ()))]
 
     async def _words(self, earlier: Iterable[str]) -> str:
         """Every text that was ever stored about the memories, folded for `mentions`."""
         texts = [text for memory in self._erased for text in mentions.all_texts_of_memory(memory)]
-        reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, first_column, **self._binds)
+        reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, first_column_of_row, **self._binds)
         return mentions.fold_and_join_texts([*texts, *earlier, *reinforced])
 
     async def _timeline_texts(self, earlier: Collection[str]) -> frozenset[str]:
         """Texts about the memories in timelines, without those about remaining memories that they had absorbed."""
-        texts = {text for memory in self._erased for text in mentions.timeline_texts_of_absorbed(memory, earlier)}
+        texts = {text for memory in self._erased for text in mentions.texts_taken_over_by_survivor(memory, earlier)}
         kept: set[str] = set()
         known = set(self._ids)
         wave = self._ids
         while wave:
             absorbed = await self._transaction.rows(
-                _SELECT_ABSORBED, first_two_columns, being=self._scope.being_id, ids=json_list_bind_value(wave)
+                _SELECT_ABSORBED, first_two_columns_of_row, being=self._scope.being_id, ids=json_list_bind_value(wave)
             )
             wave = [id_ for id_, _ in absorbed if id_ not in known]
             known.update(wave)
@@ -171,7 +174,7 @@ class _MemoryErasure:
 
     async def _release_absorbed(self) -> list[MemoryId]:
         """Give the memories that the erased ones had absorbed to their heirs, if any (ruling 3); return their ids."""
-        absorbed = await self._transaction.rows(_SELECT_ABSORBED, first_two_columns, **self._binds)
+        absorbed = await self._transaction.rows(_SELECT_ABSORBED, first_two_columns_of_row, **self._binds)
         rows = [row_of_being_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
         await self._transaction.run(_SET_SURVIVOR, rows)
         return [id_ for id_, _ in absorbed]
@@ -181,13 +184,13 @@ class _MemoryErasure:
         were, and the heirs. Their new texts are embedded by whoever fills in vectors."""
         heirs = dict.fromkeys(heir for heir in self._heirs.values() if heir)
         survivors = dict.fromkeys(
-            [*heirs, *await patrols.memories_with_changed_timeline(self._transaction, self._scope)]
+            [*heirs, *await patrols.memories_with_timeline_changed_by_patrol(self._transaction, self._scope)]
         )
         remaining = [id_ for id_ in survivors if id_ not in self._heirs]
         tellers = await memories_by_ids(self._transaction, self._scope, remaining)
         retold = await asyncio.to_thread(_without_texts, tellers, texts)
         changed = [old for old, _ in retold]
-        await update_merged_memories(self._transaction, self._scope, (new for _, new in retold))
+        await update_merge_survivors(self._transaction, self._scope, (new for _, new in retold))
         await delete_orphaned_vectors(self._transaction, [old.content_hash for old in changed])
         await mark_memories_for_index(self._transaction, [old.id for old in changed])
         return changed, [memory.id for memory in tellers if memory.id in heirs]
@@ -195,7 +198,7 @@ class _MemoryErasure:
     async def _clear_summaries(self) -> list[MemoryId]:
         """Recall the originals of erased summaries again. Return those, and the remaining summaries that may tell of
         erased memories."""
-        originals = await self._transaction.rows(_SELECT_SUMMARISED, first_column, **self._binds)
+        originals = await self._transaction.rows(_SELECT_SUMMARISED, first_column_of_row, **self._binds)
         await self._transaction.run(_CLEAR_SUMMARY, [self._binds])
         await mark_memories_for_index(self._transaction, originals)
         summaries = (memory.compressed_into for memory in self._erased)
@@ -223,7 +226,7 @@ class _MemoryErasure:
         return {cluster.id: cluster.name for cluster in (known | mended).values() if cluster.id not in removed}
 
     async def _redact_reports(self, words: str, names: frozenset[str]) -> None:
-        reports = await self._transaction.rows(_SELECT_REPORTS, first_two_columns, being=self._scope.being_id)
+        reports = await self._transaction.rows(_SELECT_REPORTS, first_two_columns_of_row, being=self._scope.being_id)
         redacted = await asyncio.to_thread(_redacted_reports, reports, words, names)
         rows = [row_of_being_binds(self._scope, run, report=report) for run, report in redacted]
         await self._transaction.run(_UPDATE_REPORT, rows)
@@ -238,14 +241,14 @@ async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: 
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
     recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well."""
     known = {memory.id for memory in erased}
-    revisions = await memory_revisions_by_ids(transaction, scope, [memory.id for memory in erased])
+    revisions = await revision_history_of_memories(transaction, scope, [memory.id for memory in erased])
     texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
     quoting: list[Memory] = []
     memories: Sequence[Memory] = erased
     while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
         known |= ids
         memories = await memories_by_ids(transaction, scope, sorted(ids))
-        quoting += [summary for summary in memories if mentions.quotes_any_source(summary.scene.action, texts)]
+        quoting += [summary for summary in memories if mentions.quotes_any_text(summary.scene.action, texts)]
     return quoting
 
 
@@ -266,9 +269,9 @@ def _without_texts(tellers: Iterable[Memory], texts: Collection[str]) -> list[tu
 def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
     return replace(
         teller,
-        scene=mentions.scene_without_timeline_texts(teller.scene, texts),
-        feeling=mentions.without_taken_over_lessons(teller.feeling, texts),
-        lesson=mentions.without_taken_over_lessons(teller.lesson, texts),
+        scene=mentions.remove_timeline_entries_with_texts(teller.scene, texts),
+        feeling=mentions.remove_absorbed_lessons_from_text(teller.feeling, texts),
+        lesson=mentions.remove_absorbed_lessons_from_text(teller.lesson, texts),
     )
 
 
@@ -294,34 +297,36 @@ class ErasureRepository(DatabaseRepository):
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
-            await record_forgotten_statements(transaction, scope.being_id, memory_ids)
+            await record_forgotten_imported_memories(transaction, scope.being_id, memory_ids)
             erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasedIds()
             if brought:
-                await erase_from_archive(transaction, scope, brought, set(memory_ids))
+                await rearchive_after_erasure(transaction, scope, brought, set(memory_ids))
             if not known and not messages:
                 return erased
             # One of the messages stands for all: their bytes are in the ledger's files alone.
             await mark_for_scrub(transaction, memory_ids or messages[:1])
-            await record_audit(transaction, scope, "forget", at, tool="forget", ids=[*memory_ids, *messages])
+            await record_audit_entry(transaction, scope, "forget", at, tool="forget", ids=[*memory_ids, *messages])
             remaining = [id_ for id_ in drawn if id_ not in memory_ids]
             related = tuple(dict.fromkeys([*erased.related_ids, *remaining]))
             # A message does not say when it came here.
             earliest = 0 if messages else min(microseconds_from_moment(memory.created_at) for memory in known)
             binds = {"being": scope.being_id, "earliest": earliest}
-            copies = await transaction.rows(_SELECT_COPIES, first_column, **binds)
+            copies = await transaction.rows(_SELECT_COPIES, first_column_of_row, **binds)
             return replace(erased, related_ids=related, message_ids=tuple(messages), copies=tuple(copies))
 
-    async def pending_scrubs(self) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns)
+    async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
+        return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns_of_row)
 
     async def scrub_backlog(self) -> ScrubBacklog:
-        pending = await self.pending_scrubs()
-        oldest = await self._database.rows(_SELECT_ERASED_AT, first_column, of_mark=pending[0][0]) if pending else []
+        pending = await self.pending_scrub_marks()
+        oldest = (
+            await self._database.rows(_SELECT_ERASED_AT, first_column_of_row, of_mark=pending[0][0]) if pending else []
+        )
         return ScrubBacklog(len(pending), moment_from_microseconds(oldest[0]) if oldest else None)
 
-    async def clear_scrubs(self, marks: Sequence[int]) -> None:
+    async def clear_scrub_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(_CLEAR_SCRUB, [{"old_mark": mark} for mark in marks])
 
-    async def scrub(self) -> None:
-        await self._database.scrub()
+    async def scrub_deleted_bytes(self) -> None:
+        await self._database.scrub_deleted_bytes()

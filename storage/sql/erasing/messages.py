@@ -20,7 +20,7 @@ from madeleine.storage.sql.database.dialect import (
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.database.mapping import first_column_of_row, first_two_columns_of_row
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
@@ -80,7 +80,7 @@ class _ErasedMessage(NamedTuple):
 
 async def source_message_ids_of_memories(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
     """The messages that these memories were drawn from."""
-    return await transaction.rows(_SELECT_SOURCE_MESSAGES, first_column, ids=json_list_bind_value(ids))
+    return await transaction.rows(_SELECT_SOURCE_MESSAGES, first_column_of_row, ids=json_list_bind_value(ids))
 
 
 async def erase_messages(
@@ -94,7 +94,7 @@ async def erase_messages(
     if not erased:
         return [], []
     message_binds = {"ids": json_list_bind_value(message.id for message in erased), "being": scope.being_id}
-    drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, first_column, **message_binds)
+    drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, first_column_of_row, **message_binds)
     hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
     await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
     for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
@@ -105,7 +105,7 @@ async def erase_messages(
     }
     await transaction.run(_BLANK_EMPTY_SESSIONS, [session_binds])
     await transaction.run(_UPDATE_SESSIONS, [session_binds])
-    titles = dict(await transaction.rows(_SELECT_TITLES, first_two_columns, **session_binds))
+    titles = dict(await transaction.rows(_SELECT_TITLES, first_two_columns_of_row, **session_binds))
     mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
     await transaction.run(_CLEAR_TITLE, [{"sessions": json_list_bind_value(mentioning), "being": scope.being_id}])
     return [message.id for message in erased], list(dict.fromkeys(drawn))

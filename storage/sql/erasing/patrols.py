@@ -19,8 +19,8 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, sele
 from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, timeline_as_search_text
 from madeleine.memory.rules.dynamics.mentions import (
     mentions_forgotten,
-    scene_without_timeline_texts,
-    without_taken_over_lessons,
+    remove_absorbed_lessons_from_text,
+    remove_timeline_entries_with_texts,
 )
 from madeleine.storage.sql.database.dialect import (
     contains_text,
@@ -35,8 +35,8 @@ from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     decode_json_list,
     encode_column_value,
-    first_column,
-    first_two_columns,
+    first_column_of_row,
+    first_two_columns_of_row,
 )
 from madeleine.storage.sql.database.memory_rows import decode_timeline
 from madeleine.storage.sql.database.tables import (
@@ -136,26 +136,26 @@ _CLEAR_CLUSTER_VECTORS = (
 )
 
 
-async def memories_with_changed_timeline(transaction: Transaction, scope: Scope) -> list[MemoryId]:
+async def memories_with_timeline_changed_by_patrol(transaction: Transaction, scope: Scope) -> list[MemoryId]:
     """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
-    return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, first_column, being=scope.being_id)
+    return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, first_column_of_row, being=scope.being_id)
 
 
-async def erase_memories_from_diary(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
+async def delete_diary_entries_about_memories(transaction: Transaction, scope: Scope, ids: Collection[MemoryId]) -> int:
     """Delete the diary entries that were written from the memories, and the points for the next session: a derived text
     may tell of what is forgotten. Return the number of entries."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, first_column, **binds)
+    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, first_column_of_row, **binds)
     for statement in _ERASE_LISTINGS:
         await transaction.run(statement, [binds])
     return int(entries)
 
 
-async def delete_decision_requests(
+async def delete_decision_requests_about_memories(
     transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str
 ) -> None:
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
-    requests = await transaction.rows(_SELECT_OPEN_REQUESTS, first_two_columns, being=scope.being_id)
+    requests = await transaction.rows(_SELECT_OPEN_REQUESTS, first_two_columns_of_row, being=scope.being_id)
     telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
     await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": json_list_bind_value(telling)}])
 
@@ -176,7 +176,7 @@ def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class ErasedMemories:
+class ErasedMemoryTraces:
     """Memories that are erased, with all that the journal may hold of them."""
 
     heirs: Mapping[MemoryId, MemoryId | None]
@@ -193,7 +193,7 @@ class ErasedMemories:
     """Clusters whose mean they were part of."""
 
 
-async def redact_patrol_journal(transaction: Transaction, scope: Scope, erased: ErasedMemories) -> None:
+async def redact_patrol_journal(transaction: Transaction, scope: Scope, erased: ErasedMemoryTraces) -> None:
     own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
     own_changes = await transaction.rows(_SELECT_OWN_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
     await transaction.run(_DELETE_OWN_CHANGES, [own])
@@ -226,14 +226,14 @@ def _field_values(changes: Iterable[PatrolJournalRow], field: str) -> set[str]:
 
 
 def _cleaned_changes(
-    changes: Iterable[PatrolJournalRow], erased: ErasedMemories
+    changes: Iterable[PatrolJournalRow], erased: ErasedMemoryTraces
 ) -> list[tuple[PatrolJournalRow, PatrolJournalRow]]:
     """The changes that told of the memories, as they are and as they are to be."""
     cleaned = ((change, _cleaned_change(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemories) -> PatrolJournalRow:
+def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemoryTraces) -> PatrolJournalRow:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
@@ -243,16 +243,16 @@ def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemories) -> PatrolJ
     return replace(change, before=_unless_listed(before, sources, erased), after=_unless_listed(after, sources, erased))
 
 
-def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemories) -> bool:
+def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemoryTraces) -> bool:
     return fields is not None and "when_" in fields and _without_texts(fields["when_"], erased) != fields["when_"]
 
 
-def _without_texts(when: str, erased: ErasedMemories) -> str:
+def _without_texts(when: str, erased: ErasedMemoryTraces) -> str:
     scene = Scene(action="", when=decode_timeline(when))
-    return timeline_as_search_text(scene_without_timeline_texts(scene, erased.timeline_texts).when)
+    return timeline_as_search_text(remove_timeline_entries_with_texts(scene, erased.timeline_texts).when)
 
 
-def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told: bool) -> JournalFields | None:
+def _without_ties(fields: JournalFields | None, erased: ErasedMemoryTraces, *, told: bool) -> JournalFields | None:
     """The fields as if the memories had never been merged or summarised, or superseded anything. `told`: a timeline
     repeated their texts; the content hash was made with them."""
     if fields is None:
@@ -263,7 +263,7 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told:
     if told:
         cleaned.pop("content_hash", None)
         taken_over = {name: cleaned[name] for name in ("feeling", "lesson") if name in cleaned}
-        cleaned |= {n: without_taken_over_lessons(text, erased.timeline_texts) for n, text in taken_over.items()}
+        cleaned |= {n: remove_absorbed_lessons_from_text(text, erased.timeline_texts) for n, text in taken_over.items()}
     if cleaned.get("absorbed_into") in erased.heirs:
         cleaned["absorbed_into"] = erased.heirs[cleaned["absorbed_into"]]
     if cleaned.get("compressed_into") in erased.heirs:
@@ -275,11 +275,13 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemories, *, told:
     return cleaned
 
 
-def _unless_listed(fields: JournalFields | None, sources: str, erased: ErasedMemories) -> JournalFields | None:
+def _unless_listed(fields: JournalFields | None, sources: str, erased: ErasedMemoryTraces) -> JournalFields | None:
     return fields if fields and erased.heirs.keys().isdisjoint(decode_json_list(fields[sources])) else None
 
 
-def _renamed_clusters(names: Iterable[Row], erased: ErasedMemories) -> tuple[list[JournalFields], list[JournalFields]]:
+def _renamed_clusters(
+    names: Iterable[Row], erased: ErasedMemoryTraces
+) -> tuple[list[JournalFields], list[JournalFields]]:
     """The names to replace before and after each change. A few names occur again and again: each is read once."""
     before: list[JournalFields] = []
     after: list[JournalFields] = []

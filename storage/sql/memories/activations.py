@@ -18,7 +18,7 @@ from madeleine.storage.sql.administration import append_audit_entries
 from madeleine.storage.sql.database.dialect import sql_greatest
 from madeleine.storage.sql.database.engine import Database, run_to_completion
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
-from madeleine.storage.sql.database.memory_rows import SINCE_CYCLE_AFTER_RECALL
+from madeleine.storage.sql.database.memory_rows import SINCE_COLUMN_VALUE_AFTER_RECALL
 from madeleine.storage.sql.database.tables import memories
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _COUNT_ACTIVATION = (
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),
         last_activated=sql_greatest(func.coalesce(_m.last_activated, bindparam("at")), bindparam("at")),
-        since=SINCE_CYCLE_AFTER_RECALL,
+        since=SINCE_COLUMN_VALUE_AFTER_RECALL,
     )
 )
 
@@ -52,7 +52,7 @@ class ReactivationAndAuditWriter:
         self._write_lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
+    def add_reactivations(self, scope: Scope, activations: Sequence[MemoryReactivation]) -> None:
         if scope.count_activations and activations:
             being = scope.being_id
             self._activations += [
@@ -66,7 +66,7 @@ class ReactivationAndAuditWriter:
             ]
             self._has_pending.set()
 
-    def record(self, entry: AuditEntry) -> None:
+    def add_audit_entry(self, entry: AuditEntry) -> None:
         self._audit_entries.append(entry)
         self._has_pending.set()
 

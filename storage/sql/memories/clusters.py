@@ -11,9 +11,9 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.storage.sql.database.dialect import (
-    columns_of_row_to_insert,
     is_in_bound_list,
     json_list_bind_value,
+    upsert_excluded_columns,
     upsert_statement,
     without_index_use,
 )
@@ -37,7 +37,7 @@ _UPSERT_CLUSTER = upsert_statement(
     "is_root",
     "vector",
     "model",
-    where=_c.being_id == columns_of_row_to_insert(clusters_table).being_id,
+    where=_c.being_id == upsert_excluded_columns(clusters_table).being_id,
 )
 _SELECT_MEMBER_VECTORS = (
     select((_m.status == "active") & (_m.truth == "current"), embeddings.c.vector)

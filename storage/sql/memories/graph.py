@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from madeleine.memory.graph.values import EntityKind, EntityMention, NamedEntity, Relation
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.dialect import (
     contains_text,
     insert_if_missing_statement,
@@ -32,7 +32,7 @@ from madeleine.storage.sql.database.dialect import (
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.mapping import first_two_columns
+from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.graph_extraction import relation_row
@@ -157,7 +157,7 @@ def _identity(relation: Relation) -> tuple[str, ...]:
 class GraphRepository(MemoryReadRepository):
     """`GraphLedger`."""
 
-    async def entity(self, scope: Scope, key: str) -> NamedEntity | None:
+    async def entity_by_key(self, scope: Scope, key: str) -> NamedEntity | None:
         found = await self._entities(scope, _SELECT_ONE_KEY, key=key, limit=1)
         return found[0] if found else None
 
@@ -167,7 +167,7 @@ class GraphRepository(MemoryReadRepository):
 
     async def _entities(self, scope: Scope, statement: Select[Any], **binds: Any) -> list[NamedEntity]:
         """With the name that most memories have for each."""
-        counted = await self._database.rows(statement, first_two_columns, being=scope.being_id, **binds)
+        counted = await self._database.rows(statement, first_two_columns_of_row, being=scope.being_id, **binds)
         keys = {"keys": json_list_bind_value(key for key, _ in counted)}
         names: dict[str, tuple[str, EntityKind]] = {}
         for key, name, kind in await self._database.rows(_SELECT_NAMES, tuple, being=scope.being_id, **keys):
@@ -178,14 +178,14 @@ class GraphRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
         return await self._database.rows(_SELECT_NAMING, memory_from_row, **binds)
 
-    async def mentions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
+    async def entity_mentions_in_memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
         found: dict[tuple[str, str], EntityMention] = {}
         for memory_id, name, kind, entity in await self._database.rows(_SELECT_MENTIONS, tuple, **binds):
             found.setdefault((memory_id, entity), EntityMention(memory_id, name, kind))
         return list(found.values())
 
-    async def relations(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
         found = await self._database.rows(_SELECT_RELATIONS, _relation_from_row, **binds)
         distinct: dict[tuple[str, ...], Relation] = {}
@@ -210,7 +210,7 @@ class GraphRepository(MemoryReadRepository):
             ]
             if new:
                 await transaction.run(_INSERT_STATED, rows)
-                await record_audit(
+                await record_audit_entry(
                     transaction, scope, "update", at, tool="relate", ids=[one.memory_id for one in new.values()]
                 )
             return len(new)
@@ -225,7 +225,7 @@ class GraphRepository(MemoryReadRepository):
                 rows = [{f"own_{name}": part for name, part in zip(names, id_, strict=True)} for id_ in gone]
                 await transaction.run(_DELETE_STATED, rows)
                 ids = [one.memory_id for one in gone.values()]
-                await record_audit(transaction, scope, "update", at, tool="relate", ids=ids)
+                await record_audit_entry(transaction, scope, "update", at, tool="relate", ids=ids)
             return len(gone)
 
     async def _own_memories(

@@ -17,7 +17,7 @@ from madeleine.storage.sql.database.dialect import (
     json_list_bind_value,
 )
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, decode_json_list, first_column
+from madeleine.storage.sql.database.mapping import RowMap, decode_json_list, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.tables.graph import drawn_memories_table, drawn_relations_table, mentions_table
@@ -81,7 +81,7 @@ class GraphExtractionRepository(DatabaseRepository):
 
     async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
-        return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column, **binds))
+        return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column_of_row, **binds))
 
     async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
         by_id = {one.memory.id: one for one in extracted}

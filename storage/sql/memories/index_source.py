@@ -29,8 +29,8 @@ from madeleine.storage.sql.database.engine import (
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
     compact_bytes_from_vector,
-    first_column,
-    first_two_columns,
+    first_column_of_row,
+    first_two_columns_of_row,
     records_in_order_of_ids,
     vector_from_bytes,
     vector_from_compact_bytes,
@@ -91,7 +91,7 @@ async def cached_vectors(
     if not hashes:
         return {}
     decode = vector_from_compact_bytes if is_model_name_of_piece_vectors(model) else vector_from_bytes
-    rows = await reads.rows(_SELECT_VECTORS, first_two_columns, model=model, hashes=json_list_bind_value(hashes))
+    rows = await reads.rows(_SELECT_VECTORS, first_two_columns_of_row, model=model, hashes=json_list_bind_value(hashes))
     return {hash_: decode(stored) for hash_, stored in rows}
 
 
@@ -104,7 +104,7 @@ async def cache_vectors(
     await transaction.run(_INSERT_VECTOR, rows)
 
 
-async def cache_vectors_and_mark(
+async def cache_vectors_and_mark_memories(
     database: Database, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
 ) -> None:
     """In one transaction, because a memory whose vector is cached is not looked at again."""
@@ -130,11 +130,11 @@ class VectorRepository(DatabaseRepository):
         return await cached_vectors(self._database, model, hashes)
 
 
-class IndexSourceRepository(VectorRepository):
+class IndexingRepository(VectorRepository):
     """`IndexingLedger`."""
 
     async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns, limit=limit)
+        return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns_of_row, limit=limit)
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
@@ -145,7 +145,7 @@ class IndexSourceRepository(VectorRepository):
             await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}])
 
     async def last_index_mark(self) -> int:
-        return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, first_column))[0])
+        return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, first_column_of_row))[0])
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         found = await self._database.rows(
@@ -153,22 +153,22 @@ class IndexSourceRepository(VectorRepository):
         )
         return records_in_order_of_ids(ids, found)
 
-    async def all_memories(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
+    async def memories_after_id(self, *, after: MemoryId | None, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORY_PAGE, memory_from_row, after=after or "", limit=limit)
 
     async def count_memories(self) -> int:
-        return int((await self._database.rows(_COUNT_MEMORIES, first_column))[0])
+        return int((await self._database.rows(_COUNT_MEMORIES, first_column_of_row))[0])
 
     async def count_memories_by_being(self) -> dict[str, int]:
-        return dict(await self._database.rows(_COUNT_MEMORIES_BY_BEING, first_two_columns))
+        return dict(await self._database.rows(_COUNT_MEMORIES_BY_BEING, first_two_columns_of_row))
 
-    async def add_missing_vectors(
+    async def cache_vectors_of_known_texts(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""
         async with self._database.transaction() as transaction:
             known = set(
-                await transaction.rows(_SELECT_KNOWN_HASHES, first_column, hashes=json_list_bind_value(vectors))
+                await transaction.rows(_SELECT_KNOWN_HASHES, first_column_of_row, hashes=json_list_bind_value(vectors))
             )
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
@@ -182,7 +182,7 @@ class IndexSourceRepository(VectorRepository):
     async def drop_vectors_of_replaced_model(
         self, model: EmbeddingModelName, *, successor: EmbeddingModelName, limit: int
     ) -> int:
-        hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column, model=model, limit=limit)
+        hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column_of_row, model=model, limit=limit)
         if hashes:
             async with self._database.transaction() as transaction:
                 await transaction.run(_PASS_CLUSTERS_ON, [{"old_model": model, "new_model": successor}])
@@ -191,28 +191,28 @@ class IndexSourceRepository(VectorRepository):
                 )
         return len(hashes)
 
-    async def drop_vectors_except(self, models: Sequence[EmbeddingModelName], *, at_once: int) -> None:
+    async def drop_vectors_of_other_models(self, models: Sequence[EmbeddingModelName], *, at_once: int) -> None:
         """Drop the cached vectors of all other models, in transactions of so many."""
-        for model in (name for name in await self.count_vectors() if name not in models):
+        for model in (name for name in await self.count_vectors_by_model() if name not in models):
             while hashes := await self._database.rows(
-                _SELECT_HASHES_OF_MODEL, first_column, model=model, limit=at_once
+                _SELECT_HASHES_OF_MODEL, first_column_of_row, model=model, limit=at_once
             ):
                 async with self._database.transaction() as transaction:
                     await transaction.run(
                         _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
                     )
 
-    async def count_vectors(self) -> dict[EmbeddingModelName, int]:
+    async def count_vectors_by_model(self) -> dict[EmbeddingModelName, int]:
         """Of memories' texts, by the model that made them."""
-        return dict(await self._database.rows(_COUNT_VECTORS, first_two_columns))
+        return dict(await self._database.rows(_COUNT_VECTORS, first_two_columns_of_row))
 
-    async def ledger_id_and_last_mark(self) -> tuple[str, int]:
+    async def ledger_id_and_last_index_mark(self) -> tuple[str, int]:
         """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""
         id_ = await self.setting(_LEDGER_ID_SETTING)
         if id_ is None:
             async with self._database.transaction() as transaction:
                 id_ = await write_store_setting_once(transaction, _LEDGER_ID_SETTING, uuid.uuid4().hex)
-        return str(id_), int((await self._database.rows(_SELECT_LAST_MARK_EVER, first_column))[0])
+        return str(id_), int((await self._database.rows(_SELECT_LAST_MARK_EVER, first_column_of_row))[0])
 
     async def setting(self, name: str) -> Any:
         return await read_store_setting(self._database, name)

@@ -36,19 +36,19 @@ _SELECT_KNOWLEDGE = (
 )
 
 
-async def read_knowledge(
+async def read_organisation_knowledge(
     reads: QueryReader, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
 ) -> list[Memory]:
-    """As `KnowledgeLedger.knowledge`."""
+    """As `KnowledgeLedger.knowledge_of_kinds`."""
     binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION_BEING}
     binds["as_of"] = as_of and microseconds_from_moment(as_of)
     return await reads.rows(_SELECT_KNOWLEDGE, memory_from_row, limit=limit, **binds)
 
 
-class KnowledgeRepository(RecallRepository):
+class OrganisationKnowledgeRepository(RecallRepository):
     """`KnowledgeLedger`."""
 
-    async def knowledge(
+    async def knowledge_of_kinds(
         self, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
     ) -> list[Memory]:
-        return await read_knowledge(self._database, kinds, as_of=as_of, limit=limit)
+        return await read_organisation_knowledge(self._database, kinds, as_of=as_of, limit=limit)

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, case, select, update
 
-from madeleine.memory.lessons.values import LearntLesson, Lesson
+from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts
 from madeleine.memory.model import MemoryId, Scope
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Row, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
@@ -46,10 +46,10 @@ _COUNT_OUTCOME = (
 _LESSON_END = len(_LESSON.columns)
 
 
-def _learnt_from_row(row: Row) -> LearntLesson:
+def _learnt_from_row(row: Row) -> LessonWithOutcomeCounts:
     helped, failed = row[_LESSON_END : _LESSON_END + 2]
     lesson, memory = _LESSON.from_row(row[:_LESSON_END]), memory_from_row(row[_LESSON_END + 2 :])
-    return LearntLesson(memory=memory, lesson=lesson, helped=helped, failed=failed)
+    return LessonWithOutcomeCounts(memory=memory, lesson=lesson, helped=helped, failed=failed)
 
 
 async def insert_lessons(transaction: Transaction, scope: Scope, learnt: Mapping[MemoryId, Lesson]) -> None:
@@ -61,18 +61,18 @@ async def insert_lessons(transaction: Transaction, scope: Scope, learnt: Mapping
 class LessonRepository(MemoryReadRepository):
     """`LessonLedger`."""
 
-    async def lessons(self, scope: Scope, *, limit: int) -> list[LearntLesson]:
+    async def lessons(self, scope: Scope, *, limit: int) -> list[LessonWithOutcomeCounts]:
         return await self._database.rows(_SELECT_LESSONS, _learnt_from_row, being=scope.being_id, limit=limit)
 
-    async def lessons_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LearntLesson]:
+    async def lessons_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LessonWithOutcomeCounts]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return await self._database.rows(_SELECT_LESSONS_BY_ID, _learnt_from_row, **binds)
 
-    async def count_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool, at: datetime) -> bool:
+    async def record_lesson_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool, at: datetime) -> bool:
         binds = {"target": memory_id, "being": scope.being_id}
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_OWN, first_column, **binds):
+            if not await transaction.rows(_SELECT_OWN, first_column_of_row, **binds):
                 return False
             await transaction.run(_COUNT_OUTCOME, [binds | {"good": int(helped)}])
-            await record_audit(transaction, scope, "update", at, tool="lessons", ids=[memory_id])
+            await record_audit_entry(transaction, scope, "update", at, tool="lessons", ids=[memory_id])
             return True

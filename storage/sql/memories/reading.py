@@ -20,14 +20,14 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.recall.ports import ClusterSummary, PossibleNewerVersion
+from madeleine.memory.recall.ports import ClusterWithMemoryCounts, PossibleNewerVersion
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
-    first_column,
-    first_two_columns,
+    first_column_of_row,
+    first_two_columns_of_row,
     moment_from_microseconds,
     records_in_order_of_ids,
     vector_from_bytes,
@@ -91,7 +91,7 @@ _RANKING_STATE = RowMap(
         dialect.sql_greatest(
             _m.created_at, dialect.sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
         ),
-        dialect.UtcMicros(),
+        dialect.UtcMicrosColumnType(),
     ),
 )
 _SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_ID)
@@ -100,7 +100,7 @@ _ACTIVE_COUNT = func.count().filter(_m.status == "active")
 _SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
 _parents = clusters_table.alias("parents")
 _CLUSTER_SUMMARY = RowMap(
-    ClusterSummary,
+    ClusterWithMemoryCounts,
     clusters_table,
     parent=func.coalesce(_parents.c.name, ""),
     active=_ACTIVE_COUNT,
@@ -170,7 +170,9 @@ async def memories_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[Memory
     )
 
 
-async def memory_revisions_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+async def revision_history_of_memories(
+    reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
+) -> list[MemoryRevision]:
     """Oldest first."""
     return await reads.rows(
         _SELECT_REVISIONS, _to_revision, ids=dialect.json_list_bind_value(ids), being=scope.being_id
@@ -201,8 +203,8 @@ def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
 class MemoryReadRepository(VectorRepository):
     """Memories by id and cached vectors, which nearly every use case reads."""
 
-    async def revisions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
-        return await memory_revisions_by_ids(self._database, scope, ids)
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+        return await revision_history_of_memories(self._database, scope, ids)
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._database, scope, ids)
@@ -246,25 +248,25 @@ class RecallRepository(MemoryReadRepository):
         binds = {"being": scope.being_id, "cluster": cluster_id}
         page_binds = binds | {"project": scope.project, "limit": limit, "after": after}
         page = await self._database.rows(_SELECT_CLUSTER_MEMORIES, memory_from_row, **page_binds)
-        if page or await self._database.rows(_SELECT_CLUSTER_ID, first_column, **binds):
+        if page or await self._database.rows(_SELECT_CLUSTER_ID, first_column_of_row, **binds):
             return page
         return None
 
-    async def cluster_summaries(self, scope: Scope) -> list[ClusterSummary]:
+    async def clusters_with_memory_counts(self, scope: Scope) -> list[ClusterWithMemoryCounts]:
         return await self._database.rows(_SELECT_CLUSTER_SUMMARIES, _CLUSTER_SUMMARY.from_row, being=scope.being_id)
 
-    async def feelings_in_clusters(
+    async def feelings_of_clustered_memories(
         self, scope: Scope
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
 
-    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def last_audit_number_and_change_flag(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(
-            _SELECT_LAST_AUDIT, first_two_columns, being=scope.being_id, after=after
+            _SELECT_LAST_AUDIT, first_two_columns_of_row, being=scope.being_id, after=after
         )
         return (after if last is None else last), changes > 0
 
-    async def vectors_stored_after(
+    async def vectors_of_memories_after_number(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}

@@ -10,7 +10,7 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.short_ids import IdKind
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.database.mapping import first_column_of_row, first_two_columns_of_row
 from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
@@ -61,12 +61,12 @@ class ShortIdRepository(DatabaseRepository):
 
     async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
         binds = {"being": scope.being_id, "numbers": str(list(numbers))}
-        return dict(await self._database.rows(_SELECT_IDS_OF_NUMBERS, first_two_columns, **binds))
+        return dict(await self._database.rows(_SELECT_IDS_OF_NUMBERS, first_two_columns_of_row, **binds))
 
     async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
-        return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, first_two_columns, **binds))
+        return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, first_two_columns_of_row, **binds))
 
     async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
         binds = {"being": scope.being_id, "beginnings": dialect.json_list_bind_value(beginnings)}
-        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], first_column, **binds)
+        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], first_column_of_row, **binds)

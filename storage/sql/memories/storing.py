@@ -24,32 +24,32 @@ from madeleine.memory.lessons.values import is_preference
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
-from madeleine.memory.rules.dynamics.truth import TruthActOutcome
+from madeleine.memory.rules.dynamics.truth import TruthChange
 from madeleine.memory.rules.storing.retelling import (
-    AddedByReinforcement,
-    Reinforcement,
-    added_by_retelling,
+    MemoryRetelling,
+    RetellingAdditions,
+    additions_of_retelling,
     memory_after_retelling,
     memory_without_retelling,
 )
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import (
     read_store_setting,
-    record_audit,
-    record_audit_by_tool,
+    record_audit_entry,
+    record_audit_entry_per_tool,
     write_store_setting_once,
 )
 from madeleine.storage.sql.database import dialect, tables
 from madeleine.storage.sql.database.engine import QueryReader, Transaction, mark_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    first_column,
-    first_two_columns,
+    first_column_of_row,
+    first_two_columns_of_row,
     microseconds_from_moment,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, cycle_of_being, row_from_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, being_patrol_cycle, row_from_memory
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extraction
@@ -57,7 +57,7 @@ from madeleine.storage.sql.memories.index_source import cache_vectors, delete_or
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.memories.versions import current_version_ids
-from madeleine.storage.sql.moving.added_rows import record_stored_memories
+from madeleine.storage.sql.moving.added_rows import record_memories_added_by_import
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
@@ -108,7 +108,7 @@ _SELECT_KEY_OUTCOMES = mark_as_brief_read(
 _INSERTED_COLUMNS = [
     column.name for column in tables.memories.columns if column.name not in ("seq", "since", "stopped_at")
 ]
-_cycle = cycle_of_being(bindparam("new_being_id"))
+_cycle = being_patrol_cycle(bindparam("new_being_id"))
 INSERT_MEMORY = insert(tables.memories).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
@@ -119,20 +119,20 @@ INSERT_MEMORY = insert(tables.memories).values(
 _ADD_TO_LAST_NUMBER = dialect.upsert_statement(
     tables.last_memory_numbers_table,
     last=tables.last_memory_numbers_table.c.last
-    + dialect.columns_of_row_to_insert(tables.last_memory_numbers_table).last,
+    + dialect.upsert_excluded_columns(tables.last_memory_numbers_table).last,
 )
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
 )
 _PREFERENCE = RowMap(ProfileEntry, tables.profile)
 _INSERT_PREFERENCE = insert(tables.profile)
-_UPDATE_PREFERENCE = update_row_of_being(tables.profile, "value", "updated_at", key="memory_id")
+_UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile, "value", "updated_at", key="memory_id")
 _REINFORCED_COLUMNS = (
     "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
     "folded", "folded_themes",
 )  # fmt: skip
-_UPDATE_REINFORCED_MEMORY = update_row_of_being(tables.memories, *_REINFORCED_COLUMNS)
-_REINFORCEMENT = RowMap(Reinforcement, tables.reinforcements_table)
+_UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories, *_REINFORCED_COLUMNS)
+_REINFORCEMENT = RowMap(MemoryRetelling, tables.reinforcements_table)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
 _SELECT_SOURCES = select(messages_table.c.id).where(
     dialect.is_in_bound_list(messages_table.c.id, "ids"),
@@ -156,7 +156,7 @@ _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end",
 )  # fmt: skip
-_UPDATE_CHANGED_MEMORY = update_row_of_being(tables.memories, *_CHANGED_COLUMNS)
+_UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
     update(tables.memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
 )
@@ -201,7 +201,7 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
         _INSERT_PREFERENCE, [_PREFERENCE.to_row(entry, being_id=scope.being_id) for entry in preferences]
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
-    await record_audit_by_tool(transaction, scope, "store", stored)
+    await record_audit_entry_per_tool(transaction, scope, "store", stored)
     return new
 
 
@@ -209,7 +209,7 @@ async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory
     if not new:
         return []
     await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
-    [last] = await transaction.rows(_SELECT_LAST_NUMBER, first_column, being=scope.being_id)
+    [last] = await transaction.rows(_SELECT_LAST_NUMBER, first_column_of_row, being=scope.being_id)
     return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
@@ -235,15 +235,15 @@ async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batc
     if not sources:
         return
     binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(sources)}
-    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, first_column, **binds)):
+    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, first_column_of_row, **binds)):
         raise SourcesForgotten(forgotten)
 
 
 async def _reinforce_memories(
-    transaction: Transaction, scope: Scope, batch: Sequence[Reinforcement]
-) -> list[AddedByReinforcement]:
+    transaction: Transaction, scope: Scope, batch: Sequence[MemoryRetelling]
+) -> list[RetellingAdditions]:
     """What each reinforcement has added to its memory."""
-    added: list[AddedByReinforcement] = []
+    added: list[RetellingAdditions] = []
     if not batch:
         return added
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
@@ -255,7 +255,7 @@ async def _reinforce_memories(
             raise StorageError(f"There is no memory {id_} to reinforce. Nothing was stored: store it anew.")
         before = memories_now[id_]
         memories_now[id_] = memory_after_retelling(before, reinforcement)
-        added.append(added_by_retelling(before, memories_now[id_]))
+        added.append(additions_of_retelling(before, memories_now[id_]))
     rows = [row_from_memory(memory) for memory in memories_now.values()]
     binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
     await transaction.run(_UPDATE_REINFORCED_MEMORY, binds)
@@ -265,12 +265,12 @@ async def _reinforce_memories(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
-    await record_audit_by_tool(transaction, scope, "reinforce", reinforced)
+    await record_audit_entry_per_tool(transaction, scope, "reinforce", reinforced)
     return added
 
 
 async def remove_reinforcement_additions(
-    transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[AddedByReinforcement]
+    transaction: Transaction, scope: Scope, memory: Memory, added: Sequence[RetellingAdditions]
 ) -> None:
     """Without the rows of the reinforcements, which the caller deletes."""
     before = memory
@@ -295,26 +295,26 @@ def _keyed_digest(secret: str, key: str) -> str:
 
 
 class MemoryRepository(MemoryReadRepository):
-    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthLedger` and `IngestLedger`."""
+    """`StoreScenesLedger`, `UpdateMemoryLedger`, `TruthChangeLedger` and `IngestLedger`."""
 
-    async def key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
+    async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await read_idempotency_key_outcomes(self._database, scope, keys)
 
     async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
-        return await self._database.rows(_SELECT_IDS_BY_HASH, first_column, **binds)
+        return await self._database.rows(_SELECT_IDS_BY_HASH, first_column_of_row, **binds)
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_ids(self._database, scope, ids)
 
     async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
-        named = {session for session in sessions if session}
-        if not named:
+        if not (named := {session for session in sessions if session}):
             return {}
         binds = {"being": scope.being_id, "sessions": dialect.json_list_bind_value(named)}
-        return dict.fromkeys(named, 0) | dict(await self._database.rows(_SELECT_NEXT_TURNS, first_two_columns, **binds))
+        turns = await self._database.rows(_SELECT_NEXT_TURNS, first_two_columns_of_row, **binds)
+        return dict.fromkeys(named, 0) | dict(turns)
 
-    async def commit(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
+    async def commit_store_batch(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         async with self._database.transaction(needs_index_space=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
@@ -323,7 +323,7 @@ class MemoryRepository(MemoryReadRepository):
             new = await insert_memories(transaction, scope, batch.new)
             added = await _reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
-                await record_stored_memories(transaction, scope, batch, added)
+                await record_memories_added_by_import(transaction, scope, batch, added)
             await insert_lessons(transaction, scope, batch.lessons)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
             await transaction.run(
@@ -335,13 +335,13 @@ class MemoryRepository(MemoryReadRepository):
             )
             return CommittedMemories(new, changed)
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
         async with self._database.transaction() as transaction:
-            return await truth.retract(transaction, scope, memory_id, reason, at=at, tool="update_memory")
+            return await truth.retract_memory(transaction, scope, memory_id, reason, at=at, tool="update_memory")
 
-    async def undo_last_truth_act(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthActOutcome | None:
+    async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
         async with self._database.transaction() as transaction:
-            return await truth.undo_last_truth_act(transaction, scope, memory_id, at=at, tool="update_memory")
+            return await truth.undo_last_truth_change(transaction, scope, memory_id, at=at, tool="update_memory")
 
     async def change_memory(
         self,
@@ -382,15 +382,15 @@ class MemoryRepository(MemoryReadRepository):
                 await transaction.run(_UPDATE_PREFERENCE, [preference])
             await mark_memories_for_index(transaction, [new.id])
             await mark_for_graph_extraction(transaction, [new.id])
-            await record_audit(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
+            await record_audit_entry(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
             return new, done
 
-    async def ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
+    async def earlier_ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         secret: str | None = await read_store_setting(self._database, INGEST_DIGEST_SECRET_SETTING)
         if secret is None:
             return None
         binds = {"being": scope.being_id, "keyed_digest": _keyed_digest(secret, key)}
-        outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, first_column, **binds)
+        outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, first_column_of_row, **binds)
         return json.loads(outcomes[0]) if outcomes else None
 
     async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:

@@ -13,16 +13,16 @@ from sqlalchemy import bindparam, delete, insert, or_, select
 from madeleine.memory.errors import CannotUndo, InvalidInput
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import truth
-from madeleine.memory.rules.dynamics.truth import Supersession, TruthActKind, TruthActOutcome
-from madeleine.storage.sql.administration import record_audit
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange, TruthChangeKind
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_field, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import (
     encode_column_value,
-    first_two_columns,
+    first_two_columns_of_row,
     microseconds_from_moment,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories, truth_acts_table
@@ -34,7 +34,7 @@ from madeleine.storage.sql.memories.versions import current_version_ids
 _a, _m = truth_acts_table.c, memories.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
-_UPDATE_TRUTH = update_row_of_being(memories, *truth.MEMORY_TRUTH_FIELDS)
+_UPDATE_TRUTH = update_row_of_being_statement(memories, *truth.MEMORY_TRUTH_FIELDS)
 _INSERT_ACT = insert(truth_acts_table)
 _SELECT_PREDECESSORS = (
     select(*MEMORY_COLUMNS)
@@ -105,9 +105,9 @@ async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId
         truth.require_current_memory(memory, current[0] if current else None)
 
 
-async def retract(
+async def retract_memory(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime, tool: str
-) -> TruthActOutcome | None:
+) -> TruthChange | None:
     """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
     known = await memories_by_ids(transaction, scope, [memory_id])
     if not known:
@@ -118,17 +118,17 @@ async def retract(
     after = truth.memories_after_retraction(known[0], predecessors, reason)
     await _write_act(transaction, scope, "retract", before, after, at=at, tool=tool)
     changed = await memories_by_ids(transaction, scope, [memory.id for memory in after])
-    return TruthActOutcome(kind="retract", changed=tuple(changed))
+    return TruthChange(kind="retract", changed=tuple(changed))
 
 
-async def undo_last_truth_act(
+async def undo_last_truth_change(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, *, at: datetime, tool: str
-) -> TruthActOutcome | None:
+) -> TruthChange | None:
     """Take back the last act that concerned the memory. None if there is no such memory. Raises `CannotUndo`."""
     known = await memories_by_ids(transaction, scope, [memory_id])
     if not known:
         return None
-    acts = await transaction.rows(_SELECT_LAST_ACT, first_two_columns, id=memory_id, being=scope.being_id)
+    acts = await transaction.rows(_SELECT_LAST_ACT, first_two_columns_of_row, id=memory_id, being=scope.being_id)
     if not acts:
         raise CannotUndo(
             f"Memory {known[0].short_id} was neither superseded nor retracted nor corrected, nor has it superseded "
@@ -144,8 +144,8 @@ async def undo_last_truth_act(
     }
     await _write_fields(transaction, scope, now, restored)
     await transaction.run(_DELETE_ACT, [{"old_act": act}])
-    await record_audit(transaction, scope, "restore", at, tool=tool, ids=concerned)
-    return TruthActOutcome(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
+    await record_audit_entry(transaction, scope, "restore", at, tool=tool, ids=concerned)
+    return TruthChange(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
 
 
 def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[s
 async def _write_act(
     transaction: Transaction,
     scope: Scope,
-    kind: TruthActKind,
+    kind: TruthChangeKind,
     before: Sequence[Mapping[str, Any]],
     after: Sequence[Memory],
     *,
@@ -185,7 +185,7 @@ async def _write_act(
         for undone, (id_, new) in zip(before, fields.items(), strict=True)
     ]
     await transaction.run(_INSERT_ACT, rows)
-    await record_audit(transaction, scope, kind, at, tool=tool, ids=fields)
+    await record_audit_entry(transaction, scope, kind, at, tool=tool, ids=fields)
 
 
 async def _write_fields(
@@ -208,7 +208,7 @@ def _stored_fields(memory: Memory) -> dict[str, Any]:
 # --- with patrols and erasure -------------------------------------------------------------------------------------
 
 
-async def delete_truth_acts_of_run(transaction: Transaction, scope: Scope, run_id: str) -> None:
+async def delete_truth_acts_of_patrol_run(transaction: Transaction, scope: Scope, run_id: str) -> None:
     """With the undo of a patrol, which restores the fields by its own journal."""
     await transaction.run(_DELETE_ACTS_OF_RUN, [{"old_run": run_id, "being": scope.being_id}])
 

@@ -16,7 +16,7 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersion
 from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
-from madeleine.storage.sql.database.mapping import first_two_columns
+from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
 from madeleine.storage.sql.database.tables import memories
 
@@ -100,7 +100,7 @@ async def current_version_ids(reads: QueryReader, scope: Scope, ids: Sequence[Me
         return {}
     return dict(
         await reads.rows(
-            _SELECT_CURRENT_VERSIONS, first_two_columns, being=scope.being_id, ids=json_list_bind_value(ids)
+            _SELECT_CURRENT_VERSIONS, first_two_columns_of_row, being=scope.being_id, ids=json_list_bind_value(ids)
         )
     )
 

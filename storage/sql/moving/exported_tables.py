@@ -25,7 +25,12 @@ from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord, 
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.storage.sql.conversations.chat import NO_FIRST_AT
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import JsonText, PackedRecords, TextList, UtcMicros
+from madeleine.storage.sql.database.dialect import (
+    JsonTextColumnType,
+    PackedRecordsColumnType,
+    TextListColumnType,
+    UtcMicrosColumnType,
+)
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
@@ -62,14 +67,14 @@ class ExportedTable:
     only: ColumnElement[bool] | None = None
 
     @property
-    def type(self) -> str:
+    def record_type_name(self) -> str:
         return str(self.record.model_fields["type"].default)
 
     def column_name(self, field_name: str) -> str:
         return self.names.get(field_name, "being_id" if field_name == "being" else field_name)
 
     @property
-    def fields(self) -> dict[str, ColumnElement[Any]]:
+    def columns_by_field(self) -> dict[str, ColumnElement[Any]]:
         """Columns by field, in the record's order."""
         named = (name for name in self.record.model_fields if name != "type")
         return {
@@ -77,16 +82,16 @@ class ExportedTable:
             for name in named
         }
 
-    def select(self) -> Select[Any]:
+    def select_statement(self) -> Select[Any]:
         """All rows of the being `being`, or of all beings where that is NULL."""
-        fields = self.fields
+        fields = self.columns_by_field
         being = fields["being"]
         statement = select(*fields.values()).where(equals_if_bound(being, "being"))
         return (statement if self.only is None else statement.where(self.only)).order_by(being, *self.order)
 
     def to_record(self, row: Row) -> ExportRecord:
         """Raises `ValueError` for a row that no writer leaves there."""
-        fields = self.fields
+        fields = self.columns_by_field
         values = {name: _decode(column, stored) for (name, column), stored in zip(fields.items(), row, strict=True)}
         return self.record.model_validate(values)
 
@@ -94,7 +99,7 @@ class ExportedTable:
         """Values by column; without those that are derived."""
         return {
             self.column_name(name): _encode(self.table.c[self.column_name(name)], getattr(record, name))
-            for name in self.fields
+            for name in self.columns_by_field
             if name not in self.expressions
         }
 
@@ -102,21 +107,21 @@ class ExportedTable:
 def _decode(column: ColumnElement[Any], stored: Any) -> Any:
     if stored is None:
         return None
-    if isinstance(column.type, UtcMicros):
+    if isinstance(column.type, UtcMicrosColumnType):
         return moment_from_microseconds(stored)
     if isinstance(column.type, Boolean):
         return bool(stored)
-    if isinstance(column.type, PackedRecords):
+    if isinstance(column.type, PackedRecordsColumnType):
         return [json.loads(line) for line in zlib.decompress(stored).splitlines()]
-    if isinstance(column.type, TextList | JsonText) or getattr(column, "name", "") in _JSON_COLUMNS:
+    if isinstance(column.type, TextListColumnType | JsonTextColumnType) or getattr(column, "name", "") in _JSON_COLUMNS:
         return json.loads(stored)
     return stored
 
 
 def _encode(column: ColumnElement[Any], value: Any) -> Any:
-    if isinstance(column.type, JsonText) and value is not None:
+    if isinstance(column.type, JsonTextColumnType) and value is not None:
         return json.dumps(dict(value), ensure_ascii=False)
-    if isinstance(column.type, PackedRecords):
+    if isinstance(column.type, PackedRecordsColumnType):
         lines = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in value)
         return zlib.compress("".join(lines).encode(), EXPORT_COMPRESSION_LEVEL)
     return encode_column_value(value)
@@ -186,7 +191,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         derived=frozenset({"seq"}),
     ),
     ExportedTable(
-        records.TruthActExportRecord,
+        records.TruthChangeExportRecord,
         tables.truth_acts_table,
         (_acts.at, _acts.act_id, _acts.seq),
         derived=frozenset({"seq"}),

@@ -40,13 +40,13 @@ from madeleine.storage.sql.database.dialect import (
     sql_least,
 )
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import first_column, first_two_columns
+from madeleine.storage.sql.database.mapping import first_column_of_row, first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, ExportedTable
 from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import sessions
 
-EXPORT_TABLE_BY_TYPE = {exported.type: exported for exported in EXPORTED_TABLES}
+EXPORTED_TABLE_BY_RECORD_TYPE = {exported.record_type_name: exported for exported in EXPORTED_TABLES}
 _s, _a = sessions.c, tables.audit.c
 _BEING = bindparam("being", type_=_s.being_id.type)
 _forgotten_id = json_items(_a.ids)
@@ -57,7 +57,7 @@ SELECT_FORGOTTEN_IDS = (
     .where(_a.event == "forget")
     .distinct()
 )
-EXTEND_SESSION = (
+UPDATE_SESSION_AFTER_IMPORT = (
     update(sessions)
     .where(_s.being_id == _BEING, _s.session_id == bindparam("session"))
     .values(
@@ -73,21 +73,21 @@ _INSERT_IMPORTED_ROW = insert_if_missing_statement(tables.imported_rows_table)
 
 def _select_existing(exported: ExportedTable) -> Select[Any]:
     """Rows of any being by id; of the beings of the batch, where the key is only theirs."""
-    key = exported.fields[exported.record.key_fields[-1]]
-    statement = select(*exported.fields.values()).where(is_in_bound_list(key, "keys"))
+    key = exported.columns_by_field[exported.record.key_fields[-1]]
+    statement = select(*exported.columns_by_field.values()).where(is_in_bound_list(key, "keys"))
     if "being" in exported.record.key_fields:
-        return statement.where(is_in_bound_list(exported.fields["being"], "beings"))
+        return statement.where(is_in_bound_list(exported.columns_by_field["being"], "beings"))
     return statement
 
 
-SELECT_EXISTING_BY_TYPE = {
-    type_: _select_existing(table) for type_, table in EXPORT_TABLE_BY_TYPE.items() if table.record.key_fields
+SELECT_EXISTING_BY_RECORD_TYPE = {
+    type_: _select_existing(table) for type_, table in EXPORTED_TABLE_BY_RECORD_TYPE.items() if table.record.key_fields
 }
 # A name that holds a NUL is not found by a list in JSON.
 _INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "core_block", "diary")
-INSERT_BY_TYPE = {
+INSERT_BY_RECORD_TYPE = {
     type_: (insert_if_missing_statement if type_ in _INSERTED_IF_MISSING else insert)(table.table)
-    for type_, table in EXPORT_TABLE_BY_TYPE.items()
+    for type_, table in EXPORTED_TABLE_BY_RECORD_TYPE.items()
     if type_ not in ("being", "memory")
 }
 T = TypeVar("T", bound=ExportRecord)
@@ -95,9 +95,11 @@ RECORDS_PER_IMPORT_BATCH = 500
 
 
 _SELECT_BEINGS = {
-    table.type: select(table.table.c.id, table.table.c.being_id).where(is_in_bound_list(table.table.c.id, "keys"))
+    table.record_type_name: select(table.table.c.id, table.table.c.being_id).where(
+        is_in_bound_list(table.table.c.id, "keys")
+    )
     for table in EXPORTED_TABLES
-    if table.type in ("memory", "message")
+    if table.record_type_name in ("memory", "message")
 }
 
 
@@ -122,11 +124,11 @@ class ImportInTransaction:
     async def _new(self, batch: Sequence[T]) -> list[T]:
         """Those that are not here; the others are counted, and named where they are different."""
         type_ = batch[0].type
-        exported = EXPORT_TABLE_BY_TYPE[type_]
+        exported = EXPORTED_TABLE_BY_RECORD_TYPE[type_]
         binds = {"keys": json_list_bind_value({record.identity[-1] for record in batch})}
         if "being" in exported.record.key_fields:
             binds["beings"] = json_list_bind_value({record.being for record in batch})
-        rows = await self._rows(SELECT_EXISTING_BY_TYPE[type_], exported.to_record, **binds)
+        rows = await self._rows(SELECT_EXISTING_BY_RECORD_TYPE[type_], exported.to_record, **binds)
         existing = {row.identity: row for row in rows}
         new: dict[tuple[str, ...], T] = {}
         for record in batch:
@@ -143,16 +145,16 @@ class ImportInTransaction:
 
     async def _beings_of(self, type_: str, ids: Sequence[str]) -> dict[str, str]:
         """Whose the records with these ids are that there are."""
-        rows = await self._rows(_SELECT_BEINGS[type_], first_two_columns, keys=json_list_bind_value(set(ids)))
+        rows = await self._rows(_SELECT_BEINGS[type_], first_two_columns_of_row, keys=json_list_bind_value(set(ids)))
         return dict(rows)
 
     async def _insert(self, records: Sequence[ExportRecord]) -> None:
         if not records:
             return
         type_ = records[0].type
-        exported = EXPORT_TABLE_BY_TYPE[type_]
+        exported = EXPORTED_TABLE_BY_RECORD_TYPE[type_]
         rows = [exported.to_row(record) | derived_columns_of_record(record) for record in records]
-        await self._transaction.run(INSERT_BY_TYPE[type_], rows)
+        await self._transaction.run(INSERT_BY_RECORD_TYPE[type_], rows)
         await self._remember(records)
 
     async def _remember(self, records: Sequence[ExportRecord]) -> None:
@@ -172,7 +174,7 @@ class ImportInTransaction:
         ]
         await self._transaction.run(_INSERT_IMPORTED_ROW, rows)
 
-    async def _rows(self, statement: Any, make: Any = first_column, **binds: Any) -> list[Any]:
+    async def _rows(self, statement: Any, make: Any = first_column_of_row, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)
 
     def _leave_out(self, reason: LeftOutReason, record: ExportRecord) -> None:
@@ -219,7 +221,7 @@ def records_by_being(records: Sequence[T]) -> list[tuple[str, list[T]]]:
     return list(beings.items())
 
 
-def ids_that_record_tells_of(record: ExportRecord) -> tuple[str, ...]:
+def ids_referenced_by_record(record: ExportRecord) -> tuple[str, ...]:
     match record:
         case NoteExportRecord() | ProfileExportRecord():
             return (record.memory_id,) if record.memory_id else ()

@@ -33,8 +33,8 @@ from madeleine.memory.moving.records import (
     ReinforcementExportRecord,
 )
 from madeleine.memory.moving.values import memory_from_export_record
-from madeleine.storage.sql.administration import record_audit
-from madeleine.storage.sql.archive.erasing import rebuild_archive_group_texts
+from madeleine.storage.sql.administration import record_audit_entry
+from madeleine.storage.sql.archive.erasing import rebuild_archive_group_digests
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -51,15 +51,15 @@ from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
 from madeleine.storage.sql.moving.import_work import (
-    EXPORT_TABLE_BY_TYPE,
-    EXTEND_SESSION,
-    INSERT_BY_TYPE,
+    EXPORTED_TABLE_BY_RECORD_TYPE,
+    INSERT_BY_RECORD_TYPE,
     SELECT_FORGOTTEN_IDS,
     SELECT_OWNERS_OF_ARCHIVED_MEMORIES,
+    UPDATE_SESSION_AFTER_IMPORT,
     ImportInTransaction,
     batch_records_by_type,
     derived_columns_of_record,
-    ids_that_record_tells_of,
+    ids_referenced_by_record,
     records_by_being,
 )
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
@@ -94,7 +94,7 @@ _POINT_TO_KNOWN = [
 _INSERT_IMPORT = insert(tables.imports_table)
 
 
-class RecordImport(ImportInTransaction):
+class ExportFileImport(ImportInTransaction):
     """One import, in its transaction."""
 
     def __init__(self, transaction: Transaction, *, source: str, client: str, at: datetime) -> None:
@@ -116,7 +116,7 @@ class RecordImport(ImportInTransaction):
         self._aliases: dict[str, str] = {}
         """Ids of memories that are here under another id."""
 
-    async def begin(self, header: ExportHeader) -> None:
+    async def read_ledger_state(self, header: ExportHeader) -> None:
         self._forgotten = set(await self._rows(SELECT_FORGOTTEN_IDS))
         self._beings_with_runs = set(await self._rows(_SELECT_BEINGS_WITH_RUNS))
         for being in header.beings:
@@ -156,10 +156,10 @@ class RecordImport(ImportInTransaction):
             [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
         )
         await self._erase_forgotten()
-        await rebuild_archive_group_texts(self._transaction, self._stale_groups)
+        await rebuild_archive_group_digests(self._transaction, self._stale_groups)
         kept = [id_ for id_ in self._memories if self._memories[id_]]
         await mark_memories_for_index(self._transaction, kept)
-        counts = {type_: self._added[type_] for type_ in EXPORT_TABLE_BY_TYPE if self._added[type_]}
+        counts = {type_: self._added[type_] for type_ in EXPORTED_TABLE_BY_RECORD_TYPE if self._added[type_]}
         last = await last_sequence_numbers(self._transaction)
         await self._transaction.run(
             _INSERT_IMPORT,
@@ -178,13 +178,13 @@ class RecordImport(ImportInTransaction):
         for being in header.beings:
             own = [id_ for id_ in kept if self._memories[id_] == being]
             scope = Scope(BeingId(being), self._client)
-            await record_audit(
+            await record_audit_entry(
                 self._transaction, scope, "import", self._at, tool="madeleine import", ids=[self.id, *own]
             )
         return ImportReport(
             id=self.id,
             added=counts,
-            known={type_: self._known[type_] for type_ in EXPORT_TABLE_BY_TYPE if self._known[type_]},
+            known={type_: self._known[type_] for type_ in EXPORTED_TABLE_BY_RECORD_TYPE if self._known[type_]},
             left_out_counts=dict(self._left_out_counts),
             left_out=self._left_out,
             renumbered=self._renumbered,
@@ -207,7 +207,7 @@ class RecordImport(ImportInTransaction):
         """Records that nothing but their key ties to what is here."""
         new: list[ExportRecord] = []
         for record in await self._new(batch):
-            if not self._forgotten.isdisjoint(ids_that_record_tells_of(record)):
+            if not self._forgotten.isdisjoint(ids_referenced_by_record(record)):
                 self._leave_out("forgotten", record)
             elif isinstance(record, ProfileExportRecord | NoteExportRecord) and record.memory_id in self._aliases:
                 new.append(record.model_copy(update={"memory_id": self._aliases[record.memory_id]}))
@@ -298,8 +298,9 @@ class RecordImport(ImportInTransaction):
             return
         own = [record for record in batch if record.memory_id in self._memories]
         self._known[batch[0].type] += len(batch) - len(own)
-        rows = [EXPORT_TABLE_BY_TYPE[record.type].to_row(record) | derived_columns_of_record(record) for record in own]
-        await self._transaction.run(INSERT_BY_TYPE[batch[0].type], rows)
+        table = EXPORTED_TABLE_BY_RECORD_TYPE[batch[0].type]
+        rows = [table.to_row(record) | derived_columns_of_record(record) for record in own]
+        await self._transaction.run(INSERT_BY_RECORD_TYPE[batch[0].type], rows)
         self._added[batch[0].type] += len(own)
 
     async def _take_core_block(self, batch: Sequence[CoreBlockExportRecord]) -> None:
@@ -360,7 +361,9 @@ class RecordImport(ImportInTransaction):
             if (messages := [message for message in added if message.session_id == session])
         ]
         # A session that came with this file says itself where it ends.
-        await self._transaction.run(EXTEND_SESSION, [row for row in extended if row["end"] > ends[row["session"]]])
+        await self._transaction.run(
+            UPDATE_SESSION_AFTER_IMPORT, [row for row in extended if row["end"] > ends[row["session"]]]
+        )
 
     async def _take_message_memory(self, batch: Sequence[MessageMemoryExportRecord]) -> None:
         links = [
@@ -375,14 +378,12 @@ class RecordImport(ImportInTransaction):
             for record in links
             if record.being == messages.get(record.message_id) == memories.get(record.memory_id)
         ]
-        await self._transaction.run(
-            INSERT_BY_TYPE["message_memory"], [EXPORT_TABLE_BY_TYPE["message_memory"].to_row(record) for record in kept]
-        )
+        rows = [EXPORTED_TABLE_BY_RECORD_TYPE["message_memory"].to_row(record) for record in kept]
+        await self._transaction.run(INSERT_BY_RECORD_TYPE["message_memory"], rows)
 
     async def _take_forgotten_key(self, batch: Sequence[ExportRecord]) -> None:
-        await self._transaction.run(
-            INSERT_BY_TYPE["forgotten_key"], [EXPORT_TABLE_BY_TYPE["forgotten_key"].to_row(record) for record in batch]
-        )
+        rows = [EXPORTED_TABLE_BY_RECORD_TYPE["forgotten_key"].to_row(record) for record in batch]
+        await self._transaction.run(INSERT_BY_RECORD_TYPE["forgotten_key"], rows)
 
     async def _take_patrol_run(self, batch: Sequence[ExportRecord]) -> None:
         """The journal of a being that has none here: undo needs what follows a run to be behind it."""
@@ -393,6 +394,6 @@ class RecordImport(ImportInTransaction):
 
     async def _take_patrol_change(self, batch: Sequence[PatrolChangeExportRecord]) -> None:
         own = [record for record in batch if record.run_id in self._runs]
-        table = EXPORT_TABLE_BY_TYPE["patrol_change"]
-        await self._transaction.run(INSERT_BY_TYPE["patrol_change"], [table.to_row(record) for record in own])
+        table = EXPORTED_TABLE_BY_RECORD_TYPE["patrol_change"]
+        await self._transaction.run(INSERT_BY_RECORD_TYPE["patrol_change"], [table.to_row(record) for record in own])
         self._added["patrol_change"] += len(own)

@@ -15,10 +15,10 @@ from madeleine.memory.moving.records import AnyRecord
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, upsert_statement
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.moving import source_imports
-from madeleine.storage.sql.moving.importing import RecordImport
+from madeleine.storage.sql.moving.importing import ExportFileImport
 from madeleine.storage.sql.moving.undo_import import ImportUndo
 
 _i, _c = tables.imports_table.c, tables.clusters_table.c
@@ -71,8 +71,8 @@ class ImportRepository(DatabaseRepository):
         report: ImportReport | None = None
         try:
             async with self._database.transaction(needs_index_space=True) as transaction:
-                work = RecordImport(transaction, source=source, client=client, at=at)
-                await work.begin(header)
+                work = ExportFileImport(transaction, source=source, client=client, at=at)
+                await work.read_ledger_state(header)
                 await work.import_all_records(records)
                 report = await work.finish(header)
                 _require_kept(report, dry_run=dry_run)
@@ -85,44 +85,44 @@ class ImportRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             return await ImportUndo(transaction, import_id, client=client, at=at).undo()
 
-    async def begin_source_import(self, scope: Scope, source: str, *, at: datetime) -> str:
+    async def begin_import_from_other_program(self, scope: Scope, source: str, *, at: datetime) -> str:
         async with self._database.transaction() as transaction:
-            return await source_imports.begin_source_import(transaction, scope, source, at)
+            return await source_imports.begin_import_from_other_program(transaction, scope, source, at)
 
-    async def end_source_import(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
+    async def end_import_from_other_program(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
         async with self._database.transaction() as transaction:
-            return await source_imports.end_source_import(transaction, scope, import_id, at)
+            return await source_imports.end_import_from_other_program(transaction, scope, import_id, at)
 
-    async def forgotten_statement_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
-        return await source_imports.forgotten_statement_keys(self._database, scope, keys)
+    async def forgotten_imported_memory_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
+        return await source_imports.forgotten_imported_memory_keys(self._database, scope, keys)
 
-    async def has_shared_knowledge(self, import_id: str) -> bool:
+    async def import_holds_shared_knowledge(self, import_id: str) -> bool:
         binds = {"import": import_id, "organisation": ORGANISATION_BEING}
-        return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column, **binds))
+        return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column_of_row, **binds))
 
     async def past_imports(self) -> list[PastImport]:
         return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)
 
-    async def recompute_clusters(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
+    async def recompute_cluster_vectors(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
         if not ids:
             return
         async with self._database.transaction() as transaction:
             binds = {"ids": json_list_bind_value(ids)}
             await transaction.run(_SET_MODEL, [binds | {"new_model": model}])
-            for being in await transaction.rows(_SELECT_CLUSTER_BEINGS, first_column, **binds):
+            for being in await transaction.rows(_SELECT_CLUSTER_BEINGS, first_column_of_row, **binds):
                 await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
 
 
 class LedgerCopyRepository(DatabaseRepository):
     """`LedgerCopyRegister`."""
 
-    async def add_copy(self, copy: LedgerCopy) -> None:
+    async def record_ledger_copy(self, copy: LedgerCopy) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(_UPSERT_COPY, [_COPY.to_row(copy)])
 
-    async def ledger_copies(self) -> list[LedgerCopy]:
+    async def recorded_ledger_copies(self) -> list[LedgerCopy]:
         return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
 
-    async def remove_copies(self, paths: Sequence[str]) -> None:
+    async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None:
         async with self._database.transaction() as transaction:
             await transaction.run(_DELETE_COPY, [{"old_path": path} for path in paths])

@@ -9,7 +9,7 @@ from sqlalchemy import select, true
 
 from madeleine.memory.core_blocks.values import audit_id_of_core_block
 from madeleine.memory.model import BeingId, MemoryId, Scope
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
 from madeleine.storage.sql.ledger import Ledger
@@ -67,9 +67,9 @@ class RestoredLedgerUpdate:
             await self._restored.erasure.forget(Scope(being, RESTORE_TOOL_NAME), ids, at=at)
         for being, name in await self._blocks_forgotten_since():
             await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_TOOL_NAME), name, at=at)
-        marks = await self._restored.erasure.pending_scrubs()
-        await self._restored.erasure.scrub()
-        await self._restored.erasure.clear_scrubs([mark for mark, _ in marks])
+        marks = await self._restored.erasure.pending_scrub_marks()
+        await self._restored.erasure.scrub_deleted_bytes()
+        await self._restored.erasure.clear_scrub_marks([mark for mark, _ in marks])
 
     async def copy_administrative_records(self, *, at: datetime) -> None:
         """What the replaced one remembers of forgetting, its tokens and their revocation, and its copies."""
@@ -84,7 +84,7 @@ class RestoredLedgerUpdate:
         async with self._restored.database.transaction() as transaction:
             for being, ids in missing.items():
                 scope = Scope(BeingId(being), RESTORE_TOOL_NAME)
-                await record_audit(transaction, scope, "forget", at, tool=RESTORE_TOOL_NAME, ids=ids)
+                await record_audit_entry(transaction, scope, "forget", at, tool=RESTORE_TOOL_NAME, ids=ids)
             for table in _KEPT_TABLES:
                 values = [dict(zip(table.c.keys(), row, strict=True)) for row in rows[table]]
                 await transaction.run(insert_if_missing_statement(table), values)

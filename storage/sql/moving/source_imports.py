@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, func, insert, literal_column, select, 
 
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.sources.values import IMPORTED_STATEMENT_KEY_PREFIX
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -21,7 +21,7 @@ from madeleine.storage.sql.database.dialect import (
     sql_last_sequence_number,
 )
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
-from madeleine.storage.sql.database.mapping import first_column, microseconds_from_moment
+from madeleine.storage.sql.database.mapping import first_column_of_row, microseconds_from_moment
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table
 
@@ -64,13 +64,14 @@ _TYPES = ("memory", "reinforcement", "session", "message")
 
 async def last_sequence_numbers(transaction: Transaction) -> dict[str, int]:
     return {
-        name: (await transaction.rows(statement, first_column))[0] for name, statement in _LAST_SEQUENCE_NUMBERS.items()
+        name: (await transaction.rows(statement, first_column_of_row))[0]
+        for name, statement in _LAST_SEQUENCE_NUMBERS.items()
     }
 
 
-async def begin_source_import(transaction: Transaction, scope: Scope, source: str, at: datetime) -> str:
+async def begin_import_from_other_program(transaction: Transaction, scope: Scope, source: str, at: datetime) -> str:
     unfinished = await transaction.rows(
-        _SELECT_UNFINISHED, first_column, **{"from": source, "own_being": scope.being_id}
+        _SELECT_UNFINISHED, first_column_of_row, **{"from": source, "own_being": scope.being_id}
     )
     if unfinished:
         return str(unfinished[0])
@@ -88,7 +89,9 @@ async def begin_source_import(transaction: Transaction, scope: Scope, source: st
     return import_id
 
 
-async def end_source_import(transaction: Transaction, scope: Scope, import_id: str, at: datetime) -> dict[str, int]:
+async def end_import_from_other_program(
+    transaction: Transaction, scope: Scope, import_id: str, at: datetime
+) -> dict[str, int]:
     binds = {"import": import_id}
     found = dict(await transaction.rows(_SELECT_COUNTS, tuple, **binds))
     counts = {type_: found[type_] for type_ in _TYPES if found.get(type_)}
@@ -96,20 +99,22 @@ async def end_source_import(transaction: Transaction, scope: Scope, import_id: s
         await transaction.run(_DELETE_IMPORT, [binds])
         return counts
     await transaction.run(_END_IMPORT, [binds | {"new_counts": json.dumps(counts)}])
-    await record_audit(transaction, scope, "import", at, tool="madeleine import", ids=[import_id])
+    await record_audit_entry(transaction, scope, "import", at, tool="madeleine import", ids=[import_id])
     return counts
 
 
-async def forgotten_statement_keys(reads: QueryReader, scope: Scope, keys: Sequence[str]) -> set[str]:
+async def forgotten_imported_memory_keys(reads: QueryReader, scope: Scope, keys: Sequence[str]) -> set[str]:
     hashes = {_statement_key_hash(key): key for key in keys}
     binds = {"own_being": scope.being_id, "hashes": json_list_bind_value(hashes)}
-    return {hashes[hash_] for hash_ in await reads.rows(_SELECT_FORGOTTEN, first_column, **binds)}
+    return {hashes[hash_] for hash_ in await reads.rows(_SELECT_FORGOTTEN, first_column_of_row, **binds)}
 
 
-async def record_forgotten_statements(transaction: Transaction, being: BeingId, memory_ids: Sequence[str]) -> None:
+async def record_forgotten_imported_memories(
+    transaction: Transaction, being: BeingId, memory_ids: Sequence[str]
+) -> None:
     """Keep hashes of the keys of imported statements that are being forgotten: another import does not bring them
     back."""
-    keys = await transaction.rows(_SELECT_KEYS_OF_MEMORIES, first_column, ids=json_list_bind_value(memory_ids))
+    keys = await transaction.rows(_SELECT_KEYS_OF_MEMORIES, first_column_of_row, ids=json_list_bind_value(memory_ids))
     rows = [{"being_id": being, "key_hash": _statement_key_hash(key)} for key in keys]
     await transaction.run(_INSERT_FORGOTTEN_KEY, rows)
 

@@ -14,13 +14,13 @@ from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasedIds
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportUndoResult
-from madeleine.memory.rules.storing.retelling import AddedByReinforcement
-from madeleine.storage.sql.administration import record_audit
+from madeleine.memory.rules.storing.retelling import RetellingAdditions
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import first_column
+from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.reading import memories_by_ids
@@ -28,8 +28,8 @@ from madeleine.storage.sql.memories.storing import remove_reinforcement_addition
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
 from madeleine.storage.sql.moving.import_work import (
-    EXPORT_TABLE_BY_TYPE,
-    SELECT_EXISTING_BY_TYPE,
+    EXPORTED_TABLE_BY_RECORD_TYPE,
+    SELECT_EXISTING_BY_RECORD_TYPE,
     SELECT_OWNERS_OF_ARCHIVED_MEMORIES,
     export_record_digest,
 )
@@ -122,7 +122,7 @@ class ImportUndo:
         await self._take_back_reinforcements()
         # What lists memories goes before them, while it can be told from what was written since.
         for type_ in _UNCHANGED_ONLY:
-            await self._remove_unchanged(EXPORT_TABLE_BY_TYPE[type_], keys[type_], digests)
+            await self._remove_unchanged(EXPORTED_TABLE_BY_RECORD_TYPE[type_], keys[type_], digests)
         erased = await self._remove_memories([key[0] for key in keys["memory"]], last_numbers)
         await self._remove_messages([key[0] for key in keys["message"]])
         sessions = [{"own_being": being, "own_session": session} for being, session in keys["session"]]
@@ -134,12 +134,12 @@ class ImportUndo:
         await self._transaction.run(_SET_STATE, [{"import": self._import_id}])
         await self._transaction.run(_DELETE_ROWS, [{"import": self._import_id}])
         scope = Scope(BeingId(""), self._client)
-        await record_audit(
+        await record_audit_entry(
             self._transaction, scope, "import", self._at, tool="madeleine import --undo", ids=[self._import_id]
         )
         return ImportUndoResult(removed=dict(+self._removed), kept=dict(+self._kept), erased=erased)
 
-    async def _rows(self, statement: Any, make: Any = first_column, **binds: Any) -> list[Any]:
+    async def _rows(self, statement: Any, make: Any = first_column_of_row, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)
 
     async def _require_undoable(self) -> dict[str, int]:
@@ -188,11 +188,11 @@ class ImportUndo:
     async def _take_back_reinforcements(self) -> None:
         """Retellings that the import has added, of memories that were here and of its own."""
         rows = await self._rows(_SELECT_REINFORCEMENTS, tuple, **{"import": self._import_id})
-        added: defaultdict[str, list[AddedByReinforcement]] = defaultdict(list)
+        added: defaultdict[str, list[RetellingAdditions]] = defaultdict(list)
         keys: defaultdict[str, list[str]] = defaultdict(list)
         for key, memory_id, digest in rows:
             being, own_key = json.loads(key)
-            added[memory_id].append(AddedByReinforcement.from_json(digest))
+            added[memory_id].append(RetellingAdditions.from_json(digest))
             keys[being].append(own_key)
         for being, own_keys in keys.items():
             scope = Scope(BeingId(being), self._client)
@@ -212,13 +212,13 @@ class ImportUndo:
             kept |= new
             others = json_list_bind_value(id_ for id_ in ids if id_ not in kept)
             numbers = {name: last_numbers[name] for name in ("reinforcements", "revisions", "truth_acts")}
-            new = set(await self._rows(_SELECT_CHANGED_SINCE, first_column, ids=others, **numbers))
+            new = set(await self._rows(_SELECT_CHANGED_SINCE, first_column_of_row, ids=others, **numbers))
             if not new:
                 return kept
 
     async def _remove_messages(self, ids: list[str]) -> None:
         drawn_from = select(_links.message_id).where(is_in_bound_list(_links.message_id, "ids"))
-        kept = set(await self._rows(drawn_from, first_column, ids=json_list_bind_value(ids)))
+        kept = set(await self._rows(drawn_from, first_column_of_row, ids=json_list_bind_value(ids)))
         removable = [id_ for id_ in ids if id_ not in kept]
         statement = delete(messages_table).where(*_REMOVED_MESSAGES)
         await self._transaction.run(statement, [{"ids": json_list_bind_value(removable)}])
@@ -231,20 +231,22 @@ class ImportUndo:
         binds: dict[str, Any] = {"keys": json_list_bind_value({identity[-1] for identity in identities})}
         if "being" in exported.record.key_fields:
             binds["beings"] = json_list_bind_value({identity[0] for identity in identities})
-        records = await self._rows(SELECT_EXISTING_BY_TYPE[exported.type], exported.to_record, **binds)
+        records = await self._rows(
+            SELECT_EXISTING_BY_RECORD_TYPE[exported.record_type_name], exported.to_record, **binds
+        )
         for record in records:
             if record.identity not in identities:
                 continue
             key = json.dumps(record.identity, ensure_ascii=False)
-            if export_record_digest(record) != digests[exported.type, key]:
-                self._kept[exported.type] += 1
+            if export_record_digest(record) != digests[exported.record_type_name, key]:
+                self._kept[exported.record_type_name] += 1
                 continue
             named = {exported.column_name(name): getattr(record, name) for name in exported.record.key_fields}
             where = [exported.table.c[column] == bindparam(f"own_{column}") for column in named]
             binds_of_row = {f"own_{column}": value for column, value in named.items()}
-            if exported.type == "patrol_run":
+            if exported.record_type_name == "patrol_run":
                 changes = tables.patrol_changes_table
                 statement = delete(changes).where(changes.c.run_id == bindparam("own_run"))
                 await self._transaction.run(statement, [{"own_run": record.identity[0]}])
             await self._transaction.run(delete(exported.table).where(*where), [binds_of_row])
-            self._removed[exported.type] += 1
+            self._removed[exported.record_type_name] += 1

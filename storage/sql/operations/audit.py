@@ -16,7 +16,7 @@ from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
-from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.tables import audit
 from madeleine.storage.sql.tables.operations import audited_actions_table
 
@@ -64,7 +64,7 @@ class SqlAuditRepository(DatabaseRepository):
     async def save(self, record: AuditRecord) -> None:
         require_action_of_application(record)
         async with self._database.transaction() as transaction:
-            if await transaction.rows(_SELECT_ID, first_column, record_id=record.id):
+            if await transaction.rows(_SELECT_ID, first_column_of_row, record_id=record.id):
                 raise ActionAlreadyRecorded(record.id)
             await transaction.run(_INSERT, [_RECORD.to_row(record)])
 

@@ -11,7 +11,7 @@ from madeleine.memory.operations.values import CostFilter, CostGrouping, CostRec
 from madeleine.storage.sql.database.dialect import sql_utc_day
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
-from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.tables import cost_records_table
 
 _c = cost_records_table.c
@@ -72,7 +72,7 @@ class SqlCostRecordRepository(DatabaseRepository):
         return tuple(await self._database.rows(_SELECT, _COST.from_row, limit=limit, **_binds(filter)))
 
     async def aggregate(self, **filter: Unpack[CostFilter]) -> float:
-        return float((await self._database.rows(_SUM_USD, first_column, **_binds(filter)))[0])
+        return float((await self._database.rows(_SUM_USD, first_column_of_row, **_binds(filter)))[0])
 
     async def totals(self, by: CostGrouping, **filter: Unpack[CostFilter]) -> tuple[CostTotal, ...]:
         return tuple(await self._database.rows(_SELECT_TOTALS[by], _TOTALS[by].from_row, **_binds(filter)))

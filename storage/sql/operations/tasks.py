@@ -12,7 +12,7 @@ from madeleine.memory.operations.refusals import require_task_of_application
 from madeleine.memory.operations.values import Message, Task, TaskFilter, TaskKind
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound
-from madeleine.storage.sql.database.mapping import RowMap, first_column
+from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.tables import patrol_runs
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.operations.records import OperationalRecordRepository, OperationalRecordTable
@@ -81,7 +81,7 @@ class SqlMessageRepository(DatabaseRepository):
 
     async def save(self, message: Message) -> None:
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_MESSAGE_ID, first_column, message_id=message.id):
+            if not await transaction.rows(_SELECT_MESSAGE_ID, first_column_of_row, message_id=message.id):
                 await transaction.run(_INSERT_MESSAGE, [_MESSAGE.to_row(message)])
 
     async def get_history(self, channel: str, *, limit: int | None = None) -> tuple[Message, ...]:
@@ -91,7 +91,7 @@ class SqlMessageRepository(DatabaseRepository):
 
     async def delete_channel(self, channel: str) -> int:
         async with self._database.transaction() as transaction:
-            [count] = await transaction.rows(_COUNT_MESSAGES, first_column, of_channel=channel)
+            [count] = await transaction.rows(_COUNT_MESSAGES, first_column_of_row, of_channel=channel)
             if count:
                 await transaction.run(_DELETE_CHANNEL, [{"of_channel": channel}])
                 await mark_files_for_scrub(transaction)

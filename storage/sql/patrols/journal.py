@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Table, bindparam, delete, insert, select
 
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
-from madeleine.memory.patrol_records import MemoryState, PatrolChanges
+from madeleine.memory.patrol_records import MemoryFieldsForPatrol, PatrolChanges
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_row_of_being
@@ -86,7 +86,7 @@ class PatrolStepJournal:
     async def read_values_before(self, changes: PatrolChanges) -> None:
         self._before = {kind: await self._rows(kind, keys) for kind, keys in _changed_keys(self._scope, changes)}
 
-    async def write(self, changes: PatrolChanges) -> list[MemoryId]:
+    async def write_changes(self, changes: PatrolChanges) -> list[MemoryId]:
         """Return the memories, new ones excepted, whose fields in the index have changed."""
         rows: list[dict[str, Any]] = []
         indexed: list[MemoryId] = []
@@ -104,7 +104,7 @@ class PatrolStepJournal:
         await self._transaction.run(_INSERT_CHANGES, rows)
         return indexed
 
-    async def write_cycle(self, cycle: int) -> None:
+    async def journal_cycle_increment(self, cycle: int) -> None:
         """The being's clock went from `cycle` to the next."""
         row = self._row("clock", self._scope.being_id, {"cycle": cycle}, {"cycle": cycle + 1})
         await self._transaction.run(_INSERT_CHANGES, [row])
@@ -126,7 +126,11 @@ class PatrolStepJournal:
 
 def _changed_keys(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Sequence[str]]]:
     """Kinds, and the keys of the rows that the changes are about."""
-    memories: list[Memory | MemoryState] = [*changes.new_memories, *changes.states, *changes.rewritten_memories]
+    memories: list[Memory | MemoryFieldsForPatrol] = [
+        *changes.new_memories,
+        *changes.states,
+        *changes.rewritten_memories,
+    ]
     superseded = [id_ for act in changes.superseded for id_ in (act.old, act.new)]
     keys: dict[str, Sequence[str]] = {
         "memory": [*(memory.id for memory in memories), *changes.compressed, *superseded],
@@ -151,7 +155,7 @@ def _digest(vector: str) -> str:
     return blake2b(vector.encode(), digest_size=9).hexdigest()
 
 
-def is_unchanged_since_run(value: Any, left: Any) -> bool:
+def is_field_unchanged_since_run(value: Any, left: Any) -> bool:
     """`value`: a field of a row; `left`: the same field after a change in the journal, or the digest of a vector."""
     return value == left or (isinstance(value, str) and isinstance(left, str) and _digest(value) == left)
 

@@ -27,33 +27,33 @@ from madeleine.memory.patrol_records import (
     ClusterMemoryCounts,
     DecisionRequestId,
     DiaryEntry,
-    MemoryState,
+    MemoryFieldsForPatrol,
     PatrolChanges,
-    PointsForNextSession,
     StoredDecisionRequest,
+    ThoughtsForNextSession,
     UnsummarisedSession,
 )
 from madeleine.memory.rules.dynamics.importance import (
     CYCLES_DYING_MEMORY_AWAITS_DECISION,
     IMPORTANCE_DECAY_CYCLES,
     MAX_DYING_IMPORTANCE,
-    status_after_flagging,
+    status_from_decayed_importance,
 )
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    first_column,
+    first_column_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
     records_in_order_of_ids,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.tables import (
-    IS_RECALLED_DEAD,
-    IS_UNSUMMARISED_EPISODE,
+    MEMORY_IS_DEAD_BUT_RECALLED,
+    MEMORY_IS_UNSUMMARISED_EPISODE,
     decision_requests_table,
     memories,
     patrol_changes_table,
@@ -71,7 +71,7 @@ T = TypeVar("T")
 _m, _o = memories.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = RowMap(MemoryState, memories, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
+_MEMORY_STATE = RowMap(MemoryFieldsForPatrol, memories, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
     dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
@@ -108,7 +108,7 @@ _SELECT_UNFADED_DYING = _SELECT_STATES.where(
     _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
 _SELECT_PINNED_DYING = _SELECT_STATES.where(_m.status == "dying", _m.pinned.is_(True))
-_SELECT_RECALLED_DEAD = _SELECT_STATES.where(IS_RECALLED_DEAD).order_by(_m.seq)
+_SELECT_RECALLED_DEAD = _SELECT_STATES.where(MEMORY_IS_DEAD_BUT_RECALLED).order_by(_m.seq)
 _COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "active")
 
 
@@ -136,7 +136,7 @@ _SELECT_STORED_SINCE = (
 )
 # A pinned memory never fades, and is not hidden behind a summary either; nor are the versions of a chain (ruling 14).
 _IS_SUMMARISABLE = (
-    *(_IS_OWN, IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
+    *(_IS_OWN, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
     *(_m.truth == "current", _m.valid_from.is_(None)),
 )
 _SESSION_COUNT = RowMap(UnsummarisedSession, memories, memories=func.count())
@@ -154,7 +154,7 @@ _SELECT_SUMMARISABLE_MEMORIES = (
 
 # Of a session and a day, two or more: one alone cannot be joined with anything.
 _MICROSECONDS_A_DAY = 86_400_000_000
-_cycle = memory_rows.cycle_of_being(_BEING)
+_cycle = memory_rows.being_patrol_cycle(_BEING)
 _faded = (
     select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
     .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
@@ -189,11 +189,11 @@ _SELECT_PROPOSED_SUPERSESSIONS = (
 )
 _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
-_UPDATE_STATE = update_row_of_being(memories, *_STATE_COLUMNS).values(
+_UPDATE_STATE = update_row_of_being_statement(memories, *_STATE_COLUMNS).values(
     since=_cycle - bindparam("new_session_count"),
     stopped_at=case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
 )
-_UPDATE_COMPRESSED = update_row_of_being(memories, "compressed", "compressed_into")
+_UPDATE_COMPRESSED = update_row_of_being_statement(memories, "compressed", "compressed_into")
 _summaries = select(dialect.json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
@@ -215,7 +215,7 @@ _SELECT_DECLINED = select(_o.topic, _o.body).where(
     ),
 )
 _UPSERT_DECLINED = dialect.upsert_statement(decision_requests_table, "body", "settled_by")
-_MARK_REQUEST_DECIDED = update_row_of_being(decision_requests_table, "settled_by", "body")
+_MARK_REQUEST_DECIDED = update_row_of_being_statement(decision_requests_table, "settled_by", "body")
 _SELECT_LAST_ERASURE = select(dialect.sql_last_sequence_number(literal_column("'forgotten'"), literal_column("'mark'")))
 
 _SELECT_LAST_AGED_AT = (
@@ -242,16 +242,16 @@ class PatrolReader:
     async def _rows(self, statement: ClauseElement, make: Callable[[Row], T], **binds: Any) -> list[T]:
         return await self._reads.rows(statement, make, being=self._scope.being_id, **binds)
 
-    async def _states(self, statement: ClauseElement, **binds: Any) -> list[MemoryState]:
+    async def _states(self, statement: ClauseElement, **binds: Any) -> list[MemoryFieldsForPatrol]:
         return await self._rows(statement, _MEMORY_STATE.from_row, **binds)
 
     async def erasure_count(self) -> int:
-        return int((await self._rows(_SELECT_LAST_ERASURE, first_column))[0])
+        return int((await self._rows(_SELECT_LAST_ERASURE, first_column_of_row))[0])
 
-    async def unclustered_memory_states(self, *, limit: int) -> list[MemoryState]:
+    async def unclustered_memory_states(self, *, limit: int) -> list[MemoryFieldsForPatrol]:
         return await self._states(_SELECT_UNCLUSTERED, limit=limit)
 
-    async def memory_states_with_outdated_status(self) -> list[MemoryState]:
+    async def memory_states_with_outdated_status(self) -> list[MemoryFieldsForPatrol]:
         cycle = await memory_rows.read_patrol_cycle(self._reads, self._scope)
         thresholds = json.dumps(_FADING_THRESHOLDS)
         states = [
@@ -260,15 +260,15 @@ class PatrolReader:
             *await self._states(_SELECT_UNFADED_DYING, thresholds=thresholds),
             *await self._states(_SELECT_PINNED_DYING),
         ]
-        return [state for state in states if state.status != status_after_flagging(state)]
+        return [state for state in states if state.status != status_from_decayed_importance(state)]
 
-    async def recalled_dead_memory_states(self) -> list[MemoryState]:
+    async def recalled_dead_memory_states(self) -> list[MemoryFieldsForPatrol]:
         return await self._states(_SELECT_RECALLED_DEAD)
 
-    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryState]:
+    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
         return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.json_list_bind_value(cluster_ids))
 
-    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryState]:
+    async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
         return records_in_order_of_ids(
             ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
         )
@@ -287,7 +287,7 @@ class PatrolReader:
     async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._reads, self._scope, ids)
 
-    async def stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
+    async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = microseconds_from_moment(moment) if moment else 0
         return (await self._rows(_SELECT_STORED_SINCE, memory_rows.memory_from_row, after=after, limit=limit))[::-1]
 
@@ -306,20 +306,24 @@ class PatrolReader:
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")
 
-    async def proposed_supersessions(self) -> list[MemoryId]:
-        return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, first_column)
+    async def ids_proposed_to_supersede(self) -> list[MemoryId]:
+        return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, first_column_of_row)
 
-    async def summarised_memories(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
-        return await self._rows(_SELECT_SUMMARISED, first_column, ids=dialect.json_list_bind_value(ids)) if ids else []
+    async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
+        return (
+            await self._rows(_SELECT_SUMMARISED, first_column_of_row, ids=dialect.json_list_bind_value(ids))
+            if ids
+            else []
+        )
 
     async def last_aged_at(self) -> datetime | None:
-        moments = await self._rows(_SELECT_LAST_AGED_AT, first_column)
+        moments = await self._rows(_SELECT_LAST_AGED_AT, first_column_of_row)
         return moment_from_microseconds(moments[0]) if moments else None
 
     async def last_diary_entry(self) -> DiaryEntry | None:
         return await context.read_last_written_diary_entry(self._reads, self._scope)
 
-    async def points_for_next_session(self) -> PointsForNextSession:
+    async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
         return await context.read_points_for_next_session(self._reads, self._scope)
 
     async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
@@ -342,11 +346,11 @@ class PatrolWriter(PatrolReader):
         super().__init__(transaction, scope)
         self._transaction = transaction
 
-    async def increment_session_counts(self, run: RunId) -> int:
+    async def age_active_memories(self, run: RunId) -> int:
         cycle = await memory_rows.read_patrol_cycle(self._transaction, self._scope)
         await memory_rows.write_patrol_cycle(self._transaction, self._scope, cycle + 1)
-        await PatrolStepJournal(self._transaction, self._scope, run, "age").write_cycle(cycle)
-        return int((await self._rows(_COUNT_ACTIVE_MEMORIES, first_column))[0])
+        await PatrolStepJournal(self._transaction, self._scope, run, "age").journal_cycle_increment(cycle)
+        return int((await self._rows(_COUNT_ACTIVE_MEMORIES, first_column_of_row))[0])
 
     async def apply_changes(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
@@ -373,12 +377,12 @@ class PatrolWriter(PatrolReader):
             for topic, memories in changes.declined.items()
         )
         await self._transaction.run(_UPSERT_DECLINED, declined)
-        await mark_memories_for_index(self._transaction, await journal.write(changes))
+        await mark_memories_for_index(self._transaction, await journal.write_changes(changes))
 
     async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
         states = (row_of_being_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
         await self._transaction.run(_UPDATE_STATE, states)
-        await memory_rows.update_merged_memories(self._transaction, self._scope, changes.rewritten_memories)
+        await memory_rows.update_merge_survivors(self._transaction, self._scope, changes.rewritten_memories)
         compressed = (
             row_of_being_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
             for id_, summary in changes.compressed.items()

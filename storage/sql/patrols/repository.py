@@ -35,10 +35,10 @@ from madeleine.memory.patrol_records import (
     RunState,
     StoredDecisionRequest,
 )
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.context import read_notes
 from madeleine.storage.sql.database.dialect import (
-    UtcMicros,
+    UtcMicrosColumnType,
     equals_any,
     is_in_bound_list,
     json_field,
@@ -47,12 +47,12 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.database.mapping import (
     RowMap,
-    first_column,
+    first_column_of_row,
     microseconds_from_moment,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import cycle_of_being
+from madeleine.storage.sql.database.memory_rows import being_patrol_cycle
 from madeleine.storage.sql.database.tables import (
     cost_records_table,
     decision_requests_table,
@@ -61,12 +61,12 @@ from madeleine.storage.sql.database.tables import (
     patrol_changes_table,
     patrol_runs,
 )
-from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark
+from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_memories
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
 from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_patrol_run
 
-TOOLS_OF_PATROL_MEMORIES = ("notes", "run_patrol")
+PATROL_MEMORY_PROVENANCE_TOOLS = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
 MAX_OPEN_DECISION_REQUEST_AGE = timedelta(days=14)
 
@@ -81,8 +81,8 @@ _SELECT_LATEST_RUNS = (
 )
 _SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
-_FINISH_RUN = update_row_of_being(patrol_runs, "finished", "state", "report")
-MAX_RUNS_PRUNED_AT_ONCE = 20
+_FINISH_RUN = update_row_of_being_statement(patrol_runs, "finished", "state", "report")
+MAX_PATROL_RUNS_PRUNED_AT_ONCE = 20
 _own_finished_runs = select(_r.started, _r.id).where(_r.being_id == bindparam("being"), _r.state == "finished")
 _first_undoable = (
     _own_finished_runs.with_only_columns(_r.started).order_by(_r.started.desc()).limit(1).offset(bindparam("offset"))
@@ -91,7 +91,7 @@ _SELECT_PRUNED = (
     _own_finished_runs.with_only_columns(_r.id)
     .where(_r.started < _first_undoable.scalar_subquery())
     .order_by(_r.started)
-    .limit(MAX_RUNS_PRUNED_AT_ONCE)
+    .limit(MAX_PATROL_RUNS_PRUNED_AT_ONCE)
 )
 # The ticks of the clock are needed for undoing later runs; what was written before is the only copy of a text.
 _DELETE_PRUNED_CHANGES = delete(patrol_changes_table).where(
@@ -100,7 +100,7 @@ _DELETE_PRUNED_CHANGES = delete(patrol_changes_table).where(
     _j.kind != "clock",
     or_(~equals_any(_j.kind, "diary", "thoughts"), _j.before.is_(None)),
 )
-_MARK_PRUNED = update_row_of_being(patrol_runs, "state")
+_MARK_PRUNED = update_row_of_being_statement(patrol_runs, "state")
 _COST = RowMap(ModelCallCost, cost_records_table)
 _INSERT_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
@@ -147,13 +147,13 @@ _beings = union(_select_beings_of(memories), _select_beings_of(notes_table)).cte
 _since_last_run = (
     select(
         _beings.c.being,
-        cycle_of_being(_beings.c.being).label("cycle"),
+        being_patrol_cycle(_beings.c.being).label("cycle"),
         _last_run_started(_beings.c.being).label("until"),
     )
     .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING}'"))
     .cte("since_last_run")
 )
-_is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *TOOLS_OF_PATROL_MEMORIES)
+_is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *PATROL_MEMORY_PROVENANCE_TOOLS)
 _is_recalled = _m.last_activated > _since_last_run.c.until
 _memory_activity = (
     select(
@@ -183,8 +183,8 @@ _ACTIVITY = RowMap(
     ActivitySinceLastPatrol,
     being_id=_activity.c.being,
     stored=func.sum(_activity.c.stored),
-    first=type_coerce(func.min(_activity.c.first), UtcMicros()),
-    latest=type_coerce(func.max(_activity.c.latest), UtcMicros()),
+    first=type_coerce(func.min(_activity.c.first), UtcMicrosColumnType()),
+    latest=type_coerce(func.max(_activity.c.latest), UtcMicrosColumnType()),
 )
 _SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
 
@@ -193,20 +193,20 @@ class PatrolRepository(MemoryReadRepository):
     """`PatrolLedger`, `ActivitySinceLastPatrolReader` and `TokenSpendingLedger`."""
 
     def patrol_lock(self, scope: Scope, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
-        return self._database.lock_exclusively(f"patrol {scope.being_id}", wait=wait)
+        return self._database.hold_named_lock(f"patrol {scope.being_id}", wait=wait)
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return await read_notes(self._database, scope, type, "unread")
 
     async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        await cache_vectors_and_mark(self._database, model, vectors)
+        await cache_vectors_and_mark_memories(self._database, model, vectors)
 
     @asynccontextmanager
     async def patrol_transaction(self, scope: Scope) -> AsyncIterator[PatrolWriter]:
         async with self._database.transaction(needs_index_space=True) as transaction:
             yield PatrolWriter(transaction, scope)
 
-    def patrol_reads(self, scope: Scope) -> PatrolReader:
+    def patrol_reader(self, scope: Scope) -> PatrolReader:
         return PatrolReader(self._database, scope)
 
     async def store_decision_requests(
@@ -234,10 +234,12 @@ class PatrolRepository(MemoryReadRepository):
         row = row_of_being_binds(scope, run, finished=finished, state="finished", report=report)
         async with self._database.transaction() as transaction:
             await transaction.run(_FINISH_RUN, [row])
-            await record_audit(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])
+            await record_audit_entry(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])
 
     async def prune_journal(self, scope: Scope, *, undoable_runs: int) -> None:
-        ids = await self._database.rows(_SELECT_PRUNED, first_column, being=scope.being_id, offset=undoable_runs - 1)
+        ids = await self._database.rows(
+            _SELECT_PRUNED, first_column_of_row, being=scope.being_id, offset=undoable_runs - 1
+        )
         if not ids:
             return
         async with self._database.transaction() as transaction:
@@ -250,7 +252,7 @@ class PatrolRepository(MemoryReadRepository):
     async def unfinished_runs(self) -> list[PatrolRun]:
         return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN.from_row)
 
-    async def undo(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
+    async def undo_run(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
         async with self._database.transaction() as transaction:
             return await undo_patrol_run(transaction, scope, run, at=at, state=state)
 
@@ -259,9 +261,9 @@ class PatrolRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_INSERT_COST, [row])
 
-    async def tokens_since(self, purpose: str, since: datetime) -> int:
+    async def tokens_spent_since(self, purpose: str, since: datetime) -> int:
         [tokens] = await self._database.rows(
-            _SUM_TOKENS_SINCE, first_column, purpose=purpose, since=microseconds_from_moment(since)
+            _SUM_TOKENS_SINCE, first_column_of_row, purpose=purpose, since=microseconds_from_moment(since)
         )
         return int(tokens)
 

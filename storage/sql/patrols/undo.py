@@ -21,7 +21,7 @@ from sqlalchemy import ClauseElement, bindparam, delete, func, select, union, up
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import PatrolUndoResult, RunState
-from madeleine.storage.sql.administration import record_audit
+from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.restoring import restore_memories_archived_by_run
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -35,33 +35,33 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     decode_json_list,
-    first_column,
+    first_column_of_row,
     row_of_being_binds,
-    update_row_of_being,
+    update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_merged_memories, write_patrol_cycle
+from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_merge_survivors, write_patrol_cycle
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.truth import delete_truth_acts_of_run
+from madeleine.storage.sql.memories.truth import delete_truth_acts_of_patrol_run
 from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, PATROL_JOURNAL_ROW_MAP, PatrolJournalRow
-from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, plan_table_undo, write_undo_plan
-from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, removal_statements
+from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, apply_undo_plan, plan_table_undo
+from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, dependent_rows_removal_statements
 
 _c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _SELECT_CHANGES_NEWEST_FIRST = select(*PATROL_JOURNAL_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
 _DELETE_CHANGES = delete(tables.patrol_changes_table).where(*_OF_RUN)
-_SET_RUN_STATE = update_row_of_being(tables.patrol_runs, "state")
+_SET_RUN_STATE = update_row_of_being_statement(tables.patrol_runs, "state")
 _SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
 _CLEAR_DELETED_CLUSTERS = (
     update(tables.memories)
     .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_SELECT_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
-_REMOVE_MEMORIES = removal_statements(tables.metadata, DeletedWithUndoneMemory)
+_REMOVE_MEMORIES = dependent_rows_removal_statements(tables.metadata, DeletedWithUndoneMemory)
 _SELECT_EXISTING = (
     select(_m.id).where(is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
 )
@@ -138,9 +138,9 @@ async def undo_patrol_run(
         return PatrolUndoResult(counts={})
     result = await undo.restore()
     await transaction.run(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
-    await delete_truth_acts_of_run(transaction, scope, run)
+    await delete_truth_acts_of_patrol_run(transaction, scope, run)
     await transaction.run(_SET_RUN_STATE, [row_of_being_binds(scope, run, state=state)])
-    await record_audit(transaction, scope, "patrol", at, tool=state, ids=[run])
+    await record_audit_entry(transaction, scope, "patrol", at, tool=state, ids=[run])
     return result
 
 
@@ -190,11 +190,11 @@ class _Undo:
         await self._refuse_if_restated(made)
         plans = {kind: await self._plan(kind, changes) for kind in JOURNALLED_TABLES}
         for plan in plans.values():
-            await write_undo_plan(transaction, scope, plan)
+            await apply_undo_plan(transaction, scope, plan)
         removed = await self._remove_memories(made)
         ticks = [change for change in changes if change.kind == "clock"]
         restored_ticks = await self._restore_clock(ticks)
-        await self._rewind_recalled(plans["memory"].memories_with_changed_clock)
+        await self._rewind_recalled(plans["memory"].memories_whose_fading_clock_changes)
         made_clusters = plans["cluster"].made_clusters
         await self._refuse_if_cluster_used(made_clusters)
         await self._refuse_if_written_from(made)
@@ -208,7 +208,7 @@ class _Undo:
         return PatrolUndoResult(counts=dict(+counts), removed=tuple(memory.id for memory in removed))
 
     async def _rows(
-        self, statement: ClauseElement, make: Callable[[Row], Any] = first_column, **binds: Any
+        self, statement: ClauseElement, make: Callable[[Row], Any] = first_column_of_row, **binds: Any
     ) -> list[Any]:
         return await self.transaction.rows(statement, make, being=self.scope.being_id, run=self.run, **binds)
 
@@ -250,7 +250,7 @@ class _Undo:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""
         retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
         rewritten = await memories_by_ids(self.transaction, self.scope, retold)
-        await update_merged_memories(self.transaction, self.scope, rewritten)
+        await update_merge_survivors(self.transaction, self.scope, rewritten)
         hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
         await delete_orphaned_vectors(self.transaction, hashes)
         targets = json_list_bind_value(dict.fromkeys(change.target for change in changes))

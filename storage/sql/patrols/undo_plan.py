@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
-from madeleine.storage.sql.database.mapping import row_of_being_binds, update_row_of_being
+from madeleine.storage.sql.database.mapping import row_of_being_binds, update_row_of_being_statement
 from madeleine.storage.sql.patrols.journal import (
     JOURNALLED_TABLES,
     JournalFields,
     PatrolJournalRow,
-    is_unchanged_since_run,
+    is_field_unchanged_since_run,
     journal_fields_as_column_values,
 )
 
@@ -35,7 +35,7 @@ class TableUndoPlan:
     """Clusters whose mean has to be computed anew."""
 
     @property
-    def memories_with_changed_clock(self) -> list[str]:
+    def memories_whose_fading_clock_changes(self) -> list[str]:
         """Living memories whose clock changes, or that were dead, when a recall leaves the clock alone (ruling 2)."""
         return [key for key, fields in self.to_write.items() if fields and _clock_differs(self.rows[key], fields)]
 
@@ -66,7 +66,10 @@ def _restore(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFiel
         return _restore_row(plan, change, current)
     restored = dict(current)
     for name, before in change.before.items():
-        if is_unchanged_since_run(current[name], change.after[name]) and (change.target, name) not in plan.kept_fields:
+        if (
+            is_field_unchanged_since_run(current[name], change.after[name])
+            and (change.target, name) not in plan.kept_fields
+        ):
             restored[name] = before
         elif name == "reactivation_count":
             restored[name] = max(0, before + current[name] - change.after[name])
@@ -97,7 +100,7 @@ def _with_valid_clock(restored: JournalFields, before: JournalFields) -> Journal
     return restored
 
 
-async def write_undo_plan(transaction: Transaction, scope: Scope, plan: TableUndoPlan) -> None:
+async def apply_undo_plan(transaction: Transaction, scope: Scope, plan: TableUndoPlan) -> None:
     """One statement for rows to delete, one for rows to insert, one for each set of columns that differ."""
     journalled = JOURNALLED_TABLES[plan.kind]
     deleted: list[JournalFields] = []
@@ -117,4 +120,4 @@ async def write_undo_plan(transaction: Transaction, scope: Scope, plan: TableUnd
     await transaction.run(journalled.delete_row, deleted)
     await transaction.run(journalled.insert_row, inserted)
     for names, rows in updated.items():
-        await transaction.run(update_row_of_being(journalled.table, *names, key=journalled.key), rows)
+        await transaction.run(update_row_of_being_statement(journalled.table, *names, key=journalled.key), rows)

@@ -13,15 +13,15 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
-from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, MessageTagMatches, MessageTagQuery, SearchHit
+from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagSearchMatches, TagSearchQuery
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import text_has_message_tag
-from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
 from madeleine.storage.sql.database.engine import QueryReader, Row
 from madeleine.storage.sql.database.mapping import (
     decode_json_list_cached,
-    first_two_columns,
+    first_two_columns_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
 )
@@ -76,7 +76,7 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def match_message_tags_in_diary(reads: QueryReader, scope: Scope, query: MessageTagQuery) -> MessageTagMatches:
+async def match_message_tags_in_diary(reads: QueryReader, scope: Scope, query: TagSearchQuery) -> TagSearchMatches:
     newest: list[tuple[HitTimeAndId, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
@@ -91,14 +91,14 @@ async def match_message_tags_in_diary(reads: QueryReader, scope: Scope, query: M
         searched += len(entries)
         for entry in entries:
             themes = {*map(fold_text, themes_by_day.get(entry[0], ()))}
-            folded = FOLDED_TEXT_SEPARATOR.join((fold_text(entry[1]), *themes))
+            folded = FOLDED_FIELD_SEPARATOR.join((fold_text(entry[1]), *themes))
             mask = sum(1 << n for n, tag in enumerate(query.tags) if text_has_message_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
             if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
                     newest.append((hit.position, mask))
-    return MessageTagMatches("diary", tuple(newest), counts)
+    return TagSearchMatches("diary", tuple(newest), counts)
 
 
 async def recent_diary_texts(reads: QueryReader, scope: Scope, *, most: int) -> list[str]:
@@ -146,7 +146,7 @@ async def _themes_by_day(reads: QueryReader, scope: Scope, days: Sequence[str]) 
         return {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for day, themes in await reads.rows(
-        _SELECT_THEMES, first_two_columns, being=scope.being_id, days=json_list_bind_value(days)
+        _SELECT_THEMES, first_two_columns_of_row, being=scope.being_id, days=json_list_bind_value(days)
     ):
         counts[day].update(decode_json_list_cached(themes))
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}

@@ -20,18 +20,18 @@ from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, exist
 
 from madeleine.memory.keyword_search import (
     KeywordQuery,
-    MessageTag,
-    MessageTagMatches,
-    MessageTagQuery,
     SearchHit,
     SearchSource,
+    SearchTagFromMessage,
+    TagSearchMatches,
+    TagSearchQuery,
 )
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, sort_hits_newest_first
-from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column
+from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories
 from madeleine.storage.sql.memories.versions import current_version_ids
@@ -69,7 +69,9 @@ class SearchRepository(DatabaseRepository):
     async def _recent_texts(self, scope: Scope, source: SearchSource, most: int) -> list[str]:
         if source == "diary":
             return await diary.recent_diary_texts(self._database, scope, most=most)
-        return await self._database.rows(recent_texts_statement(source), first_column, being=scope.being_id, most=most)
+        return await self._database.rows(
+            recent_texts_statement(source), first_column_of_row, being=scope.being_id, most=most
+        )
 
     async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}
@@ -86,29 +88,29 @@ class SearchRepository(DatabaseRepository):
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_ids(self._database, scope, ids)
 
-    async def tag_matches(self, scope: Scope, query: MessageTagQuery) -> list[MessageTagMatches]:
+    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagSearchMatches]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
-    async def _tagged(self, scope: Scope, query: MessageTagQuery, source: SearchSource) -> MessageTagMatches:
+    async def _tagged(self, scope: Scope, query: TagSearchQuery, source: SearchSource) -> TagSearchMatches:
         if source == "diary":
             return await diary.match_message_tags_in_diary(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
         binds = keyword_query_binds(scope, query.filters) | self._tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
-        statement = message_tag_masks_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
+        statement = tag_search_matches_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
         rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)
         newest = tuple(((at, id_), mask) for at, id_, mask, _ in rows)
-        return MessageTagMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
+        return TagSearchMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
 
     async def cooccurring_themes(
-        self, scope: Scope, tags: Sequence[MessageTag], *, recent: int
+        self, scope: Scope, tags: Sequence[SearchTagFromMessage], *, recent: int
     ) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | self._tag_binds(tags)
         statement = cooccurring_themes_statement(len(tags))
         return await self._database.rows(statement, lambda row: decode_json_list_cached(row[0]), **binds)
 
-    def _tag_binds(self, tags: Sequence[MessageTag]) -> dict[str, Any]:
-        binds: dict[str, Any] = {"edge": FOLDED_TEXT_SEPARATOR}
+    def _tag_binds(self, tags: Sequence[SearchTagFromMessage]) -> dict[str, Any]:
+        binds: dict[str, Any] = {"edge": FOLDED_FIELD_SEPARATOR}
         for n, tag in enumerate(tags):
             patterns = _tag_patterns(tag, self._database.dialect)
             binds |= {f"anchor_{n}": tag.anchor, f"patterns_{n}": dialect.json_list_bind_value(patterns)}
@@ -131,7 +133,7 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
     ]
 
 
-def _tag_patterns(tag: MessageTag, name: dialect.DialectName) -> list[str]:
+def _tag_patterns(tag: SearchTagFromMessage, name: dialect.DialectName) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
         return [dialect.ANY_TEXT_WILDCARD[name]]
@@ -149,7 +151,7 @@ def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
 
 
 @lru_cache(maxsize=64)
-def message_tag_masks_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
+def tag_search_matches_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
     """The newest `limit` texts of each mask, with the number of all texts of that mask."""
     searched = SEARCHED_TABLES[source]
     columns, time = searched.table.c, searched.time_column
@@ -160,7 +162,9 @@ def message_tag_masks_statement(source: SearchSource, themes: int, tags: int, re
             or_(*(dialect.contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related)))
         )
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
-    masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(*searched.filters(themes))
+    masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(
+        *searched.filter_conditions(themes)
+    )
     masks = masks.order_by(time.desc(), columns.id).limit(bindparam("max_texts"))
     # Materialized: else SQLite looks for the tags once to compare the mask, and once more to show it.
     masked = masks.cte("masked").prefix_with("MATERIALIZED")

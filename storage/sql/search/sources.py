@@ -15,7 +15,7 @@ from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, 
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
 from madeleine.memory.model import Note, Provenance, Scope, memory_date, scene_to_text, texts_omitted_from_scene_line
-from madeleine.memory.rules.dynamics.truth import version_valid_since
+from madeleine.memory.rules.dynamics.truth import version_start_date_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import (
     MAX_INT,
@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.memory_rows import (
     fold_and_delimit_theme,
     memory_from_row,
 )
-from madeleine.storage.sql.database.session_projects import is_message_of_project
+from madeleine.storage.sql.database.session_projects import is_message_in_bound_project
 from madeleine.storage.sql.database.tables import memories, notes_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
@@ -56,7 +56,7 @@ class SearchedTable:
     span: tuple[ColumnElement[int], ColumnElement[int]]
     conditions: tuple[ColumnElement[bool], ...] = ()
 
-    def filters(self, themes: int) -> list[ColumnElement[bool]]:
+    def filter_conditions(self, themes: int) -> list[ColumnElement[bool]]:
         """The being, the window of time, the page, and all else that a query asks except its terms."""
         columns = self.table.c
         first, last = self.span
@@ -70,7 +70,7 @@ class SearchedTable:
             *self.conditions,
         ]
 
-    def contains_terms(
+    def contains_terms_condition(
         self, mode: Literal["or", "and"], terms: int, table: FromClause | None = None
     ) -> ColumnElement[bool]:
         """`table`: an alias of it."""
@@ -103,7 +103,7 @@ def _memory_hit(row: Row) -> SearchHit:
         when=memory_date(memory),
         lesson=memory.lesson,
         truth=memory.truth,
-        since=version_valid_since(memory),
+        since=version_start_date_text(memory),
         before=memory.before,
         position=(microseconds_from_moment(memory.happened_at), memory.id),
     )
@@ -160,7 +160,7 @@ SEARCHED_TABLES = {
         _MESSAGE.columns,
         _message_hit,
         (messages_table.c.at, messages_table.c.at),
-        conditions=(is_message_of_project(messages_table.c),),
+        conditions=(is_message_in_bound_project(messages_table.c),),
     ),
     # A scene note that was taken in is found as the memory it became.
     "notes": SearchedTable(
@@ -178,9 +178,9 @@ SEARCHED_TABLES = {
 def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], terms: int, themes: int) -> Select[Any]:
     """The statement of a keyword query by what decides its SQL, so that each is compiled once."""
     searched = SEARCHED_TABLES[source]
-    hits = select(*searched.columns).where(*searched.filters(themes))
+    hits = select(*searched.columns).where(*searched.filter_conditions(themes))
     if terms:
-        is_hit = searched.contains_terms(mode, terms)
+        is_hit = searched.contains_terms_condition(mode, terms)
         if source == "memories":
             is_hit = or_(is_hit, _m.id.in_(_successors_of_hits(mode, terms)))
         hits = hits.where(is_hit)
@@ -190,7 +190,7 @@ def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], ter
 def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     """All later versions of superseded memories with the terms. Only the index of superseded memories is read."""
     old, step = memories.alias("old"), memories.alias("step")
-    contained = SEARCHED_TABLES["memories"].contains_terms(mode, terms, old)
+    contained = SEARCHED_TABLES["memories"].contains_terms_condition(mode, terms, old)
     later = select(old.c.superseded_by.label("id")).where(
         old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), AS_OF_BIND.is_(None), contained
     )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
-from madeleine.storage.sql.database.dialect import PackedRecords, TextList, UtcMicros
+from madeleine.storage.sql.database.dialect import PackedRecordsColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, RedactWith
+from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, RedactByFunction
 
-_ERASE = RedactWith("archive.erasing.erase_from_archive")
+_ERASE = RedactByFunction("archive.erasing.rearchive_after_erasure")
 _UNDO = KeepOnUndo("an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)")
 
 archive_groups_table = declaring.declare_table(
     "archive_groups",
     Column("id", Text, primary_key=True),
-    *declaring.required_columns(Text, "being_id", "run_id", "category", "mode", "digest"),
-    *declaring.required_columns(Boolean, "is_summary"),
-    *declaring.required_columns(UtcMicros, "archived_at"),
+    *declaring.declare_required_columns(Text, "being_id", "run_id", "category", "mode", "digest"),
+    *declaring.declare_required_columns(Boolean, "is_summary"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "archived_at"),
     Index("ix_archive_groups_being", "being_id", "archived_at"),
     lifecycle=[_ERASE, _UNDO],
 )
@@ -26,17 +26,17 @@ archived_memories_table = declaring.declare_table(
     Column("id", Text, primary_key=True),
     Column("memory_id", Text, nullable=False, unique=True),
     Column("group_id", Text, ForeignKey("archive_groups.id"), nullable=False, index=True),
-    *declaring.required_columns(Text, "being_id", "run_id", "reason"),
+    *declaring.declare_required_columns(Text, "being_id", "run_id", "reason"),
     Column("number", Integer, nullable=False),
     Column("project", Text),
     # Memories that it was absorbed into or is summarised by, and its next version: they came back with it, and those
     # that point to a forgotten one come back for it to be erased.
-    *declaring.required_columns(TextList, "refers_to"),
-    *declaring.optional_columns(Text, "superseded_by"),
-    *declaring.required_columns(UtcMicros, "happened_at", "archived_at"),
+    *declaring.declare_required_columns(TextListColumnType, "refers_to"),
+    *declaring.declare_optional_columns(Text, "superseded_by"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "happened_at", "archived_at"),
     # For keyword search, as in the table of memories; and records of an export, compressed.
-    *declaring.required_columns(Text, "folded"),
-    *declaring.required_columns(PackedRecords, "records"),
+    *declaring.declare_required_columns(Text, "folded"),
+    *declaring.declare_required_columns(PackedRecordsColumnType, "records"),
     Index("ix_archived_memories_number", "being_id", "number"),
     Index("ix_archived_memories_run", "being_id", "run_id"),
     lifecycle=[_ERASE, _UNDO],

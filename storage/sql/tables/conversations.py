@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, Integer, Text, UniqueConstraint
 
-from madeleine.storage.sql.database.dialect import UtcMicros, partial_index_options
+from madeleine.storage.sql.database.dialect import UtcMicrosColumnType, partial_index_options
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, KeepOnUndo, KeepWhenForgetting, RedactWith
+from madeleine.storage.sql.tables.lifecycle import (
+    DeleteRowsNamingForgotten,
+    KeepOnUndo,
+    KeepWhenForgetting,
+    RedactByFunction,
+)
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
 # the first position that the memory thread has not read; between them some may have been erased. `next_try`: since when
@@ -16,43 +21,43 @@ from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, Ke
 # twice.
 sessions = declaring.declare_table(
     "sessions",
-    *declaring.primary_key_columns(Text, "being_id", "session_id"),
+    *declaring.declare_primary_key_columns(Text, "being_id", "session_id"),
     # `interface`: the client, or the export that it was imported from.
-    *declaring.required_columns(Text, "title", "interface"),
-    *declaring.required_columns(UtcMicros, "first_at", "last_at", "next_try"),
-    *declaring.required_columns(Integer, "messages", "watched", "failures"),
-    *declaring.required_columns(Integer, "put_off", "abandoned"),
-    *declaring.optional_columns(Text, "project"),
+    *declaring.declare_required_columns(Text, "title", "interface"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "first_at", "last_at", "next_try"),
+    *declaring.declare_required_columns(Integer, "messages", "watched", "failures"),
+    *declaring.declare_required_columns(Integer, "put_off", "abandoned"),
+    *declaring.declare_optional_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[RedactByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
 )
 
 messages_table = declaring.declare_table(
     "messages",
-    *declaring.primary_key_columns(Integer, "seq"),
+    *declaring.declare_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.required_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
+    *declaring.declare_required_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
-    *declaring.required_columns(Integer, "position"),
-    *declaring.required_columns(UtcMicros, "at", "stored_at"),
-    *declaring.optional_columns(Text, "key"),
+    *declaring.declare_required_columns(Integer, "position"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "at", "stored_at"),
+    *declaring.declare_optional_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactWith("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[RedactByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
 forgotten_keys_table = declaring.declare_table(
     "forgotten_keys",
-    *declaring.primary_key_columns(Text, "being_id", "key_hash"),
+    *declaring.declare_primary_key_columns(Text, "being_id", "key_hash"),
     lifecycle=[KeepWhenForgetting("hashes that keep messages out"), KeepOnUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
 message_memories_table = declaring.declare_table(
     "message_memories",
-    *declaring.primary_key_columns(Text, "message_id"),
+    *declaring.declare_primary_key_columns(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
     lifecycle=[DeleteRowsNamingForgotten(), KeepOnUndo("no patrol changes it")],
 )

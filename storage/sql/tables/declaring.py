@@ -26,15 +26,15 @@ def declare_table(name: str, *items: SchemaItem, lifecycle: list[Declaration]) -
     return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 
 
-def primary_key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def declare_primary_key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """The columns of the primary key."""
     return (Column(name, type_, primary_key=True) for name in names)
 
 
-def required_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def declare_required_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns that are never NULL."""
     return (Column(name, type_, nullable=False) for name in names)
 
 
-def optional_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def declare_optional_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     return (Column(name, type_) for name in names)

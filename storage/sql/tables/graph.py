@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 
-from madeleine.storage.sql.database.dialect import UtcMicros
+from madeleine.storage.sql.database.dialect import UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     ArchivedWithMemory,
@@ -31,8 +31,8 @@ def _memory_key() -> Column[str]:
 drawn_memories_table = declaring.declare_table(
     "drawn_memories",
     _memory_key(),
-    *declaring.required_columns(Text, "content_hash"),
-    *declaring.required_columns(Integer, "version"),
+    *declaring.declare_required_columns(Text, "content_hash"),
+    *declaring.declare_required_columns(Integer, "version"),
     lifecycle=_GOES_WITH_ITS_MEMORY,
 )
 
@@ -40,7 +40,7 @@ mentions_table = declaring.declare_table(
     "mentions",
     _memory_key(),
     Column("entity", Text, primary_key=True),
-    *declaring.required_columns(Text, "being_id", "name", "kind"),
+    *declaring.declare_required_columns(Text, "being_id", "name", "kind"),
     Index("ix_mentions_entity", "being_id", "entity"),
     lifecycle=_GOES_WITH_ITS_MEMORY,
 )
@@ -51,8 +51,8 @@ def _relations(name: str, *others: Column[Any]) -> Table:
     return declaring.declare_table(
         name,
         _memory_key(),
-        *declaring.primary_key_columns(Text, "subject_key", "relation", "object_key"),
-        *declaring.required_columns(Text, "being_id", "subject", "object"),
+        *declaring.declare_primary_key_columns(Text, "subject_key", "relation", "object_key"),
+        *declaring.declare_required_columns(Text, "being_id", "subject", "object"),
         *others,
         Index(f"ix_{name}_subject", "being_id", "subject_key"),
         Index(f"ix_{name}_object", "being_id", "object_key"),
@@ -62,5 +62,7 @@ def _relations(name: str, *others: Column[Any]) -> Table:
 
 drawn_relations_table = _relations("drawn_relations")
 stated_relations_table = _relations(
-    "stated_relations", *declaring.required_columns(Text, "client"), *declaring.required_columns(UtcMicros, "at")
+    "stated_relations",
+    *declaring.declare_required_columns(Text, "client"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "at"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, ForeignKey, Integer, Text
 
-from madeleine.storage.sql.database.dialect import TextList
+from madeleine.storage.sql.database.dialect import TextListColumnType
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, DeleteRowsNamingForgotten, KeepOnUndo
 
@@ -12,9 +12,9 @@ lessons_table = declaring.declare_table(
     "lessons",
     Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True),
     Column("being_id", Text, nullable=False, index=True),
-    *declaring.required_columns(Text, "discovery", "condition", "action", "rationale"),
-    *declaring.required_columns(TextList, "steps"),
-    *declaring.required_columns(Float, "confidence"),
+    *declaring.declare_required_columns(Text, "discovery", "condition", "action", "rationale"),
+    *declaring.declare_required_columns(TextListColumnType, "steps"),
+    *declaring.declare_required_columns(Float, "confidence"),
     # How often following it helped and failed.
     Column("helped", Integer, nullable=False, server_default="0"),
     Column("failed", Integer, nullable=False, server_default="0"),

@@ -34,7 +34,7 @@ class EraseRowsListingForgotten(NamedTuple):
     values: Mapping[str, Any] | None = None
 
 
-class RedactWith(NamedTuple):
+class RedactByFunction(NamedTuple):
     """The function takes out what tells of a forgotten memory or message."""
 
     function: str
@@ -73,7 +73,11 @@ class ArchivedWithMemory(NamedTuple):
 
 
 ErasureDeclaration = (
-    DeleteRowsNamingForgotten | ClearReferenceToForgotten | EraseRowsListingForgotten | RedactWith | KeepWhenForgetting
+    DeleteRowsNamingForgotten
+    | ClearReferenceToForgotten
+    | EraseRowsListingForgotten
+    | RedactByFunction
+    | KeepWhenForgetting
 )
 RestorationDeclaration = JournalColumnChanges | DeletedWithUndoneMemory | KeepOnUndo
 Declaration = ErasureDeclaration | RestorationDeclaration | ArchivedWithMemory
@@ -97,7 +101,7 @@ def archival_delete_statements(metadata: MetaData) -> list[Delete]:
     ]
 
 
-def removal_statements(
+def dependent_rows_removal_statements(
     metadata: MetaData, kind: type[DeleteRowsNamingForgotten] | type[DeletedWithUndoneMemory]
 ) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""

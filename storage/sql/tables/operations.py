@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, Integer, Text
 
-from madeleine.storage.sql.database.dialect import JsonText, TextList, UtcMicros
+from madeleine.storage.sql.database.dialect import JsonTextColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import Declaration, KeepOnUndo, KeepWhenForgetting
 
@@ -15,53 +15,53 @@ _OF_THE_APPLICATION: list[Declaration] = [
 
 tasks_table = declaring.declare_table(
     "tasks",
-    *declaring.primary_key_columns(Text, "id"),
-    *declaring.required_columns(Text, "title", "status", "assigned_to", "project"),
-    *declaring.required_columns(UtcMicros, "created_at", "updated_at"),
-    *declaring.required_columns(JsonText, "details"),
+    *declaring.declare_primary_key_columns(Text, "id"),
+    *declaring.declare_required_columns(Text, "title", "status", "assigned_to", "project"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "created_at", "updated_at"),
+    *declaring.declare_required_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )
 channel_messages_table = declaring.declare_table(
     "channel_messages",
-    *declaring.primary_key_columns(Integer, "seq"),
+    *declaring.declare_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.required_columns(Text, "channel", "sender", "text"),
-    *declaring.required_columns(UtcMicros, "at"),
-    *declaring.required_columns(JsonText, "details"),
+    *declaring.declare_required_columns(Text, "channel", "sender", "text"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "at"),
+    *declaring.declare_required_columns(JsonTextColumnType, "details"),
     Index("ix_channel_messages_channel", "channel", "at"),
     lifecycle=_OF_THE_APPLICATION,
 )
 audited_actions_table = declaring.declare_table(
     "audited_actions",
-    *declaring.primary_key_columns(Integer, "seq"),
+    *declaring.declare_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.required_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
-    *declaring.required_columns(UtcMicros, "at"),
-    *declaring.required_columns(TextList, "ids"),
+    *declaring.declare_required_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "at"),
+    *declaring.declare_required_columns(TextListColumnType, "ids"),
     Index("ix_audited_actions_at", "at"),
     lifecycle=[KeepWhenForgetting("ids only, appended to only"), KeepOnUndo("no patrol changes it")],
 )
 agent_states_table = declaring.declare_table(
     "agent_states",
-    *declaring.primary_key_columns(Text, "agent_id"),
-    *declaring.required_columns(Text, "status", "task_id"),
-    *declaring.required_columns(UtcMicros, "updated_at"),
-    *declaring.required_columns(JsonText, "details"),
+    *declaring.declare_primary_key_columns(Text, "agent_id"),
+    *declaring.declare_required_columns(Text, "status", "task_id"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "updated_at"),
+    *declaring.declare_required_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )
 # Beside `settings`, which holds facts about the store.
 application_settings_table = declaring.declare_table(
     "application_settings",
-    *declaring.primary_key_columns(Text, "namespace", "key"),
-    *declaring.required_columns(JsonText, "value"),
-    *declaring.required_columns(UtcMicros, "updated_at"),
+    *declaring.declare_primary_key_columns(Text, "namespace", "key"),
+    *declaring.declare_required_columns(JsonTextColumnType, "value"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "updated_at"),
     lifecycle=_OF_THE_APPLICATION,
 )
 projects_table = declaring.declare_table(
     "projects",
-    *declaring.primary_key_columns(Text, "id"),
-    *declaring.required_columns(Text, "name", "status", "lead"),
-    *declaring.required_columns(UtcMicros, "created_at"),
-    *declaring.required_columns(JsonText, "details"),
+    *declaring.declare_primary_key_columns(Text, "id"),
+    *declaring.declare_required_columns(Text, "name", "status", "lead"),
+    *declaring.declare_required_columns(UtcMicrosColumnType, "created_at"),
+    *declaring.declare_required_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )

@@ -13,7 +13,7 @@ from madeleine.memory.ingest.ports import (
     IngestLedger,
     NoteLedger,
     StoreScenesLedger,
-    TruthLedger,
+    TruthChangeLedger,
     UpdateMemoryLedger,
 )
 from madeleine.memory.recall.ports import (
@@ -24,13 +24,13 @@ from madeleine.memory.recall.ports import (
     RecallLedger,
 )
 from madeleine.memory.short_ids import ShortIdLedger
-from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger, TokenSpendingLedger
+from madeleine.memory.watch.ports import MemoryExtractionLedger, ObservationLedger, TokenSpendingLedger
 from madeleine.patrol.ports import PatrolLedger
 from madeleine.server.background.loops import ActivitySinceLastPatrolReader
-from madeleine.storage.sql.administration import AuditReader
+from madeleine.storage.sql.administration import AuditEntryRepository
 
 
-class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, TruthLedger, Protocol): ...
+class MemoryPorts(StoreScenesLedger, UpdateMemoryLedger, TruthChangeLedger, Protocol): ...
 
 
 class AllMemoryPorts(MemoryPorts, IngestLedger, Protocol): ...
@@ -54,7 +54,7 @@ class SearchPorts(KeywordSearchLedger, MessageTagSearchLedger, Protocol): ...
 class PatrolPorts(PatrolLedger, ActivitySinceLastPatrolReader, TokenSpendingLedger, Protocol): ...
 
 
-class ConversationPorts(ObservationLedger, MemoryThreadLedger, Protocol): ...
+class ConversationPorts(ObservationLedger, MemoryExtractionLedger, Protocol): ...
 
 
 class IndexPorts(IndexingLedger, Protocol):
@@ -100,4 +100,4 @@ class AnyLedger(StoringLedger, Protocol):
     @property
     def patrols(self) -> PatrolPorts: ...
     @property
-    def audit(self) -> AuditReader: ...
+    def audit(self) -> AuditEntryRepository: ...

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import ChatRole, ConversationMessage, MemoryThreadBacklog, MessageId
+from madeleine.memory.chat import ChatRole, ConversationMessage, MessageId, UnreadMessageBacklog
 from madeleine.memory.context.ports import ChatReader
 from madeleine.memory.model import Scope
-from madeleine.memory.watch.ports import MemoryThreadLedger, ObservationLedger
+from madeleine.memory.watch.ports import MemoryExtractionLedger, ObservationLedger
 from tests.doubles import ADA, BOB, NOW
 from tests.doubles_chat import a_message
 
@@ -18,7 +18,7 @@ SECOND = timedelta(seconds=1)
 LATER = NOW + timedelta(minutes=1)
 
 
-class AnyChat(ObservationLedger, ChatReader, MemoryThreadLedger, Protocol): ...
+class AnyChat(ObservationLedger, ChatReader, MemoryExtractionLedger, Protocol): ...
 
 
 def said(
@@ -51,7 +51,10 @@ async def whole(chat: AnyChat, session_id: str = "s", scope: Scope = ADA) -> lis
 
 
 async def waiting(chat: AnyChat, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
-    return [(one.session_id, one.watched, one.messages) for one in await chat.unwatched_sessions(now=now, limit=limit)]
+    return [
+        (one.session_id, one.watched, one.messages)
+        for one in await chat.sessions_with_unread_messages(now=now, limit=limit)
+    ]
 
 
 class ChatContract:
@@ -87,22 +90,22 @@ class ChatContract:
         assert await whole(chat) == [(0, "yes"), (1, "yes")]
 
     async def test_the_key_that_came_last_is_told(self, chat: AnyChat) -> None:
-        assert await chat.last_key(ADA, "s") is None
+        assert await chat.last_message_key(ADA, "s") is None
         await appended(chat, "one", "two", "three", keys=["k1", "k2", None])
-        assert await chat.last_key(ADA, "s") == "k2"
-        assert await chat.last_key(BOB, "s") is None
+        assert await chat.last_message_key(ADA, "s") == "k2"
+        assert await chat.last_message_key(BOB, "s") is None
 
     async def test_messages_are_found_by_their_keys(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", keys=["k1", "k2"])
         await appended(chat, "other", session_id="t", keys=["k3"])
-        found = await chat.keyed_messages(ADA, "s", ["k2", "k3", "nobody's"])
+        found = await chat.messages_by_keys(ADA, "s", ["k2", "k3", "nobody's"])
         assert {key: message.text for key, message in found.items()} == {"k2": "two"}
-        assert await chat.keyed_messages(BOB, "s", ["k2"]) == {}
+        assert await chat.messages_by_keys(BOB, "s", ["k2"]) == {}
 
     async def test_messages_are_found_by_their_ids(self, chat: AnyChat) -> None:
         one, two = await appended(chat, "one", "two")
         [theirs] = await appended(chat, "theirs", scope=BOB)
-        found = await chat.messages(ADA, [two, theirs, one, MessageId("nobody's"), two])
+        found = await chat.messages_by_ids(ADA, [two, theirs, one, MessageId("nobody's"), two])
         assert [message.text for message in found] == ["two", "one"]
 
     # --- reading
@@ -150,9 +153,8 @@ class ChatContract:
             recent = await chat.recent_messages(scope, limit=9, other_than="none")
             assert {one.session_id for one in recent} == set(sessions)
         assert len(await chat.sessions(ADA, limit=9, all_projects=True)) == 3
-        assert {one.session_id: one.project for one in await chat.unwatched_sessions(now=LATER, limit=9)} == {
-            "b": "boat", "h": "house", "everywhere": None,
-        }  # fmt: skip
+        unread = await chat.sessions_with_unread_messages(now=LATER, limit=9)
+        assert {one.session_id: one.project for one in unread} == {"b": "boat", "h": "house", "everywhere": None}
         assert len(await chat.recent_messages(ADA, limit=9, session_id="b")) == 2
 
     async def test_what_was_said_in_one_moment_keeps_its_order(self, chat: AnyChat) -> None:
@@ -165,12 +167,12 @@ class ChatContract:
         """spec T1"""
         await appended(chat, "one", "two")
         assert await waiting(chat) == [("s", 0, 2)]
-        await chat.mark_watched(ADA, "s", up_to=2)
+        await chat.mark_messages_read(ADA, "s", up_to=2)
         assert await waiting(chat) == []
         await appended(chat, "three")
         assert await waiting(chat) == [("s", 2, 3)]
-        await chat.mark_watched(ADA, "s", up_to=99)
-        await chat.mark_watched(ADA, "s", up_to=1)
+        await chat.mark_messages_read(ADA, "s", up_to=99)
+        await chat.mark_messages_read(ADA, "s", up_to=1)
         assert await waiting(chat) == []
 
     async def test_who_waits_longest_is_looked_at_first(self, chat: AnyChat) -> None:
@@ -180,7 +182,7 @@ class ChatContract:
         await appended(chat, "2", session_id="a", scope=BOB, stored_at=NOW + 3 * SECOND)
         assert await waiting(chat) == [("a", 0, 2), ("b", 0, 1), ("c", 0, 1)]
         assert await waiting(chat, limit=1) == [("a", 0, 2)]
-        await chat.mark_watched(BOB, "a", up_to=1)
+        await chat.mark_messages_read(BOB, "a", up_to=1)
         assert await waiting(chat) == [("b", 0, 1), ("c", 0, 1), ("a", 1, 2)]
 
     async def test_what_failed_is_tried_again_when_it_is_due(self, chat: AnyChat) -> None:
@@ -188,44 +190,44 @@ class ChatContract:
         await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         await appended(chat, "two")
-        assert await chat.unwatched_sessions(now=LATER - SECOND, limit=9) == []
-        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
+        assert await chat.sessions_with_unread_messages(now=LATER - SECOND, limit=9) == []
+        [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 2, 2)
-        await chat.mark_watched(ADA, "s", up_to=1)
-        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
+        await chat.mark_messages_read(ADA, "s", up_to=1)
+        [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.watched, found.failures) == (1, 0)
 
     async def test_what_is_put_off_waits_and_has_not_failed(self, chat: AnyChat) -> None:
         await appended(chat, "one")
         await appended(chat, "Bob's", scope=BOB)
         await chat.retry_session_later(ADA, "s", next_try=LATER, failed=False)
-        [theirs] = await chat.unwatched_sessions(now=LATER - SECOND, limit=9)
+        [theirs] = await chat.sessions_with_unread_messages(now=LATER - SECOND, limit=9)
         assert theirs.being_id == BOB.being_id
-        _, found = await chat.unwatched_sessions(now=LATER, limit=9)
+        _, found = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 1, 0)
 
     async def test_what_was_put_off_waits_for_a_new_message_or_for_its_time(self, chat: AnyChat) -> None:
         """spec T2"""
         await appended(chat, "one", "two")
-        await chat.postpone_reading_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
-        assert await chat.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
+        assert await chat.unread_message_backlog() == UnreadMessageBacklog(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
-        [found] = await chat.unwatched_sessions(now=NOW + SECOND, limit=9)
+        [found] = await chat.sessions_with_unread_messages(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
-        await chat.postpone_reading_messages(ADA, "s", up_to=2, until=LATER)
+        await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
-        await chat.mark_watched(ADA, "s", up_to=3, abandoned=2)
-        assert await chat.thread_backlog() == MemoryThreadBacklog(abandoned=2)
+        await chat.mark_messages_read(ADA, "s", up_to=3, abandoned=2)
+        assert await chat.unread_message_backlog() == UnreadMessageBacklog(abandoned=2)
 
     async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
         roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]
         messages = [a_message(str(place), role=role) for place, role in enumerate(roles)]
         await chat.append_messages(ADA, "s", messages, keys=[None] * len(roles))
-        earlier, unread = await chat.spoken_messages(ADA, "s", start=4, before=1, unread=2)
+        earlier, unread = await chat.earlier_and_unread_spoken_messages(ADA, "s", start=4, before=1, unread=2)
         assert ([one.text for one in earlier], [one.text for one in unread]) == (["2"], ["4", "6"])
-        assert await chat.spoken_messages(BOB, "s", start=4, before=9, unread=9) == ([], [])
+        assert await chat.earlier_and_unread_spoken_messages(BOB, "s", start=4, before=9, unread=9) == ([], [])
 
     async def test_what_comes_watched_does_not_wait_unless_earlier_messages_do(self, chat: AnyChat) -> None:
         await appended(chat, "one", "two", watched=True)
@@ -248,9 +250,9 @@ class ChatContract:
         assert await whole(chat) == [(0, "Ada's")]
         assert await whole(chat, scope=BOB) == [(0, "Bob's"), (1, "Bob's too")]
         assert [one.text for one in await chat.recent_messages(ADA, limit=9)] == ["Ada's"]
-        await chat.mark_watched(ADA, "s", up_to=1)
+        await chat.mark_messages_read(ADA, "s", up_to=1)
         await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
-        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
+        [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.being_id, found.failures) == (BOB.being_id, 0)
 
     # --- what was forgotten
@@ -266,7 +268,7 @@ class ChatContract:
 
     async def test_the_last_position_is_not_given_out_again(self, chat: AnyChat) -> None:
         ids = await appended(chat, "one", "two")
-        await chat.mark_watched(ADA, "s", up_to=2)
+        await chat.mark_messages_read(ADA, "s", up_to=2)
         await self.erase(chat, [ids[1]])
         await appended(chat, "three")
         assert await whole(chat) == [(0, "one"), (2, "three")]
@@ -274,7 +276,7 @@ class ChatContract:
 
     async def test_nothing_waits_where_all_that_waited_was_erased(self, chat: AnyChat) -> None:
         await appended(chat, "one")
-        await chat.mark_watched(ADA, "s", up_to=1)
+        await chat.mark_messages_read(ADA, "s", up_to=1)
         await self.erase(chat, await appended(chat, "two", "three"))
         assert await waiting(chat) == []
 
@@ -295,7 +297,7 @@ class ChatContract:
         new = said("three", at=LATER, stored_at=LATER)
         await chat.append_messages(ADA, "s", new, keys=[None], title="Tea", interface="web")
         assert await whole(chat) == [(2, "three")]
-        [found] = await chat.unwatched_sessions(now=LATER, limit=9)
+        [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.watched, found.messages, found.failures) == (2, 3, 0)
         [session] = await chat.sessions(ADA, limit=9)
         assert (session.title, session.interface, session.messages) == ("", "web", 1)

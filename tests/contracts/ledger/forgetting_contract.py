@@ -50,7 +50,7 @@ DESK = Scope(ADA.being_id, client="desk")
 
 async def stored(ledger: AnyLedger, *new: Memory, scope: Scope = ADA, row: Vector | None = None) -> None:
     vectors = {} if row is None else {one.content_hash: row for one in new}
-    await ledger.memories.commit(scope, batch(*new, vectors=vectors))
+    await ledger.memories.commit_store_batch(scope, batch(*new, vectors=vectors))
 
 
 async def change(ledger: AnyLedger, one: Memory, scope: Scope = DESK, **to_be: object) -> Memory | None:
@@ -74,7 +74,7 @@ class ForgettingContract:
         assert (now.scene.action, now.themes, now.pinned) == ("Ann lives in Oslo", ("home", "move"), True)
         assert (now.created_at, now.happened_at, now.provenance) == (one.created_at, one.happened_at, one.provenance)
         await change(ledger, one, importance=0.9)
-        first, second = await ledger.recall.revisions(ADA, [one.id])
+        first, second = await ledger.recall.revision_history(ADA, [one.id])
         assert (first.at, first.client, first.memory_id) == (LATER, "desk", one.id)
         assert first.before == MemoryChanges(text="Ann lives in Rome", themes=("home",), pinned=False)
         assert second.before == MemoryChanges(importance=0.3)
@@ -84,7 +84,7 @@ class ForgettingContract:
         await stored(ledger, one)
         marks = await ledger.index_source.pending_index_marks(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
-        assert await ledger.recall.revisions(ADA, [one.id]) == []
+        assert await ledger.recall.revision_history(ADA, [one.id]) == []
         assert await ledger.index_source.pending_index_marks(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
@@ -126,7 +126,7 @@ class ForgettingContract:
         await change(ledger, one, importance=0.9)
         await change(ledger, one, text="Ann lives in Oslo")
         await change(ledger, one, text="Ann lives in Bern")
-        assert (await ledger.memories.key_outcomes(ADA, ["k"]))["k"].text == "Ann lives in Rome"
+        assert (await ledger.memories.idempotency_key_outcomes(ADA, ["k"]))["k"].text == "Ann lives in Rome"
 
     async def test_a_cluster_is_no_longer_what_a_changed_memory_was(self, ledger: AnyLedger) -> None:
         """spec P3: the mean of its active memories."""
@@ -144,12 +144,12 @@ class ForgettingContract:
         await change(ledger, theirs, BOB, importance=0.9)
         before = await stored_memory(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
-        assert await ledger.recall.revisions(ADA, [theirs.id]) == []
+        assert await ledger.recall.revision_history(ADA, [theirs.id]) == []
         assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == ErasedIds()
         assert await stored_memory(ledger, theirs, BOB) == before
-        assert len(await ledger.recall.revisions(BOB, [theirs.id])) == 1
+        assert len(await ledger.recall.revision_history(BOB, [theirs.id])) == 1
         assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
-        assert await ledger.erasure.pending_scrubs() == []
+        assert await ledger.erasure.pending_scrub_marks() == []
 
     # --- forgetting
 
@@ -157,14 +157,16 @@ class ForgettingContract:
         """ruling 11"""
         one, other = memory("Zoé sold a xylophone", key="k", themes=("music",)), memory("Ate a madeleine", key="o")
         await stored(ledger, one, other, row=vector(1, 0))
-        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, "Zoé sold her xylophone", key="r")]))
+        await ledger.memories.commit_store_batch(
+            ADA, batch(again=[reinforcement_of(one, "Zoé sold her xylophone", key="r")])
+        )
         await ledger.patrols.cache_vectors(OTHER, {one.content_hash: vector(0, 1)})
         await change(ledger, one, text="Zoé sold the xylophone")
         before = await stored_memory(ledger, other)
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasedIds((one.id,))
         assert await ledger.memories.memories(ADA, [one.id]) == []
-        assert await ledger.recall.revisions(ADA, [one.id]) == []
-        assert await ledger.memories.key_outcomes(ADA, ["k", "r"]) == {}
+        assert await ledger.recall.revision_history(ADA, [one.id]) == []
+        assert await ledger.memories.idempotency_key_outcomes(ADA, ["k", "r"]) == {}
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
             assert await ledger.memories.vectors(model, [one.content_hash]) == {}
@@ -178,13 +180,13 @@ class ForgettingContract:
         await stored(ledger, one, two)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.erasure.forget(ADA, [two.id], at=LATER)
-        first, second = await ledger.erasure.pending_scrubs()
+        first, second = await ledger.erasure.pending_scrub_marks()
         assert (first[1], second[1]) == (one.id, two.id)
-        await ledger.erasure.scrub()
-        await ledger.erasure.clear_scrubs([first[0]])
-        assert await ledger.erasure.pending_scrubs() == [second]
+        await ledger.erasure.scrub_deleted_bytes()
+        await ledger.erasure.clear_scrub_marks([first[0]])
+        assert await ledger.erasure.pending_scrub_marks() == [second]
         assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasedIds()
-        assert await ledger.erasure.pending_scrubs() == [second]
+        assert await ledger.erasure.pending_scrub_marks() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
@@ -252,7 +254,7 @@ class ForgettingContract:
         await ledger.patrols.begin_run(ADA, RUN, MOMENT)
         await ledger.patrols.finish_run(ADA, RUN, LATER, report)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        named = {one.id: one.name for one in await ledger.recall.cluster_summaries(ADA)}
+        named = {one.id: one.name for one in await ledger.recall.clusters_with_memory_counts(ADA)}
         assert named == {"root": "Private", "mixed": "harps", "other": "harp"}
         [kept] = await self._reports(ledger)
         assert kept == {
@@ -303,14 +305,16 @@ class ForgettingContract:
         one, other = memory("gone"), memory("here")
         await stored(ledger, one, other)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        await ledger.index_source.add_missing_vectors(MODEL, {o.content_hash: vector(1, 0) for o in (one, other)})
+        await ledger.index_source.cache_vectors_of_known_texts(
+            MODEL, {o.content_hash: vector(1, 0) for o in (one, other)}
+        )
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, other.content_hash])) == [
             other.content_hash
         ]
 
     async def test_a_reactivation_that_comes_too_late_brings_nothing_back(self, ledger: AnyLedger) -> None:
         await stored(ledger, one := memory())
-        ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
+        ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.activations.flush()
         assert await ledger.memories.memories(ADA, [one.id]) == []
@@ -324,7 +328,7 @@ class ForgettingContract:
             await transaction.apply_changes(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
         assert await forgetting == ErasedIds((one.id,))
-        assert [left.session_count for left in await ledger.index_source.all_memories(after=None, limit=9)] == [7]
+        assert [left.session_count for left in await ledger.index_source.memories_after_id(after=None, limit=9)] == [7]
 
     async def test_many_at_once_are_forgotten_each_once(self, ledger: AnyLedger) -> None:
         new = [memory(f"number {n}") for n in range(30)]
@@ -339,7 +343,7 @@ class ForgettingContract:
     async def _in_cluster(self, ledger: AnyLedger, first: Memory, second: Memory) -> None:
         """Both in the cluster `c`; the first has the vector (1, 0), the second (0, 1)."""
         rows = {first.content_hash: vector(1, 0), second.content_hash: vector(0, 1)}
-        await ledger.memories.commit(ADA, batch(first, second, vectors=rows))
+        await ledger.memories.commit_store_batch(ADA, batch(first, second, vectors=rows))
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
             moved = tuple(replace(one, cluster_id=ClusterId("c")) for one in await all_states(ledger, transaction))
             made = (

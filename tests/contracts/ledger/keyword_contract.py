@@ -68,13 +68,13 @@ class KeywordContract:
         self, ledger: StoringLedger, written: str, searched: str
     ) -> None:
         one = memory(written)
-        await ledger.memories.commit(ADA, batch(one, memory("something else")))
+        await ledger.memories.commit_store_batch(ADA, batch(one, memory("something else")))
         assert ids(await ledger.search.search(ADA, keyword_query(searched))) == [one.id]
 
     @pytest.mark.parametrize("sign", ["%", "_", "\\", "*", "?"])
     async def test_no_character_of_a_term_stands_for_others(self, ledger: StoringLedger, sign: str) -> None:
         one = memory(f"with {sign} in it")
-        await ledger.memories.commit(ADA, batch(one, memory("without in it")))
+        await ledger.memories.commit_store_batch(ADA, batch(one, memory("without in it")))
         assert ids(await ledger.search.search(ADA, keyword_query(sign))) == [one.id]
 
     async def test_every_text_of_a_memory_is_searched_and_a_theme_only_as_a_whole(self, ledger: StoringLedger) -> None:
@@ -90,21 +90,21 @@ class KeywordContract:
         found = [memory(scene=scene) for scene in scenes]
         found += [memory(feeling="like a quince"), memory(lesson="Buy quinces"), memory(themes=("fruit", "Quince"))]
         in_part = memory(themes=("quince jam",))
-        await ledger.memories.commit(ADA, batch(*found, in_part))
+        await ledger.memories.commit_store_batch(ADA, batch(*found, in_part))
         assert set(ids(await ledger.search.search(ADA, keyword_query("quince")))) == {one.id for one in found}
         assert ids(await ledger.search.search(ADA, keyword_query("day7"))) == [found[1].id]
         assert ids(await ledger.search.search(ADA, keyword_query("quince jam"))) == [in_part.id]
 
     async def test_recent_texts_are_those_of_the_being_and_folded(self, ledger: StoringLedger) -> None:
         old = memory("Old", happened_at=MOMENT - timedelta(days=9))
-        await ledger.memories.commit(ADA, batch(old, memory("Café", lesson="Thé", happened_at=MOMENT)))
+        await ledger.memories.commit_store_batch(ADA, batch(old, memory("Café", lesson="Thé", happened_at=MOMENT)))
         await ledger.context.add_note(ADA, note("Buy Tea"))
         texts = await ledger.search.recent_texts(ADA, ("memories", "notes", "diary", "chat"), most=1)
         assert [text.replace("\x1f", " ").split() for text in texts] == [["cafe", "[]", "the"], ["buy", "tea"]]
         assert await ledger.search.recent_texts(Scope(BeingId("bob")), ("memories",), most=9) == []
 
     async def test_no_term_matches_across_two_fields_or_themes(self, ledger: StoringLedger) -> None:
-        await ledger.memories.commit(ADA, batch(memory("left", feeling="right", themes=("a", "b"))))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("left", feeling="right", themes=("a", "b"))))
         for term in ("left\x1fright", "leftright", "left right", "a\x1f\x1fb", "\x1f", "ab"):
             assert await ledger.search.search(ADA, keyword_query(term)) == []
 
@@ -112,7 +112,7 @@ class KeywordContract:
         both = memory("tea", feeling="warm")
         one = memory("tea", feeling="cold")
         none = memory("milk")
-        await ledger.memories.commit(ADA, batch(both, one, none))
+        await ledger.memories.commit_store_batch(ADA, batch(both, one, none))
         assert ids(await ledger.search.search(ADA, keyword_query("tea", "warm"))) == [one.id, both.id]
         assert ids(await ledger.search.search(ADA, keyword_query("tea", "warm", mode="and"))) == [both.id]
         assert ids(await ledger.search.search(ADA, keyword_query())) == [none.id, one.id, both.id]
@@ -124,7 +124,7 @@ class KeywordContract:
         dead = memory("tea", happened_at=MOMENT - 2 * day, status="dead")
         packed = memory("tea", happened_at=MOMENT - 3 * day, compressed=True)
         let_go = memory("tea", happened_at=MOMENT - 4 * day, status="dead", compressed=True)
-        await ledger.memories.commit(ADA, batch(plain, themed, dead, packed, let_go))
+        await ledger.memories.commit_store_batch(ADA, batch(plain, themed, dead, packed, let_go))
 
         async def found(**filters: Any) -> list[str]:
             return ids(await ledger.search.search(ADA, keyword_query("tea", **filters)))
@@ -156,7 +156,7 @@ class KeywordContract:
             "several days": dated(904, "2026-03-01", "2026-03-30"),
             "absorbed": dated(905, "2026-01-05", DatedAction("2026-03-10", "coffee")),
         }
-        await ledger.memories.commit(ADA, batch(*told.values()))
+        await ledger.memories.commit_store_batch(ADA, batch(*told.values()))
         names = {one.id: name for name, one in told.items()}
 
         async def found(since: datetime, until: datetime) -> set[str]:
@@ -179,7 +179,7 @@ class KeywordContract:
             provenance=Provenance(tool="store", client="inspector", session_id="s1"),
         )  # fmt: skip
         aside = note("Buy tea", at=MOMENT + timedelta(hours=1))
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         await ledger.context.add_note(ADA, aside)
         of_note, of_memory = await ledger.search.search(ADA, keyword_query("tea"))
         micros = 1740830400123457
@@ -201,7 +201,7 @@ class KeywordContract:
         waiting = note('{"action": "tea"}', type_="scene", at=MOMENT - timedelta(hours=1))
         for one in (aside, taken_in, waiting):
             await ledger.context.add_note(ADA, one)
-        await ledger.memories.commit(ADA, batch(mem := memory("tea", themes=("x",))))
+        await ledger.memories.commit_store_batch(ADA, batch(mem := memory("tea", themes=("x",))))
         assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=("notes",)))) == [aside.id, waiting.id]
         assert ids(await ledger.search.search(ADA, keyword_query("tea", sources=("memories",)))) == [mem.id]
         assert ids(await ledger.search.search(ADA, keyword_query("tea", themes=("x",)))) == [mem.id]
@@ -228,7 +228,7 @@ class KeywordContract:
             if isinstance(one, Note):
                 await ledger.context.add_note(scope, one)
             else:
-                await ledger.memories.commit(scope, batch(one))
+                await ledger.memories.commit_store_batch(scope, batch(one))
             matched = [term.casefold() in text for term in terms]
             if not terms or (all(matched) if every else any(matched)):
                 expected.append((-hours, one.id))
@@ -240,7 +240,7 @@ class KeywordContract:
             query = replace(query, after=page[-1].position)
         assert seen == [id_ for _, id_ in sorted(expected)]
 
-    # Without U+0000: `clean_text` takes it out before anything is stored.
+    # Without U+0000: `normalize_unicode_and_whitespace` takes it out before anything is stored.
     @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30), data=st.data())
     @settings(max_examples=60, deadline=None, suppress_health_check=SHARED)
     async def test_every_part_of_what_was_written_finds_it(
@@ -248,7 +248,7 @@ class KeywordContract:
     ) -> None:
         scope = Scope(BeingId(f"being {next(_numbers)}"))
         one = memory(text, scope=scope)
-        await ledger.memories.commit(scope, batch(one))
+        await ledger.memories.commit_store_batch(scope, batch(one))
         seen = unicodedata.normalize("NFKC", text).casefold()
         start = data.draw(st.integers(0, len(seen)))
         # A combining mark cut off from its letter is another text under NFKC, so parts begin and end at letters.
@@ -257,7 +257,7 @@ class KeywordContract:
 
     async def test_a_position_beyond_every_moment_begins_or_ends_the_search(self, ledger: StoringLedger) -> None:
         one = memory("tea")
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         assert ids(await ledger.search.search(ADA, keyword_query("tea", after=(10**30, "")))) == [one.id]
         assert await ledger.search.search(ADA, keyword_query("tea", after=(-(10**30), ""))) == []
 
@@ -269,7 +269,7 @@ class KeywordContract:
             memory(number=7000 + n, cluster_id=c, happened_at=MOMENT + timedelta(hours=n // 2), status=status)
             for n, status in enumerate[MemoryStatus](("active", "dead", "dying", "active", "dead"))
         ]
-        await ledger.memories.commit(ADA, batch(*members, memory()))
+        await ledger.memories.commit_store_batch(ADA, batch(*members, memory()))
         await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "C", "c"), cluster("e", "Empty", "c"))))
         expected = sorted(members, key=lambda one: (-one.happened_at.timestamp(), one.id))
         seen: list[Memory] = []
@@ -296,10 +296,10 @@ class KeywordContract:
             ),
         )
         statuses: tuple[MemoryStatus, ...] = ("active", "active", "dying", "dead", "dead")
-        await ledger.memories.commit(
+        await ledger.memories.commit_store_batch(
             ADA, batch(*(memory(cluster_id=ClusterId("s3"), status=status) for status in statuses))
         )
-        found = await ledger.recall.cluster_summaries(ADA)
+        found = await ledger.recall.clusters_with_memory_counts(ADA)
         assert [one.name for one in found] == ["Business", "Private", "Trips", "Apples", "Zoo"]
         assert [one.parent for one in found] == ["Business", "Private", "Private", "Private", "Private"]
         assert [one.is_root for one in found] == [True, True, False, False, False]
@@ -310,7 +310,7 @@ class KeywordContract:
         """ruling 21"""
         vector = EmotionVector(0.5, 0, 0, 0, 0, -1)
         trips, zoo = ClusterId("s3"), ClusterId("s1")
-        await ledger.memories.commit(
+        await ledger.memories.commit_store_batch(
             ADA,
             batch(
                 memory(cluster_id=trips, emotions=("joy", "relief")),
@@ -321,7 +321,7 @@ class KeywordContract:
                 memory(emotions=("grief",)),
             ),
         )
-        found = await ledger.recall.feelings_in_clusters(ADA)
+        found = await ledger.recall.feelings_of_clustered_memories(ADA)
         assert len(found) == 3
         assert set(found) == {(trips, ("joy", "relief"), None), (trips, (), vector), (zoo, ("love",), vector)}
-        assert await ledger.recall.feelings_in_clusters(BOB) == []
+        assert await ledger.recall.feelings_of_clustered_memories(BOB) == []

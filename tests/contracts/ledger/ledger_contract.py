@@ -91,42 +91,42 @@ class LedgerContract:
             last_activated=MOMENT + timedelta(microseconds=1),
             last_accessed=MOMENT + timedelta(days=1),
         )
-        await ledger.memories.commit(ADA, batch(bare, full))
+        await ledger.memories.commit_store_batch(ADA, batch(bare, full))
         assert await ledger.memories.memories(ADA, [full.id, bare.id]) == [full, bare]
 
     async def test_memories_come_each_once_in_the_order_asked_and_unknown_ids_are_left_out(
         self, ledger: StoringLedger
     ) -> None:
         one, two, three = memory(), memory(), memory()
-        await ledger.memories.commit(ADA, batch(one, two, three))
+        await ledger.memories.commit_store_batch(ADA, batch(one, two, three))
         asked_for = [three.id, memory_id(10**9), one.id, three.id, two.id]
         assert await ledger.memories.memories(ADA, asked_for) == [three, one, two]
         assert await ledger.memories.memories(ADA, []) == []
 
     async def test_a_list_of_ids_may_be_longer_than_a_statement_has_variables(self, ledger: StoringLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         many = [memory_id(10**6 + n) for n in range(40_000)]
         assert await ledger.memories.memories(ADA, [*many, one.id]) == [one]
         assert await ledger.memories.vectors(MODEL, [ContentHash(id_) for id_ in many]) == {}
 
     async def test_a_batch_is_stored_whole_or_not_at_all(self, ledger: StoringLedger) -> None:
         one, two = memory(), memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         twice = memory(number=UUID(one.id).int)
         vectors = {two.content_hash: vector(1, 0)}
         marks = await ledger.index_source.pending_index_marks(limit=100)
         with pytest.raises(MadeleineError):
-            await ledger.memories.commit(ADA, batch(two, twice, vectors=vectors))
+            await ledger.memories.commit_store_batch(ADA, batch(two, twice, vectors=vectors))
         assert await ledger.memories.memories(ADA, [two.id]) == []
         assert await ledger.memories.vectors(MODEL, [two.content_hash]) == {}
         assert await ledger.index_source.pending_index_marks(limit=100) == marks
-        await ledger.memories.commit(ADA, batch(two))
+        await ledger.memories.commit_store_batch(ADA, batch(two))
         assert await ledger.index_source.count_memories() == 2
 
     async def test_a_memory_is_stored_for_the_scope_s_being_only(self, ledger: StoringLedger) -> None:
         with pytest.raises(MadeleineError):
-            await ledger.memories.commit(ADA, batch(memory(scope=BOB)))
+            await ledger.memories.commit_store_batch(ADA, batch(memory(scope=BOB)))
         assert await ledger.index_source.count_memories() == 0
 
     # --- reinforcement
@@ -135,9 +135,9 @@ class LedgerContract:
         self, ledger: StoringLedger
     ) -> None:
         one = memory("Ate a madeleine", importance=0.5, themes=("Food",))
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         later = reinforcement_of(one, importance=0.8, pinned=True, themes=("Tea", "food", "Tea"))
-        await ledger.memories.commit(ADA, batch(again=[later]))
+        await ledger.memories.commit_store_batch(ADA, batch(again=[later]))
         assert await stored_memory(ledger, one) == replace(
             one, access_count=1, last_accessed=later.at, importance=0.8, pinned=True, themes=("Food", "Tea")
         )
@@ -145,7 +145,7 @@ class LedgerContract:
 
     async def test_storing_again_never_lowers_or_unpins(self, ledger: StoringLedger) -> None:
         one = memory(importance=0.9, pinned=True)
-        await ledger.memories.commit(
+        await ledger.memories.commit_store_batch(
             ADA, batch(one, again=[reinforcement_of(one, importance=0.1), reinforcement_of(one)])
         )
         stored = await stored_memory(ledger, one)
@@ -160,9 +160,9 @@ class LedgerContract:
             "lesson": "Peel it.",
             "emotions": ("joy",),
         }
-        await ledger.memories.commit(ADA, batch(one))
-        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, **told)]))
-        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, days=("2031-07-10",))]))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, **told)]))
+        await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, days=("2031-07-10",))]))
         [kept] = await ledger.memories.memories(ADA, [one.id])
         assert kept.retold == (DatedAction("2031-07-09", "hungry"), "2031-07-10")
         assert (kept.feeling, kept.lesson, kept.emotions) == ("full", "Wash it.\nPeel it.", ("joy",))
@@ -171,9 +171,9 @@ class LedgerContract:
         self, ledger: StoringLedger
     ) -> None:
         theirs, mine = memory(scope=BOB), memory()
-        await ledger.memories.commit(BOB, batch(theirs))
+        await ledger.memories.commit_store_batch(BOB, batch(theirs))
         with pytest.raises(MadeleineError):
-            await ledger.memories.commit(ADA, batch(mine, again=[reinforcement_of(theirs)]))
+            await ledger.memories.commit_store_batch(ADA, batch(mine, again=[reinforcement_of(theirs)]))
         assert await ledger.memories.memories(ADA, [mine.id]) == []
         assert await stored_memory(ledger, theirs, BOB) == theirs
 
@@ -182,8 +182,8 @@ class LedgerContract:
     async def test_the_same_text_is_found_among_the_living_of_the_being(self, ledger: StoringLedger) -> None:
         first, second, other = memory("Same"), memory("Same"), memory("Other")
         dead, foreign = memory("Same", status="dead"), memory("Same", scope=BOB)
-        await ledger.memories.commit(ADA, batch(first, second, other, dead))
-        await ledger.memories.commit(BOB, batch(foreign))
+        await ledger.memories.commit_store_batch(ADA, batch(first, second, other, dead))
+        await ledger.memories.commit_store_batch(BOB, batch(foreign))
         assert await ledger.memories.ids_with_same_text(ADA, first.content_hash) == [first.id, second.id]
         assert await ledger.memories.ids_with_same_text(ADA, ContentHash("nothing")) == []
         await ledger.memories.retract(ADA, first.id, "misheard", at=MOMENT)
@@ -191,13 +191,13 @@ class LedgerContract:
 
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")
-        await ledger.memories.commit(ADA, batch(one))
-        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one, "Other words", key="b")]))
-        assert await ledger.memories.key_outcomes(ADA, ["a", "b", "c"]) == {
+        await ledger.memories.commit_store_batch(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, "Other words", key="b")]))
+        assert await ledger.memories.idempotency_key_outcomes(ADA, ["a", "b", "c"]) == {
             "a": IdempotencyKeyOutcome(one.id, "First words", "stored"),
             "b": IdempotencyKeyOutcome(one.id, "Other words", "reinforced"),
         }
-        assert await ledger.memories.key_outcomes(ADA, []) == {}
+        assert await ledger.memories.idempotency_key_outcomes(ADA, []) == {}
 
     @pytest.mark.parametrize("first_by", ["store", "reinforcement"])
     @pytest.mark.parametrize("then_by", ["store", "reinforcement"])
@@ -205,24 +205,26 @@ class LedgerContract:
         self, ledger: StoringLedger, first_by: str, then_by: str
     ) -> None:
         base, bystander = memory(), memory()
-        await ledger.memories.commit(ADA, batch(base))
+        await ledger.memories.commit_store_batch(ADA, batch(base))
 
         def using_the_key(how: str) -> StoreBatch:
             if how == "store":
                 return batch(bystander, memory(key="k")) if how == then_by else batch(memory(key="k"))
             return batch(again=[reinforcement_of(base, key="k")])
 
-        await ledger.memories.commit(ADA, batch(memory(key="k")) if first_by == "store" else using_the_key(first_by))
+        await ledger.memories.commit_store_batch(
+            ADA, batch(memory(key="k")) if first_by == "store" else using_the_key(first_by)
+        )
         before = await stored_memory(ledger, base)
         with pytest.raises(KeyConflict) as refused:
-            await ledger.memories.commit(ADA, using_the_key(then_by))
+            await ledger.memories.commit_store_batch(ADA, using_the_key(then_by))
         assert refused.value.key == "k"
         assert await ledger.memories.memories(ADA, [bystander.id]) == []
         assert await stored_memory(ledger, base) == before
 
     async def test_a_key_used_twice_in_a_batch_is_refused(self, ledger: StoringLedger) -> None:
         with pytest.raises(KeyConflict):
-            await ledger.memories.commit(ADA, batch(memory(key="k"), memory(key="k")))
+            await ledger.memories.commit_store_batch(ADA, batch(memory(key="k"), memory(key="k")))
         assert await ledger.index_source.count_memories() == 0
 
     async def test_of_stores_racing_for_a_key_one_wins_and_the_others_leave_nothing(
@@ -230,7 +232,7 @@ class LedgerContract:
     ) -> None:
         racers = [memory(f"Racer {n}", key="k") for n in range(8)]
         ends = await asyncio.gather(
-            *(ledger.memories.commit(ADA, batch(one)) for one in racers), return_exceptions=True
+            *(ledger.memories.commit_store_batch(ADA, batch(one)) for one in racers), return_exceptions=True
         )
         assert sum(isinstance(end, CommittedMemories) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
@@ -239,22 +241,22 @@ class LedgerContract:
 
     async def test_two_beings_may_use_the_same_key(self, ledger: StoringLedger) -> None:
         mine, theirs = memory(key="k"), memory(scope=BOB, key="k")
-        await ledger.memories.commit(ADA, batch(mine))
-        await ledger.memories.commit(BOB, batch(theirs))
-        assert (await ledger.memories.key_outcomes(BOB, ["k"]))["k"].memory_id == theirs.id
+        await ledger.memories.commit_store_batch(ADA, batch(mine))
+        await ledger.memories.commit_store_batch(BOB, batch(theirs))
+        assert (await ledger.memories.idempotency_key_outcomes(BOB, ["k"]))["k"].memory_id == theirs.id
 
     # --- isolation
 
     async def test_a_memory_of_another_being_does_not_exist(self, ledger: StoringLedger) -> None:
         theirs = memory("Secret harbour", scope=BOB, cluster_id=ClusterId("c"), key="k")
-        await ledger.memories.commit(BOB, batch(theirs))
+        await ledger.memories.commit_store_batch(BOB, batch(theirs))
         await ledger.context.add_note(BOB, note("Secret note", scope=BOB))
         await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
         assert await ledger.memories.memories(ADA, [theirs.id]) == []
-        assert await ledger.memories.key_outcomes(ADA, ["k"]) == {}
+        assert await ledger.memories.idempotency_key_outcomes(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, keyword_query("secret")) == []
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
-        assert await ledger.recall.cluster_summaries(ADA) == []
+        assert await ledger.recall.clusters_with_memory_counts(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
             assert await all_states(ledger, transaction) == []
@@ -266,7 +268,7 @@ class LedgerContract:
         theirs = memory(scope=BOB, cluster_id=ClusterId("c"))
         inbox = note("todo", scope=BOB)
         group = cluster("c", "Theirs", "c", scope=BOB, is_root=True)
-        await ledger.memories.commit(BOB, batch(theirs))
+        await ledger.memories.commit_store_batch(BOB, batch(theirs))
         await ledger.context.add_note(BOB, inbox)
         await apply_changes(ledger, PatrolChanges(clusters=(group,)), BOB)
         (subject,) = (await states(ledger, BOB)).values()
@@ -281,10 +283,10 @@ class LedgerContract:
             ),
             ADA,
         )
-        ledger.activations.add(ADA, [MemoryReactivation(theirs.id, 5, MOMENT)])
+        ledger.activations.add_reactivations(ADA, [MemoryReactivation(theirs.id, 5, MOMENT)])
         await ledger.activations.flush()
         assert await stored_memory(ledger, theirs, BOB) == theirs
-        assert [one.name for one in await ledger.recall.cluster_summaries(BOB)] == ["Theirs"]
+        assert [one.name for one in await ledger.recall.clusters_with_memory_counts(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
         assert await ledger.index_source.pending_index_marks(limit=100) == marks
 
@@ -292,7 +294,7 @@ class LedgerContract:
 
     async def test_vectors_are_kept_by_model_and_content(self, ledger: StoringLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one, vectors={one.content_hash: vector(0.6, 0.8)}))
+        await ledger.memories.commit_store_batch(ADA, batch(one, vectors={one.content_hash: vector(0.6, 0.8)}))
         await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(1, 0)})
         await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(0, 1)})
         await ledger.patrols.cache_vectors(EmbeddingModelName("other"), {ContentHash("h"): vector(-1, 0)})
@@ -306,8 +308,8 @@ class LedgerContract:
 
     async def test_memories_without_a_vector_of_the_model_are_found(self, ledger: StoringLedger) -> None:
         one, two, theirs = memory("One"), memory("Two"), memory("Three", scope=BOB)
-        await ledger.memories.commit(ADA, batch(one, two, vectors={one.content_hash: vector(1, 0)}))
-        await ledger.memories.commit(BOB, batch(theirs))
+        await ledger.memories.commit_store_batch(ADA, batch(one, two, vectors={one.content_hash: vector(1, 0)}))
+        await ledger.memories.commit_store_batch(BOB, batch(theirs))
         assert await ledger.index_source.memories_without_vector(MODEL, limit=10) == [two, theirs]
         assert await ledger.index_source.memories_without_vector(MODEL, limit=1) == [two]
         assert len(await ledger.index_source.memories_without_vector(EmbeddingModelName("other"), limit=10)) == 3
@@ -330,8 +332,8 @@ class LedgerContract:
     async def test_each_new_memory_leaves_a_mark_until_it_is_cleared(self, ledger: StoringLedger) -> None:
         one, two = memory(), memory()
         assert await ledger.index_source.last_index_mark() == 0
-        await ledger.memories.commit(ADA, batch(one, two))
-        await ledger.memories.commit(ADA, batch(again=[reinforcement_of(one)]))
+        await ledger.memories.commit_store_batch(ADA, batch(one, two))
+        await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one)]))
         marks = await ledger.index_source.pending_index_marks(limit=10)
         assert [id_ for _, id_ in marks] == [one.id, two.id]
         assert await ledger.index_source.pending_index_marks(limit=1) == marks[:1]
@@ -342,7 +344,7 @@ class LedgerContract:
 
     async def test_marks_made_after_a_moment_outlive_the_clearing_up_to_it(self, ledger: StoringLedger) -> None:
         one, two = memory("One"), memory("Two")
-        await ledger.memories.commit(ADA, batch(one, two))
+        await ledger.memories.commit_store_batch(ADA, batch(one, two))
         last = await ledger.index_source.last_index_mark()
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
         await ledger.index_source.clear_index_marks_of_memories([one.id], up_to=last)
@@ -350,7 +352,7 @@ class LedgerContract:
 
     async def test_a_mark_is_greater_than_all_before_even_when_those_are_cleared(self, ledger: StoringLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         ((first, _),) = await ledger.index_source.pending_index_marks(limit=10)
         await ledger.index_source.clear_index_marks([first])
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0)})
@@ -359,13 +361,13 @@ class LedgerContract:
     async def test_the_store_s_own_reads_know_no_being(self, ledger: StoringLedger) -> None:
         mine, theirs = memory(number=5002), memory(number=5001, scope=BOB)
         third = memory(number=5003, scope=BOB)
-        await ledger.memories.commit(ADA, batch(mine))
-        await ledger.memories.commit(BOB, batch(third, theirs))
+        await ledger.memories.commit_store_batch(ADA, batch(mine))
+        await ledger.memories.commit_store_batch(BOB, batch(third, theirs))
         assert await ledger.index_source.count_memories() == 3
         assert await ledger.index_source.memories_of_any_being([third.id, mine.id]) == [third, mine]
-        assert await ledger.index_source.all_memories(after=None, limit=2) == [theirs, mine]
-        assert await ledger.index_source.all_memories(after=mine.id, limit=2) == [third]
-        assert await ledger.index_source.all_memories(after=third.id, limit=2) == []
+        assert await ledger.index_source.memories_after_id(after=None, limit=2) == [theirs, mine]
+        assert await ledger.index_source.memories_after_id(after=mine.id, limit=2) == [third]
+        assert await ledger.index_source.memories_after_id(after=third.id, limit=2) == []
 
     async def test_a_setting_is_any_json_and_none_until_it_is_set(self, ledger: StoringLedger) -> None:
         assert await ledger.index_source.setting("model") is None
@@ -389,12 +391,16 @@ class LedgerContract:
         dying = memory(status="dying", session_count=40)
         dead = memory(status="dead", session_count=60)
         untouched = memory(session_count=2)
-        await ledger.memories.commit(ADA, batch(active, dying, dead, untouched))
+        await ledger.memories.commit_store_batch(ADA, batch(active, dying, dead, untouched))
         later = MOMENT + timedelta(minutes=1)
-        ledger.activations.add(ADA, [MemoryReactivation(active.id, 1, later), MemoryReactivation(dead.id, 2, MOMENT)])
-        ledger.activations.add(ADA, [MemoryReactivation(active.id, 2, MOMENT), MemoryReactivation(dying.id, 1, MOMENT)])
-        ledger.activations.add(ADA, [MemoryReactivation(memory_id(10**9), 1, MOMENT)])
-        ledger.activations.add(ADA, [])
+        ledger.activations.add_reactivations(
+            ADA, [MemoryReactivation(active.id, 1, later), MemoryReactivation(dead.id, 2, MOMENT)]
+        )
+        ledger.activations.add_reactivations(
+            ADA, [MemoryReactivation(active.id, 2, MOMENT), MemoryReactivation(dying.id, 1, MOMENT)]
+        )
+        ledger.activations.add_reactivations(ADA, [MemoryReactivation(memory_id(10**9), 1, MOMENT)])
+        ledger.activations.add_reactivations(ADA, [])
         await ledger.activations.flush()
         assert await stored_memory(ledger, active) == replace(
             active, session_count=0, reactivation_count=4, last_activated=later
@@ -407,19 +413,19 @@ class LedgerContract:
 
     async def test_activations_are_written_without_being_asked_for(self, ledger: StoringLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one))
-        ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
+        await ledger.memories.commit_store_batch(ADA, batch(one))
+        ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         async with asyncio.timeout(DEADLOCK_S):
             while (await stored_memory(ledger, one)).reactivation_count == 0:  # noqa: ASYNC110 - the writer has a turn
                 await asyncio.sleep(0)
 
     async def test_activations_from_many_at_once_are_counted_each_once(self, ledger: StoringLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
 
         async def recall() -> None:
             for _ in range(20):
-                ledger.activations.add(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
+                ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
                 await ledger.activations.flush()
 
         await asyncio.gather(*(recall() for _ in range(5)))
@@ -431,12 +437,12 @@ class LedgerContract:
         """ruling 23"""
         first, second, third = memory(), memory(), memory(key="k")
         others = memory(scope=BOB)
-        stored = await ledger.memories.commit(ADA, batch(first, second))
+        stored = await ledger.memories.commit_store_batch(ADA, batch(first, second))
         assert [(one.id, one.number) for one in stored.new] == [(first.id, 1), (second.id, 2)]
-        assert [one.number for one in (await ledger.memories.commit(BOB, batch(others))).new] == [1]
-        await ledger.memories.commit(ADA, batch(third))
+        assert [one.number for one in (await ledger.memories.commit_store_batch(BOB, batch(others))).new] == [1]
+        await ledger.memories.commit_store_batch(ADA, batch(third))
         with pytest.raises(KeyConflict):
-            await ledger.memories.commit(ADA, batch(memory(key="k")))
+            await ledger.memories.commit_store_batch(ADA, batch(memory(key="k")))
         await apply_changes(ledger, PatrolChanges(new_memories=(summary := memory(),)))
         assert (await stored_memory(ledger, third)).short_id == "m3"
         numbers = await ledger.short_ids.numbers_of_ids(ADA, [first.id, summary.id, others.id])
@@ -448,8 +454,10 @@ class LedgerContract:
         one, near, other = (
             MemoryId(f"{start}-1111-4111-8111-111111111111") for start in ("abcdef01", "abcdef02", "b0")
         )
-        await ledger.memories.commit(ADA, batch(*(memory(id=id_) for id_ in (one, near, other))))
-        await ledger.memories.commit(BOB, batch(memory(scope=BOB, id=MemoryId(one.replace("-1111", "-2222", 1)))))
+        await ledger.memories.commit_store_batch(ADA, batch(*(memory(id=id_) for id_ in (one, near, other))))
+        await ledger.memories.commit_store_batch(
+            BOB, batch(memory(scope=BOB, id=MemoryId(one.replace("-1111", "-2222", 1))))
+        )
         find = partial(ledger.short_ids.ids_beginning_with, ADA, "memory")
         assert await find(["abcdef01"]) == [one]
         assert sorted(await find(["abcdef01", "abcdef02", "ffffffff"])) == [one, near]

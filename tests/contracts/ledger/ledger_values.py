@@ -29,8 +29,8 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.patrol_records import MemoryState, PatrolChanges
-from madeleine.memory.rules.storing.retelling import Reinforcement
+from madeleine.memory.patrol_records import MemoryFieldsForPatrol, PatrolChanges
+from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from madeleine.patrol.ports import PatrolReads
 from tests.contracts.ledger.any_ledger import StoringLedger
 
@@ -67,14 +67,14 @@ def vector(*values: float) -> Vector:
 
 
 def batch(
-    *new: Memory, again: Sequence[Reinforcement] = (), vectors: dict[ContentHash, Vector] | None = None
+    *new: Memory, again: Sequence[MemoryRetelling] = (), vectors: dict[ContentHash, Vector] | None = None
 ) -> StoreBatch:
     return StoreBatch(new=new, reinforcements=tuple(again), model=MODEL, vectors=vectors or {})
 
 
-def reinforcement_of(of: Memory, text: str = "Ate one again", **other: Any) -> Reinforcement:
+def reinforcement_of(of: Memory, text: str = "Ate one again", **other: Any) -> MemoryRetelling:
     given: dict[str, Any] = {"memory_id": of.id, "text": text, "at": MOMENT + timedelta(days=1), "tool": "store"}
-    return Reinforcement(**(given | other))
+    return MemoryRetelling(**(given | other))
 
 
 def note(content: str, *, scope: Scope = ADA, type_: str = "todo", at: datetime = MOMENT, **other: Any) -> Note:
@@ -102,15 +102,15 @@ async def stored_memory(ledger: StoringLedger, one: Memory, scope: Scope = ADA) 
 RUN = RunId("run")
 
 
-async def all_states(ledger: StoringLedger, patrol: PatrolReads) -> list[MemoryState]:
+async def all_states(ledger: StoringLedger, patrol: PatrolReads) -> list[MemoryFieldsForPatrol]:
     """Of all that were committed those that the patrol's being has."""
     return await patrol.memory_states(
-        [one.id for one in await ledger.index_source.all_memories(after=None, limit=10_000)]
+        [one.id for one in await ledger.index_source.memories_after_id(after=None, limit=10_000)]
     )
 
 
-async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryState]:
-    return {one.id: one for one in await all_states(ledger, ledger.patrols.patrol_reads(scope))}
+async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryFieldsForPatrol]:
+    return {one.id: one for one in await all_states(ledger, ledger.patrols.patrol_reader(scope))}
 
 
 async def apply_changes(ledger: StoringLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:

@@ -19,10 +19,10 @@ from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
     PatrolChanges,
-    PointsForNextSession,
     StoredDecisionRequest,
+    ThoughtsForNextSession,
 )
-from madeleine.memory.rules.dynamics.importance import status_after_flagging
+from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.patrol.unit_of_work import memory_state_from_memory
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
@@ -44,7 +44,7 @@ from tests.contracts.ledger.ledger_values import (
 from tests.contracts.ledger.truth_contract import superseding
 
 FIRST, SECOND = RunId("first"), RunId("second")
-POINTS = PointsForNextSession(points=("ask Ann",))
+POINTS = ThoughtsForNextSession(points=("ask Ann",))
 TOLD = "Zoé sold a xylophone"
 
 
@@ -100,10 +100,10 @@ class PatrolContract:
             memory(scope=scope, importance=importance, session_count=cycles, status=status, pinned=pinned)
             for importance, cycles, status, pinned in clocks
         ]
-        await ledger.memories.commit(scope, batch(*all_))
-        expected = {one.id for one in all_ if one.status != status_after_flagging(one)}
+        await ledger.memories.commit_store_batch(scope, batch(*all_))
+        expected = {one.id for one in all_ if one.status != status_from_decayed_importance(one)}
         assert {
-            one.id for one in await ledger.patrols.patrol_reads(scope).memory_states_with_outdated_status()
+            one.id for one in await ledger.patrols.patrol_reader(scope).memory_states_with_outdated_status()
         } == expected
 
     # --- diary and points
@@ -118,9 +118,9 @@ class PatrolContract:
         await run(ledger, SECOND, PatrolChanges(diary=later, thoughts=_points("Both.", stays, gone)))
         erased = await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         assert erased == ErasedIds((gone.id,), (), 1)
-        view = ledger.patrols.patrol_reads(ADA)
+        view = ledger.patrols.patrol_reader(ADA)
         assert await view.last_diary_entry() == entry("A harp.", stays)
-        assert await view.points_for_next_session() == PointsForNextSession()
+        assert await view.thoughts_for_next_session() == ThoughtsForNextSession()
         assert (await ledger.erasure.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
         assert await view.last_diary_entry() is None
 
@@ -133,9 +133,9 @@ class PatrolContract:
         await run(ledger, SECOND, second)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         for run_id in (SECOND, FIRST):
-            await ledger.patrols.undo(ADA, run_id, at=LATER)
-            assert await ledger.patrols.patrol_reads(ADA).last_diary_entry() is None
-            assert await ledger.patrols.patrol_reads(ADA).points_for_next_session() == PointsForNextSession()
+            await ledger.patrols.undo_run(ADA, run_id, at=LATER)
+            assert await ledger.patrols.patrol_reader(ADA).last_diary_entry() is None
+            assert await ledger.patrols.patrol_reader(ADA).thoughts_for_next_session() == ThoughtsForNextSession()
 
     async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
@@ -144,9 +144,9 @@ class PatrolContract:
         second = PatrolChanges(diary=entry("Both.", gone, stays), thoughts=_points("Both.", gone, stays))
         await run(ledger, SECOND, second)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        await ledger.patrols.undo(ADA, SECOND, at=LATER)
-        assert await ledger.patrols.patrol_reads(ADA).last_diary_entry() == entry("A harp.", stays)
-        assert await ledger.patrols.patrol_reads(ADA).points_for_next_session() == _points("Harps.", stays)
+        await ledger.patrols.undo_run(ADA, SECOND, at=LATER)
+        assert await ledger.patrols.patrol_reader(ADA).last_diary_entry() == entry("A harp.", stays)
+        assert await ledger.patrols.patrol_reader(ADA).thoughts_for_next_session() == _points("Harps.", stays)
 
     # --- offers
 
@@ -162,14 +162,14 @@ class PatrolContract:
         await ledger.patrols.store_decision_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrols.patrol_reads(ADA).decision_requests(asked_for)] == ["other"]
-        assert len(await ledger.patrols.patrol_reads(BOB).decision_requests([DecisionRequestId("theirs")])) == 1
+        assert [one.id for one in await ledger.patrols.patrol_reader(ADA).decision_requests(asked_for)] == ["other"]
+        assert len(await ledger.patrols.patrol_reader(BOB).decision_requests([DecisionRequestId("theirs")])) == 1
 
     async def test_offers_that_were_read_before_something_was_forgotten_are_not_stored(self, ledger: AnyLedger) -> None:
         """ruling 11"""
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
-        reads = ledger.patrols.patrol_reads(ADA)
+        reads = ledger.patrols.patrol_reader(ADA)
         before = await reads.erasure_count()
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         late = [offer("shows", stays, gone)]
@@ -193,7 +193,7 @@ class PatrolContract:
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasedIds((summary.id,), (one.id, two.id))
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
         assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)} == {one.id, two.id}
-        await ledger.patrols.undo(ADA, FIRST, at=LATER)
+        await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
 
     async def test_the_summary_of_what_is_forgotten_stays_and_is_told(self, ledger: AnyLedger) -> None:
@@ -223,7 +223,7 @@ class PatrolContract:
         earlier = memory("Ben rowed", status="dying", happened_at=MOMENT - timedelta(days=1))
         held = memory("Carl slept", status="dying", compressed=True)
         await stored(ledger, dying, earlier, held, memory("Dora waved"))
-        reads = ledger.patrols.patrol_reads(ADA)
+        reads = ledger.patrols.patrol_reader(ADA)
         assert [one.id for one in await reads.dying_memories(limit=9)] == [earlier.id, dying.id]
         assert [one.id for one in await reads.dying_memories(limit=1)] == [earlier.id]
 
@@ -282,7 +282,7 @@ class PatrolContract:
         merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
         assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
-        await ledger.patrols.undo(ADA, FIRST, at=LATER)
+        await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
         assert await ledger.memories.memories(ADA, [absorbed.id]) == []
         assert await stored_memory(ledger, survivor) == survivor
         assert ids(await ledger.search.search(ADA, keyword_query("auction"))) == [survivor.id]
@@ -306,21 +306,21 @@ class PatrolContract:
         await merged(ledger, SECOND, last, survivor, "middle", "first")
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
         assert (await stored_memory(ledger, absorbed)).absorbed_into == last.id
-        await ledger.patrols.undo(ADA, FIRST, at=LATER)
+        await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
         now = await stored_memory(ledger, absorbed)
         assert (now.status, now.absorbed_into) == ("active", None)
 
     async def test_the_last_runs_can_be_undone_and_older_ones_hold_no_only_copy(self, ledger: AnyLedger) -> None:
         """ruling 26. The clock of those that are pruned still counts: nothing ages twice on a day."""
         one = memory("Ann tuned a harp")
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         days = [RunId(f"run {day}") for day in range(5)]
         for day, id_ in enumerate(days):
             started = MOMENT + timedelta(days=day)
             await ledger.patrols.begin_run(ADA, id_, started)
             async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 if day == 1:
-                    await transaction.increment_session_counts(id_)
+                    await transaction.age_active_memories(id_)
                 state = replace(memory_state_from_memory(one), importance=0.9 - day / 10)
                 changes = PatrolChanges(states=(state,), diary=entry(f"Told {day} times", one), thoughts=POINTS)
                 await transaction.apply_changes(changes, run=id_, step="assign")
@@ -331,14 +331,14 @@ class PatrolContract:
         await ledger.patrols.prune_journal(ADA, undoable_runs=2)
         states = {run.id: run.state for run in await ledger.patrols.runs(ADA, limit=9)}
         assert [states[id_] for id_ in days] == ["pruned"] * 3 + ["finished"] * 2
-        assert await ledger.patrols.patrol_reads(ADA).last_aged_at() == MOMENT + timedelta(days=1)
+        assert await ledger.patrols.patrol_reader(ADA).last_aged_at() == MOMENT + timedelta(days=1)
         for id_ in days[:3]:
             with pytest.raises(CannotUndo, match="too long ago"):
-                await ledger.patrols.undo(ADA, id_, at=LATER)
+                await ledger.patrols.undo_run(ADA, id_, at=LATER)
         for id_ in days[:2:-1]:
-            await ledger.patrols.undo(ADA, id_, at=LATER)
+            await ledger.patrols.undo_run(ADA, id_, at=LATER)
         assert (await stored_memory(ledger, one)).importance == pytest.approx(0.7)
-        last = await ledger.patrols.patrol_reads(ADA).last_diary_entry()
+        last = await ledger.patrols.patrol_reader(ADA).last_diary_entry()
         assert last is not None
         assert last.text == "Told 2 times"
 
@@ -346,7 +346,7 @@ class PatrolContract:
         """Neither its name nor its mean, which may be the very vector of what is forgotten."""
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         rows = {gone.content_hash: vector(1, 0), stays.content_hash: vector(0, 1)}
-        await ledger.memories.commit(ADA, batch(gone, stays, vectors=rows))
+        await ledger.memories.commit_store_batch(ADA, batch(gone, stays, vectors=rows))
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
@@ -355,7 +355,7 @@ class PatrolContract:
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        await ledger.patrols.undo_run(ADA, SECOND, at=LATER)
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
             [found] = [one for one in await transaction.clusters() if one.id == "c"]
             assert [one.id for one in await all_states(ledger, transaction)] == [stays.id]
@@ -367,59 +367,63 @@ class PatrolContract:
     # --- what is true now (ruling 14)
 
     async def test_a_patrol_supersedes_by_decision_and_its_undo_takes_that_back(self, ledger: AnyLedger) -> None:
-        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))
+        await ledger.memories.commit_store_batch(
+            ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome"))
+        )
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(old, new),)))
         assert (await stored_memory(ledger, old)).superseded_by == new.id
-        await ledger.memories.undo_last_truth_act(ADA, old.id, at=LATER)
+        await ledger.memories.undo_last_truth_change(ADA, old.id, at=LATER)
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == [old, new]
         await run(ledger, SECOND, PatrolChanges(superseded=(superseding(old, new),)))
-        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        await ledger.patrols.undo_run(ADA, SECOND, at=LATER)
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == [old, new]
         with pytest.raises(CannotUndo, match="neither"):
-            await ledger.memories.undo_last_truth_act(ADA, old.id, at=LATER)
+            await ledger.memories.undo_last_truth_change(ADA, old.id, at=LATER)
 
     async def test_what_may_supersede_is_read_in_the_order_of_happening_while_both_are_current(
         self, ledger: AnyLedger
     ) -> None:
-        await ledger.memories.commit(ADA, batch(lyon := memory("lives in Lyon")))
+        await ledger.memories.commit_store_batch(ADA, batch(lyon := memory("lives in Lyon")))
         rome = replace(memory("lives in Rome"), may_supersede=lyon.id, happened_at=LATER)
         oslo = replace(memory("lives in Oslo"), may_supersede=rome.id, happened_at=LATER + timedelta(days=1))
         dead = replace(memory("lives in Graz"), may_supersede=lyon.id, status="dead")
-        await ledger.memories.commit(ADA, batch(oslo, rome, dead))
-        reads = ledger.patrols.patrol_reads(ADA)
-        assert await reads.proposed_supersessions() == [rome.id, oslo.id]
-        assert await ledger.patrols.patrol_reads(BOB).proposed_supersessions() == []
+        await ledger.memories.commit_store_batch(ADA, batch(oslo, rome, dead))
+        reads = ledger.patrols.patrol_reader(ADA)
+        assert await reads.ids_proposed_to_supersede() == [rome.id, oslo.id]
+        assert await ledger.patrols.patrol_reader(BOB).ids_proposed_to_supersede() == []
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(lyon, rome),)))
-        assert await reads.proposed_supersessions() == [oslo.id]
+        assert await reads.ids_proposed_to_supersede() == [oslo.id]
 
     async def test_of_a_chain_the_later_pair_may_be_decided_first(self, ledger: AnyLedger) -> None:
         """Else the oldest stayed current for good."""
-        await ledger.memories.commit(ADA, batch(lyon := memory("lives in Lyon")))
+        await ledger.memories.commit_store_batch(ADA, batch(lyon := memory("lives in Lyon")))
         rome = replace(memory("lives in Rome"), may_supersede=lyon.id, happened_at=LATER)
         oslo = replace(memory("lives in Oslo"), may_supersede=rome.id, happened_at=LATER + timedelta(days=1))
-        await ledger.memories.commit(ADA, batch(rome, oslo))
+        await ledger.memories.commit_store_batch(ADA, batch(rome, oslo))
         later = replace(superseding(rome, oslo), since=oslo.happened_at)
         await run(ledger, FIRST, PatrolChanges(superseded=(later,)))
-        assert await ledger.patrols.patrol_reads(ADA).proposed_supersessions() == [rome.id]
+        assert await ledger.patrols.patrol_reader(ADA).ids_proposed_to_supersede() == [rome.id]
         await run(ledger, SECOND, PatrolChanges(superseded=(replace(superseding(lyon, rome), since=LATER),)))
         chain = [await stored_memory(ledger, each) for each in (lyon, rome, oslo)]
         assert [each.superseded_by for each in chain] == [rome.id, oslo.id, None]
         assert [each.valid_until for each in chain] == [LATER, oslo.happened_at, None]
-        await ledger.patrols.undo(ADA, SECOND, at=LATER)
+        await ledger.patrols.undo_run(ADA, SECOND, at=LATER)
         assert [(await stored_memory(ledger, each)).truth for each in (lyon, rome)] == ["current", "superseded"]
 
     async def test_an_undo_does_not_supersede_by_what_was_forgotten(self, ledger: AnyLedger) -> None:
         """ruling 25: the journal of a later act named it."""
-        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome")))
+        await ledger.memories.commit_store_batch(
+            ADA, batch(old := memory("lives in Lyon"), new := memory("lives in Rome"))
+        )
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(old, new),)))
         retracted = await ledger.memories.retract(ADA, old.id, "misheard", at=LATER)
         assert retracted is not None
         await ledger.erasure.forget(ADA, [new.id], at=LATER)
         with pytest.raises(CannotUndo, match="neither"):
-            await ledger.memories.undo_last_truth_act(ADA, old.id, at=LATER)
-        await ledger.patrols.undo(ADA, FIRST, at=LATER)
+            await ledger.memories.undo_last_truth_change(ADA, old.id, at=LATER)
+        await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
         assert (await stored_memory(ledger, old)).superseded_by is None
 
 
-def _points(text: str, *of: Memory) -> PointsForNextSession:
-    return PointsForNextSession(points=(text,), sources=tuple(one.id for one in of))
+def _points(text: str, *of: Memory) -> ThoughtsForNextSession:
+    return ThoughtsForNextSession(points=(text,), sources=tuple(one.id for one in of))

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from madeleine.memory.model import ClusterId, Provenance, RunId
-from madeleine.memory.patrol_records import ActivitySinceLastPatrol, MemoryState, PatrolChanges
+from madeleine.memory.patrol_records import ActivitySinceLastPatrol, MemoryFieldsForPatrol, PatrolChanges
 from madeleine.memory.recall.ports import MemoryReactivation
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -41,7 +41,7 @@ class PatrolStateContract:
 
     async def test_the_patrol_reads_and_changes_a_being_s_state(self, ledger: AnyLedger) -> None:
         moved, counted, born = memory(importance=0.4), memory(), memory("From a note")
-        await ledger.memories.commit(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
+        await ledger.memories.commit_store_batch(ADA, batch(moved, counted, vectors={moved.content_hash: vector(1, 0)}))
         waiting = note("{}", type_="scene")
         await ledger.context.add_note(ADA, waiting)
         await ledger.index_source.clear_index_marks(
@@ -52,7 +52,7 @@ class PatrolStateContract:
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
             read = {one.id: one for one in await all_states(ledger, transaction)}
             assert list(read) == [moved.id, counted.id]
-            assert read[moved.id] == MemoryState(
+            assert read[moved.id] == MemoryFieldsForPatrol(
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
                 pinned=False, cluster_id=None, absorbed_into=None, session_count=0, reactivation_count=0,
             )  # fmt: skip
@@ -110,11 +110,11 @@ class PatrolStateContract:
                 run=RUN,
                 step="assign",
             )
-        assert [one.name for one in await ledger.recall.cluster_summaries(ADA)] == ["New"]
+        assert [one.name for one in await ledger.recall.clusters_with_memory_counts(ADA)] == ["New"]
 
     async def test_a_subject_leaves_a_mark_only_if_status_or_cluster_differ(self, ledger: AnyLedger) -> None:
         kept, died, joined, left = memory(), memory(), memory(), memory(cluster_id=ClusterId("c"))
-        await ledger.memories.commit(ADA, batch(kept, died, joined, left))
+        await ledger.memories.commit_store_batch(ADA, batch(kept, died, joined, left))
         read = await states(ledger)
         await ledger.index_source.clear_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
@@ -146,24 +146,24 @@ class PatrolStateContract:
 
         assert await ledger.patrols.activity_since_last_patrol() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
-        await ledger.memories.commit(ADA, batch(*old))
-        await ledger.memories.commit(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
+        await ledger.memories.commit_store_batch(ADA, batch(*old))
+        await ledger.memories.commit_store_batch(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
         bobs = ActivitySinceLastPatrol(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
         assert await ledger.patrols.activity_since_last_patrol() == [
             ActivitySinceLastPatrol(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
         assert await ledger.patrols.activity_since_last_patrol() == [bobs]
-        ledger.activations.add(ADA, [MemoryReactivation(old[1].id, 1, later(20))])
+        ledger.activations.add_reactivations(ADA, [MemoryReactivation(old[1].id, 1, later(20))])
         await ledger.activations.flush()
         recalled = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
         assert await ledger.patrols.activity_since_last_patrol() == [recalled, bobs]
-        await ledger.memories.commit(ADA, batch(memory("New", created_at=later(30))))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("New", created_at=later(30))))
         await ledger.context.add_note(ADA, note("{}", type_="scene", at=later(15)))
         everything = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
         assert await ledger.patrols.activity_since_last_patrol() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
-        await ledger.patrols.undo(ADA, RunId("two"), at=later(41))
+        await ledger.patrols.undo_run(ADA, RunId("two"), at=later(41))
         assert await ledger.patrols.activity_since_last_patrol() == [bobs], (
             "what was undone is not done again by itself"
         )
@@ -172,9 +172,9 @@ class PatrolStateContract:
         """spec P12: else each patrol would bring the next."""
         start, since = MOMENT, MOMENT + timedelta(minutes=1)
         await ledger.patrols.begin_run(ADA, RUN, start)
-        await ledger.memories.commit(ADA, batch(memory("Meanwhile", created_at=since)))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("Meanwhile", created_at=since)))
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
-            await transaction.increment_session_counts(RUN)
+            await transaction.age_active_memories(RUN)
             for tool in ("notes", "run_patrol"):
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply_changes(PatrolChanges(new_memories=(written,)), run=RUN, step="assign")
@@ -187,9 +187,9 @@ class PatrolStateContract:
         self, ledger: AnyLedger
     ) -> None:
         """spec P12"""
-        await ledger.memories.commit(ADA, batch(memory("New", created_at=MOMENT)))
+        await ledger.memories.commit_store_batch(ADA, batch(memory("New", created_at=MOMENT)))
         await ledger.patrols.begin_run(ADA, RunId("killed"), MOMENT + timedelta(minutes=1))
-        await ledger.patrols.undo(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
+        await ledger.patrols.undo_run(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.patrols.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.patrols.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
         assert [one.stored for one in await ledger.patrols.activity_since_last_patrol()] == [1]
@@ -197,12 +197,12 @@ class PatrolStateContract:
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
-            await transaction.increment_session_counts(run)
+            await transaction.age_active_memories(run)
         await ledger.patrols.finish_run(ADA, run, started + timedelta(seconds=1), {"steps": [{"name": "age"}]})
 
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         marks = await ledger.index_source.pending_index_marks(limit=10)
         (subject,) = (await states(ledger)).values()
 
@@ -223,18 +223,18 @@ class PatrolStateContract:
             await fail_after_applying()
         assert await stored_memory(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
-        assert await ledger.recall.cluster_summaries(ADA) == []
+        assert await ledger.recall.clusters_with_memory_counts(ADA) == []
         assert await ledger.index_source.pending_index_marks(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         async with asyncio.timeout(DEADLOCK_S), ledger.patrols.patrol_transaction(ADA) as transaction:
             (subject,) = await all_states(ledger, transaction)
             await transaction.apply_changes(
                 PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
             )
-            store = asyncio.create_task(ledger.memories.commit(ADA, batch(later)))
+            store = asyncio.create_task(ledger.memories.commit_store_batch(ADA, batch(later)))
             reads = await asyncio.gather(*(ledger.memories.memories(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
             assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
@@ -245,7 +245,7 @@ class PatrolStateContract:
 
     async def test_a_patrol_that_is_cancelled_changes_nothing_and_frees_the_writer(self, ledger: AnyLedger) -> None:
         one = memory()
-        await ledger.memories.commit(ADA, batch(one))
+        await ledger.memories.commit_store_batch(ADA, batch(one))
         applied = asyncio.Event()
 
         async def patrol() -> None:
@@ -259,7 +259,7 @@ class PatrolStateContract:
 
         task = asyncio.create_task(patrol())
         await applied.wait()
-        waiting = asyncio.create_task(ledger.memories.commit(ADA, batch(memory("cancelled in the queue"))))
+        waiting = asyncio.create_task(ledger.memories.commit_store_batch(ADA, batch(memory("cancelled in the queue"))))
         await asyncio.sleep(0)
         waiting.cancel()
         task.cancel()
@@ -268,17 +268,17 @@ class PatrolStateContract:
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert await stored_memory(ledger, one) == one
-        await ledger.memories.commit(ADA, batch(memory()))
+        await ledger.memories.commit_store_batch(ADA, batch(memory()))
         assert await ledger.index_source.count_memories() == 2
 
     @pytest.mark.parametrize("turns", range(0, 30, 3))
     async def test_a_store_that_is_cancelled_is_whole_or_absent(self, ledger: AnyLedger, turns: int) -> None:
         base = memory()
-        await ledger.memories.commit(ADA, batch(base))
+        await ledger.memories.commit_store_batch(ADA, batch(base))
         new = [memory(f"New {turns} {n}", key=f"k{n}") for n in range(20)]
         vectors = {one.content_hash: vector(1, 0) for one in new}
         store = asyncio.create_task(
-            ledger.memories.commit(ADA, batch(*new, again=[reinforcement_of(base)], vectors=vectors))
+            ledger.memories.commit_store_batch(ADA, batch(*new, again=[reinforcement_of(base)], vectors=vectors))
         )
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -290,5 +290,5 @@ class PatrolStateContract:
         assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1 + 20 * share
         assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share
-        await ledger.memories.commit(ADA, batch(memory()))
+        await ledger.memories.commit_store_batch(ADA, batch(memory()))
         assert await ledger.index_source.count_memories() == 2 + 20 * share

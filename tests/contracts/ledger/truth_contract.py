@@ -27,14 +27,16 @@ async def told_again(ledger: StoringLedger, old: Memory, new: Memory, **other: o
     """`new` stored in the place of `old`."""
     return list(
         (
-            await ledger.memories.commit(ADA, replace(batch(new), supersessions=(superseding(old, new, **other),)))
+            await ledger.memories.commit_store_batch(
+                ADA, replace(batch(new), supersessions=(superseding(old, new, **other),))
+            )
         ).changed
     )
 
 
 async def chain_of_three(ledger: StoringLedger) -> tuple[Memory, Memory, Memory]:
     chain = (memory("lives in Lyon"), memory("lives in Rome"), memory("lives in Oslo"))
-    await ledger.memories.commit(ADA, batch(chain[0]))
+    await ledger.memories.commit_store_batch(ADA, batch(chain[0]))
     await told_again(ledger, chain[0], chain[1])
     await told_again(ledger, chain[1], chain[2], since=CHANGED_AT + timedelta(days=1))
     return chain
@@ -46,7 +48,7 @@ class TruthContract:
     async def test_a_superseded_memory_names_its_successor_and_ends_when_that_begins(
         self, ledger: StoringLedger
     ) -> None:
-        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon")))
+        await ledger.memories.commit_store_batch(ADA, batch(old := memory("lives in Lyon")))
         new = memory("lives in Rome")
         changed = await told_again(ledger, old, new)
         assert changed == [
@@ -60,7 +62,7 @@ class TruthContract:
     async def test_of_two_that_supersede_one_memory_at_once_one_is_told_and_stores_nothing(
         self, ledger: StoringLedger
     ) -> None:
-        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon")))
+        await ledger.memories.commit_store_batch(ADA, batch(old := memory("lives in Lyon")))
         ends = await asyncio.gather(
             *(told_again(ledger, old, memory(f"lives in {city}")) for city in ("Rome", "Oslo")), return_exceptions=True
         )
@@ -71,17 +73,17 @@ class TruthContract:
         assert await ledger.index_source.count_memories() == 2
 
     async def test_a_memory_of_another_being_is_never_superseded(self, ledger: StoringLedger) -> None:
-        await ledger.memories.commit(BOB, batch(other := memory("lives in Lyon", scope=BOB)))
+        await ledger.memories.commit_store_batch(BOB, batch(other := memory("lives in Lyon", scope=BOB)))
         with pytest.raises(InvalidInput):
             await told_again(ledger, other, memory("lives in Rome"))
         assert (await stored_memory(ledger, other, BOB)).truth == "current"
         assert await ledger.memories.retract(ADA, other.id, "no", at=CHANGED_AT) is None
-        assert await ledger.memories.undo_last_truth_act(ADA, other.id, at=CHANGED_AT) is None
+        assert await ledger.memories.undo_last_truth_change(ADA, other.id, at=CHANGED_AT) is None
 
     async def test_any_version_leads_to_the_current_one_and_to_all(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
         alone = memory("alone")
-        await ledger.memories.commit(ADA, batch(alone))
+        await ledger.memories.commit_store_batch(ADA, batch(alone))
         asked = [first.id, third.id, alone.id]
         current = {first.id: third.id, third.id: third.id, alone.id: alone.id}
         assert await ledger.recall.current_version_ids(ADA, asked) == current
@@ -97,7 +99,7 @@ class TruthContract:
     ) -> None:
         first, second, third = memory("lives in Lyon"), memory("moved to Rome"), memory("left for Oslo")
         second, third = replace(second, may_supersede=first.id), replace(third, may_supersede=second.id)
-        await ledger.memories.commit(ADA, batch(first, second, third))
+        await ledger.memories.commit_store_batch(ADA, batch(first, second, third))
         links = {
             PossibleNewerVersion(second.id, first.id, is_proposed=True),
             PossibleNewerVersion(third.id, second.id, is_proposed=True),
@@ -113,7 +115,7 @@ class TruthContract:
     async def test_what_resembles_a_memory_is_found_among_those_asked_for(self, ledger: StoringLedger) -> None:
         first = memory("the class teacher is Frau Pohl")
         second = replace(memory("Herr Yildiz teaches the class"), resembles=first.id)
-        await ledger.memories.commit(ADA, batch(first, second))
+        await ledger.memories.commit_store_batch(ADA, batch(first, second))
         links = [PossibleNewerVersion(second.id, first.id, is_proposed=False)]
         assert await ledger.recall.possible_newer_versions(ADA, [first.id, second.id]) == links
         assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == []
@@ -124,12 +126,12 @@ class TruthContract:
         first, second, third = await chain_of_three(ledger)
         again = replace(memory(first.scene.action), resembles=first.id)
         other = replace(memory("said otherwise"), resembles=second.id)
-        await ledger.memories.commit(ADA, batch(again, other))
+        await ledger.memories.commit_store_batch(ADA, batch(again, other))
         [link] = await ledger.recall.possible_newer_versions(ADA, [again.id, other.id])
         assert link == PossibleNewerVersion(third.id, again.id, is_proposed=True, has_superseded_text=True)
         assert await ledger.recall.possible_newer_versions(BOB, [again.id]) == []
         act = superseding(third, again, since=CHANGED_AT + timedelta(days=2))
-        await ledger.memories.commit(ADA, replace(batch(), supersessions=(act,)))
+        await ledger.memories.commit_store_batch(ADA, replace(batch(), supersessions=(act,)))
         assert await ledger.recall.possible_newer_versions(ADA, [again.id]) == []
 
     async def test_what_a_wrong_version_took_the_place_of_takes_it_back(self, ledger: StoringLedger) -> None:
@@ -153,29 +155,29 @@ class TruthContract:
         first, second, third = await chain_of_three(ledger)
         before = [await stored_memory(ledger, one) for one in (first, second, third)]
         await ledger.memories.retract(ADA, third.id, "misheard", at=CHANGED_AT)
-        outcome = await ledger.memories.undo_last_truth_act(ADA, third.id, at=CHANGED_AT)
+        outcome = await ledger.memories.undo_last_truth_change(ADA, third.id, at=CHANGED_AT)
         assert outcome is not None
         assert outcome.kind == "retract"
         assert [await stored_memory(ledger, one) for one in (first, second, third)] == before
-        await ledger.memories.undo_last_truth_act(ADA, second.id, at=CHANGED_AT)
-        await ledger.memories.undo_last_truth_act(ADA, second.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_change(ADA, second.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_change(ADA, second.id, at=CHANGED_AT)
         assert [await stored_memory(ledger, one) for one in (first, second, third)] == [first, second, third]
         with pytest.raises(CannotUndo, match="neither"):
-            await ledger.memories.undo_last_truth_act(ADA, first.id, at=CHANGED_AT)
+            await ledger.memories.undo_last_truth_change(ADA, first.id, at=CHANGED_AT)
 
     async def test_an_act_on_which_a_later_one_stands_is_not_undone_before_that(self, ledger: StoringLedger) -> None:
-        await ledger.memories.commit(ADA, batch(first := memory("lives in Lyon")))
+        await ledger.memories.commit_store_batch(ADA, batch(first := memory("lives in Lyon")))
         await told_again(ledger, first, second := memory("lives in Rome"), makes_new=True)
         await told_again(ledger, second, third := memory("lives in Oslo"))
         with pytest.raises(CannotUndo, match="undo that first"):
-            await ledger.memories.undo_last_truth_act(ADA, first.id, at=CHANGED_AT)
-        await ledger.memories.undo_last_truth_act(ADA, third.id, at=CHANGED_AT)
-        await ledger.memories.undo_last_truth_act(ADA, first.id, at=CHANGED_AT)
+            await ledger.memories.undo_last_truth_change(ADA, first.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_change(ADA, third.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_change(ADA, first.id, at=CHANGED_AT)
         assert await stored_memory(ledger, first) == first
 
     async def test_a_version_that_an_undone_act_has_made_is_retracted(self, ledger: StoringLedger) -> None:
-        await ledger.memories.commit(ADA, batch(old := memory("lives in Lyon")))
+        await ledger.memories.commit_store_batch(ADA, batch(old := memory("lives in Lyon")))
         await told_again(ledger, old, new := memory("lives in Rome"), makes_new=True)
-        await ledger.memories.undo_last_truth_act(ADA, new.id, at=CHANGED_AT)
+        await ledger.memories.undo_last_truth_change(ADA, new.id, at=CHANGED_AT)
         assert await stored_memory(ledger, old) == old
         assert (await stored_memory(ledger, new)).truth == "retracted"

@@ -39,7 +39,16 @@ async def assert_connected(home: Path) -> None:
 async def test_claude_mcp_list_shows_the_server_connected_over_http(home: Path) -> None:
     async with serving(home / "data") as server:
         authorization = f"Authorization: Bearer {await server.token()}"
-        add = ["mcp", "add", "--transport", "http", "madeleine", server.settings.resource, "--header", authorization]
+        add = [
+            "mcp",
+            "add",
+            "--transport",
+            "http",
+            "madeleine",
+            server.settings.oauth_resource_url,
+            "--header",
+            authorization,
+        ]
         await claude(home, *add)
         await assert_connected(home)
 

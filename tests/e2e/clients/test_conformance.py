@@ -51,7 +51,7 @@ async def listening(directory: Path) -> AsyncIterator[str]:
 
             tasks.start_soon(serve)
             try:
-                yield settings.resource
+                yield settings.oauth_resource_url
             finally:
                 end.set()
 

@@ -24,7 +24,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.http.serve import serve_http
 from madeleine.server.http.tokens import generate_bearer_token
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import build_page
+from madeleine.server.ui.app import build_web_ui_services
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
@@ -86,7 +86,7 @@ class Served:
             being_id=BeingId(being),
             role=role,
             read_only=read_only,
-            resource=resource or self.settings.resource,
+            resource=resource or self.settings.oauth_resource_url,
             name="",
             created_at=now or utc_now(),
             expires_at=expires_at,
@@ -161,7 +161,7 @@ async def serving(
                 models,
                 stop_event=end,
                 sse=sse,
-                page=build_page(wanted, opened, models, PatrolEventBroadcast()),
+                page=build_web_ui_services(wanted, opened, models, PatrolEventBroadcast()),
                 on_listening=listening.set_result,
             ),
             name="server",

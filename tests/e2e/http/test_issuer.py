@@ -121,7 +121,7 @@ async def status(server: Served, token: str) -> int:
 
 
 async def test_the_being_is_the_one_that_the_issuer_names(server: Served, vouching: LoopbackIssuer) -> None:
-    audience = server.settings.resource
+    audience = server.settings.oauth_resource_url
     ada, bo = (bearer(signed(vouching.claims(audience, sub=being))) for being in ("ada", "bo"))
     async with server.browser() as client:
         await asked(client, "store", {"text": "Grandmother cooked lasagne on Sunday"}, headers=ada)
@@ -153,7 +153,7 @@ async def test_what_the_issuer_did_not_sign_for_here_and_now_is_refused(
     server: Served, vouching: LoopbackIssuer
 ) -> None:
     now = int(time.time())
-    good = vouching.claims(server.settings.resource)
+    good = vouching.claims(server.settings.oauth_resource_url)
     public = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     with_public_key_as_secret = ".".join(signed_by_hand(good, public))
     tokens = {
@@ -202,7 +202,7 @@ def signed_by_hand(claims: dict[str, Any], secret: bytes) -> list[str]:
 async def test_keys_that_change_are_fetched_again(
     server: Served, vouching: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = vouching.claims(server.settings.resource)
+    good = vouching.claims(server.settings.oauth_resource_url)
     assert await status(server, signed(good)) == 200
     monkeypatch.setattr("madeleine.server.http.oauth_issuer.MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS", 0.0)
     vouching.keys = [published(OTHER_EC, ECAlgorithm, "new")]
@@ -213,7 +213,7 @@ async def test_keys_that_change_are_fetched_again(
 async def test_an_issuer_that_is_away_is_no_fault_of_the_token(server: Served, vouching: LoopbackIssuer) -> None:
     vouching.away = True
     async with server.browser() as client:
-        token = bearer(signed(vouching.claims(server.settings.resource)))
+        token = bearer(signed(vouching.claims(server.settings.oauth_resource_url)))
         answer = await posted(client, "tools/list", headers=token)
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) >= 1
@@ -225,7 +225,7 @@ async def test_an_issuer_that_is_away_is_no_fault_of_the_token(server: Served, v
 async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
     server: Served, vouching: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    good = vouching.claims(server.settings.resource)
+    good = vouching.claims(server.settings.oauth_resource_url)
     assert await status(server, signed(good)) == 200
     vouching.go_on.clear()
     for name, value in (
@@ -245,13 +245,13 @@ async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
     assert await status(server, signed(good, OTHER_EC, kid="newer")) == 401
     assert await status(server, signed(good)) == 200
     assert len(vouching.asked) > asked, "known keys are refreshed behind"
-    monkeypatch.setattr(oauth_issuer, "MAX_UNREFRESHED_KEYS_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(oauth_issuer, "MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS", 0.0)
     assert await status(server, signed(good)) == 503
 
 
 async def test_an_issuer_of_another_type_of_token_can_be_configured(tmp_path: Path, vouching: LoopbackIssuer) -> None:
     async with serving(tmp_path, oauth_issuer=vouching.url, oauth_token_types="JWT") as server:
-        good = vouching.claims(server.settings.resource)
+        good = vouching.claims(server.settings.oauth_resource_url)
         assert [await status(server, signed(good, type_=type_)) for type_ in ("JWT", "at+jwt")] == [200, 401]
 
 

@@ -15,7 +15,7 @@ import pytest
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.server.attach.connector import HostHandshakeRequest
 from madeleine.server.attach.endpoint import open_host_listener
-from madeleine.server.host.host import Host
+from madeleine.server.host.host import MemoryHost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import open_memory
@@ -109,7 +109,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
             return memory.use_cases
 
         with open_host_listener(tmp_path, "unix") as (listener, address):
-            host = Host(settings, use_cases, models, stays_without_clients=True)
+            host = MemoryHost(settings, use_cases, models, stays_without_clients=True)
             serving = asyncio.create_task(host.serve(listener))
             theirs = own_settings(stub) | {"llm_api_key": ADAS}
             assert await called(address.path, theirs) == {"asked": True}
@@ -125,7 +125,7 @@ async def called(path: str, settings: Mapping[str, str]) -> Any:
     """What `run_patrol` answers to a client with these settings."""
     reader, writer = await asyncio.open_unix_connection(path)
     try:
-        writer.write(HostHandshakeRequest(version="0", settings=settings).line())
+        writer.write(HostHandshakeRequest(version="0", settings=settings).json_line())
         assert "error" not in json.loads(await reader.readline())["madeleine"]
         about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
         for message in (

@@ -22,8 +22,8 @@ from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui import memory_map, projection
 from madeleine.server.ui.app import PAGE_READ_ENDPOINTS
-from madeleine.server.ui.serve import serve_page
-from madeleine.server.ui.sessions import LOGIN_LINK_VALIDITY_SECONDS, PageSessions
+from madeleine.server.ui.serve import serve_web_ui
+from madeleine.server.ui.sessions import LOGIN_LINK_VALIDITY_SECONDS, WebUiSessions
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
@@ -68,7 +68,7 @@ async def open_page(folder: Path, **settings: Any) -> AsyncIterator[OpenPage]:
         async def opened() -> OpenedMemory:
             return memory
 
-        async with serve_page(wanted, opened, models, PatrolEventBroadcast()) as link:
+        async with serve_web_ui(wanted, opened, models, PatrolEventBroadcast()) as link:
             yield OpenPage(memory, link)
 
 
@@ -107,7 +107,7 @@ async def test_a_link_opens_the_page_once_and_not_for_long(page: OpenPage) -> No
         assert (await ada.post("api/logout", json={})).status_code == 200
         assert (await ada.get("api/about")).status_code == 401
     now = 0.0
-    sessions = PageSessions(lambda: now)
+    sessions = WebUiSessions(lambda: now)
     token = sessions.new_link_token(Caller(BeingId("ada")))
     now = LOGIN_LINK_VALIDITY_SECONDS + 1
     assert sessions.redeem_link_token(token) is None
@@ -191,7 +191,7 @@ async def blocks_of_map(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 async def test_the_map_comes_in_parts_and_stays_where_it_lay(page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projection, "MAX_MAP_LANDMARKS", 12)
-    monkeypatch.setattr(memory_map, "MEMORIES_PER_MAP_BLOCK", 10)
+    monkeypatch.setattr(memory_map, "MEMORIES_PER_SEMANTIC_MAP_BLOCK", 10)
     async with page.browser() as ada:
         assert await blocks_of_map(ada) == [{"total": 0}]
         for number in range(30):

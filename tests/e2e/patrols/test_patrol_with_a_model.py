@@ -37,15 +37,15 @@ def lines(asked: ModelRequest) -> list[dict[str, Any]]:
 def sensible(asked: ModelRequest) -> StubAnswer:
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "RootClassificationSchema":
+        case "RootClassificationAnswerSchema":
             return model_says({"roots": [{"number": number, "root": "Business"} for number in numbers]})
-        case "ConsolidationSchema":
+        case "ConsolidationAnswerSchema":
             return model_says(
                 {"merges": [{"survivor": numbers[0], "absorbed": numbers[1:2]}], "make_dead": [], "keep": []}
             )
-        case "ClusterSplitSchema":
+        case "ClusterSplitAnswerSchema":
             return model_says({"parts": [{"name": "Late ramen", "memories": numbers[-3:]}]})
-        case "DiarySchema":
+        case "DiaryAnswerSchema":
             return model_says(
                 {"diary": "We ate.\nWe talked.\nI was glad.", "think_md": ["Ramen", "Hours", "The counter"]}
             )
@@ -57,11 +57,11 @@ def hostile(asked: ModelRequest) -> StubAnswer:
     """Numbers that were not offered, everything at once, more than there is."""
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "RootClassificationSchema":
+        case "RootClassificationAnswerSchema":
             return model_says({"roots": [{"number": 999, "root": "Business"}]})
-        case "ConsolidationSchema":
+        case "ConsolidationAnswerSchema":
             return model_says({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers, "keep": []})
-        case "ClusterSplitSchema":
+        case "ClusterSplitAnswerSchema":
             return model_says({"parts": [{"name": "All", "memories": numbers}, {"name": "One", "memories": [0]}]})
         case _:
             return model_says({"diary": "x" * 5_000, "think_md": []})
@@ -97,9 +97,11 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodg
     assert report["spent"]["calls"] == len(stub.asked)
     assert report["pending"] == []
     assert models == {
-        "RootClassificationSchema": "small", "ConsolidationSchema": "large", "ClusterSplitSchema": "large",
-        "DiarySchema": "large"
-    }  # fmt: skip
+        "RootClassificationAnswerSchema": "small",
+        "ConsolidationAnswerSchema": "large",
+        "ClusterSplitAnswerSchema": "large",
+        "DiaryAnswerSchema": "large",
+    }
     assert all("status" not in hit for hit in hits)
 
 

@@ -53,7 +53,7 @@ async def summarised(memory: OpenedMemory) -> tuple[str, Memory]:
         await ask(memory, "store", text=text, session_id=f"session {number:02}")
     report = await memory.use_cases.patrol(ADA, steps=["compress"], language=summarising())
     assert report.steps[0].counts["summaries"] == 25
-    found = await memory.ledger.index_source.all_memories(after=None, limit=100)
+    found = await memory.ledger.index_source.memories_after_id(after=None, limit=100)
     [summary] = [one for one in found if one.compression_source and one.scene.action.endswith("quincewood0")]
     return report.run_id, summary
 

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.inference.evaluation import (
+    DocumentsWithQueries,
     LabelledQuery,
-    SearchedDocuments,
     data_set_names,
     evaluate_queries,
     read_data_set,
@@ -29,8 +29,8 @@ def embed(texts: list[str]) -> NDArray[np.float32]:
     return np.stack([WordEmbedder().vector(text) for text in texts])
 
 
-def searched(*queries: LabelledQuery) -> SearchedDocuments:
-    return SearchedDocuments(DOCUMENTS, queries)
+def searched(*queries: LabelledQuery) -> DocumentsWithQueries:
+    return DocumentsWithQueries(DOCUMENTS, queries)
 
 
 def test_scores_are_as_worked_by_hand_for_each_category_and_for_all() -> None:
@@ -51,7 +51,7 @@ def test_evidence_that_is_not_there_counts_as_not_found() -> None:
 
 
 def test_a_model_that_tells_nothing_apart_finds_nothing_first() -> None:
-    many = SearchedDocuments({str(n): "x" for n in range(30)}, (LabelledQuery("x", frozenset({"3"})),))
+    many = DocumentsWithQueries({str(n): "x" for n in range(30)}, (LabelledQuery("x", frozenset({"3"})),))
     assert scores_by_category(evaluate_queries(many, embed))["all"].ndcg_at_10 == 0.0
 
 

@@ -28,7 +28,7 @@ async def test_missing_texts_are_embedded_once_each_in_one_batch() -> None:
     assert embedder.batches == [["c", "a"]]
     assert set(embedded.vectors) == {content_hash(text) for text in "abc"}
     assert embedded.error is None
-    assert embedded.unavailable == ""
+    assert embedded.error_text == ""
 
 
 async def test_known_vectors_win_and_foreign_ones_are_left_out() -> None:
@@ -44,4 +44,4 @@ async def test_an_unavailable_model_leaves_what_is_cached_and_the_reason() -> No
     embedder.available = False
     embedded = await embed_with_cache(embedder, Cache(a=VECTOR), ["a", "b"])
     assert list(embedded.vectors) == [content_hash("a")]
-    assert "told to be away" in embedded.unavailable
+    assert "told to be away" in embedded.error_text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from madeleine.memory.rules.spelling import respelled_words
+from madeleine.memory.rules.spelling import spelling_corrections_from_texts
 
 
 def test_what_is_longer_than_a_word_is_not_respelled() -> None:
-    assert respelled_words(["a" * 32_000], ["a" * 31_999]) == {}
+    assert spelling_corrections_from_texts(["a" * 32_000], ["a" * 31_999]) == {}

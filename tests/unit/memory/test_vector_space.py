@@ -10,8 +10,8 @@ import pytest
 from madeleine.memory.vector_space import (
     VectorRows,
     VectorSpace,
-    calibrate_cosines,
     centred_cosines,
+    fit_cosine_calibration,
     normalize_vector_rows,
     vector_space_from_samples,
 )
@@ -28,7 +28,7 @@ def test_what_all_texts_share_is_taken_off_in_each_language() -> None:
     one, other = texts(40, 0, seed=1), texts(40, 1, seed=2)
     space = VectorSpace(np.stack([one.mean(axis=0), other.mean(axis=0)]), np.array([1, 0.5], np.float32))
     assert (one @ one.T).mean() > 0.6
-    centred = space.centred(np.concatenate([one, other]))
+    centred = space.centred_by_language(np.concatenate([one, other]))
     assert abs((centred @ centred.T - np.eye(80)).mean()) < 0.05
     assert [space.legibility_of_text(one[0]), space.legibility_of_text(other[0])] == [1, 0.5]
 
@@ -37,7 +37,7 @@ def test_the_centred_cosine_follows_from_the_cosines_that_an_index_gives() -> No
     rows = texts(20, 0, seed=3)
     mean = rows.mean(axis=0)
     space = VectorSpace(mean[None], np.ones(1, np.float32))
-    expected = space.centred(rows) @ space.centred(rows[:1])[0]
+    expected = space.centred_by_language(rows) @ space.centred_by_language(rows[:1])[0]
     found = centred_cosines(rows @ rows[0], rows @ (mean / np.linalg.norm(mean)), rows[0], mean)
     assert found == pytest.approx(expected, abs=1e-5)
     assert centred_cosines(np.zeros(1, np.float32), np.zeros(1, np.float32), rows[0], mean).tolist() == [0]
@@ -61,8 +61,8 @@ def test_texts_are_foreign_only_if_all_are_clearly_of_another_language() -> None
 
 def test_without_languages_nothing_is_taken_off() -> None:
     rows = texts(3, 0, seed=8)
-    space = VectorSpace.without_languages()
-    assert space.centred(rows) is rows
+    space = VectorSpace.create_without_languages()
+    assert space.centred_by_language(rows) is rows
     assert (space.legibility_of_text(rows[0]), space.mean_of_nearest_language(rows[0])) == (1, None)
 
 
@@ -70,13 +70,13 @@ def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
     """ruling 16: what is constant in all vectors squeezes cosines, (cosine + k²) / (1 + k²)."""
     rows = normalize_vector_rows(np.random.default_rng(5).standard_normal((120, 24)).astype(np.float32))
     squeezed = normalize_vector_rows(np.hstack([rows, np.full((len(rows), 1), 1.5, np.float32)]))
-    plain = VectorSpace.without_languages()
-    calibration = calibrate_cosines(plain, squeezed, plain, rows)
+    plain = VectorSpace.create_without_languages()
+    calibration = fit_cosine_calibration(plain, squeezed, plain, rows)
     assert calibration is not None
     space = replace(plain, calibration=calibration)
     assert np.allclose(space.calibrated_cosines(squeezed @ squeezed[0])[1:], (rows @ rows[0])[1:], atol=1e-3)
     assert space.calibrated_cosines(np.zeros(1, np.float32)) == 0
-    others = space.readable_cosines(squeezed[0], [squeezed[1], None])
+    others = space.cosines_of_readable_vectors(squeezed[0], [squeezed[1], None])
     assert others[0] == pytest.approx(float(rows[0] @ rows[1]), abs=1e-3)
     assert others[1] is None
-    assert calibrate_cosines(plain, squeezed[:9], plain, rows[:9]) is None
+    assert fit_cosine_calibration(plain, squeezed[:9], plain, rows[:9]) is None

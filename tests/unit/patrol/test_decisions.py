@@ -13,7 +13,7 @@ from madeleine.memory.errors import StorageFull
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.dynamics.importance import CYCLES_DYING_MEMORY_AWAITS_DECISION
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.report import PatrolReport
 from tests.doubles import ADA
@@ -117,10 +117,10 @@ async def test_what_is_let_go_of_is_found_in_a_passage_and_comes_back_when_it_is
     for _ in range(7):
         home.clock.advance(timedelta(days=1))
         await home.run_patrol()
-    offer = the(await home.patrol.decide(ADA, []), "consolidate")
+    offer = the(await home.patrol.apply_decisions_and_offer_more(ADA, []), "consolidate")
     assert [memory.text for memory in offer.memories] == ["Ann sang", "Ben rowed", "Carl is a pilot", "Dora waved"]
-    decided = await home.patrol.decide(
-        ADA, [Decision(offer=offer.id, make_dead=[ann.id, ben.id, alone.id], keep=[kept.id])]
+    decided = await home.patrol.apply_decisions_and_offer_more(
+        ADA, [AgentDecision(offer=offer.id, make_dead=[ann.id, ben.id, alone.id], keep=[kept.id])]
     )
     assert decided.decided[0].counts == {
         **{"merged": 0, "absorbed": 0, "made_dead": 3, "joined_to_passages": 2, "kept": 1}
@@ -172,7 +172,7 @@ async def test_a_day_whose_diary_was_declined_is_not_offered_again(home: Househo
     """ruling 20: the offer's id alone was refused, and the diary came back in each answer."""
     await home.store("Ann sang")
     offer = the(await home.run_patrol(), "diary")
-    report = await home.patrol.decide(ADA, [Decision(offer=offer.id)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=offer.id)])
     assert (report.decided[0].counts, report.decided[0].refused) == ({"declined": 1}, "")
     assert not [one for one in (await home.run_patrol()).pending if one.kind == "diary"]
 
@@ -187,7 +187,7 @@ async def test_how_to_decide_is_told_once_an_exchange(home: Household) -> None:
     home.clock.advance(MOMENT)
     await home.store("Ben proposed to Ann")
     home.clock.advance(MOMENT)
-    after = await home.patrol.decide(ADA, [Decision(offer=offer.id, **DIARY)])
+    after = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=offer.id, **DIARY)])
     assert the(after, "diary").memories
     assert "guidance" not in after.as_brief_json()
 
@@ -201,7 +201,7 @@ async def test_what_is_told_while_the_diary_is_written_is_in_the_next_entry(home
     home.clock.advance(MOMENT)
     await home.store("Ben proposed to Ann")
     home.clock.advance(MOMENT)
-    report = await home.patrol.decide(ADA, [Decision(offer=offer.id, **DIARY)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=offer.id, **DIARY)])
     assert not report.decided[0].refused
     assert [memory.text for memory in the(report, "diary").memories] == ["Ben proposed to Ann"]
 
@@ -224,10 +224,12 @@ async def test_a_request_stays_open_while_others_are_offered(home: Household) ->
     """ruling 10, ADR 18: what nobody has decided is handed out again under the same id."""
     await home.store(*(soup(n) for n in range(3)))
     first = await home.run_patrol()
-    again = await home.patrol.decide(ADA, [])
+    again = await home.patrol.apply_decisions_and_offer_more(ADA, [])
     assert [offer.id for offer in again.pending] == [offer.id for offer in first.pending]
-    one = await home.patrol.decide(ADA, [Decision(offer=the(first, "consolidate").id)])
-    other = await home.patrol.decide(ADA, [Decision(offer=the(first, "diary").id, **DIARY)])
+    one = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=the(first, "consolidate").id)])
+    other = await home.patrol.apply_decisions_and_offer_more(
+        ADA, [AgentDecision(offer=the(first, "diary").id, **DIARY)]
+    )
     assert [report.decided[0].refused for report in (one, other)] == ["", ""]
     assert other.pending == ()
 
@@ -240,11 +242,11 @@ async def test_an_answer_shows_each_memory_once_and_after_decisions_only_what_is
     assert len(shown) == 6
     assert sorted(memory["id"] for memory in shown if "text" in memory) == ["m1", "m2", "m3"]
     diary = the(first, "diary")
-    unknown = Decision(offer=the(first, "consolidate").id, merges=[[MemoryId("m1"), MemoryId("m9")]])
-    assert "'m9'" in (await home.patrol.decide(ADA, [unknown])).decided[0].refused
-    report = await home.patrol.decide(ADA, [Decision(offer=the(first, "consolidate").id)])
+    unknown = AgentDecision(offer=the(first, "consolidate").id, merges=[[MemoryId("m1"), MemoryId("m9")]])
+    assert "'m9'" in (await home.patrol.apply_decisions_and_offer_more(ADA, [unknown])).decided[0].refused
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=the(first, "consolidate").id)])
     assert (report.as_json()["pending"], report.as_json()["still_open"]) == ([], [diary.id[:8]])
-    again = await home.patrol.decide(ADA, [])
+    again = await home.patrol.apply_decisions_and_offer_more(ADA, [])
     assert [offer.id for offer in again.pending] == [diary.id]
 
 
@@ -254,8 +256,12 @@ async def test_of_two_diaries_on_one_day_the_older_offer_is_not_written_over_the
     await home.store("Ben laughed")
     new = the(await home.run_patrol(), "diary")
     assert old.id != new.id
-    assert not (await home.patrol.decide(ADA, [Decision(offer=new.id, **DIARY)])).decided[0].refused
-    late = await home.patrol.decide(ADA, [Decision(offer=old.id, **DIARY)])
+    assert (
+        not (await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=new.id, **DIARY)]))
+        .decided[0]
+        .refused
+    )
+    late = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=old.id, **DIARY)])
     assert "has changed since" in late.decided[0].refused
 
 

@@ -15,10 +15,10 @@ from madeleine.memory.language_model import Prompt
 from madeleine.memory.rules.dynamics.importance import (
     effective_importance,
     session_count_after_revival,
-    status_after_flagging,
+    status_from_decayed_importance,
 )
 from madeleine.patrol.context import PatrolConfig
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.report import SKIP_MESSAGE_WITHOUT_MODEL, StepName
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
@@ -61,7 +61,7 @@ def test_effective_importance_falls_as_in_the_table(
 ) -> None:
     """spec P6 ❸: "eff_imp = importance × exp(−session_count / 30)", "at or below 0.05"."""
     assert effective_importance(importance, cycles) == pytest.approx(effective, abs=1e-8)
-    assert status_after_flagging(memory(importance=importance, session_count=cycles)) == status
+    assert status_from_decayed_importance(memory(importance=importance, session_count=cycles)) == status
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
         await home.store(f"{thing} thing of the day")
         await home.run_patrol(mind, steps=["diary"])
     assert rows(home.path, "SELECT text FROM diary") == [("The second.\nI slept.\nI rose.",)]
-    thoughts = await home.ledger.patrols.patrol_reads(ADA).points_for_next_session()
+    thoughts = await home.ledger.patrols.patrol_reader(ADA).thoughts_for_next_session()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
     again = ScriptedModel(diary=away)
@@ -341,10 +341,10 @@ async def test_a_diary_is_not_written_over_what_it_was_not_shown(home: Household
     [offer] = (await home.run_patrol(steps=["flag"])).pending
     assert offer.earlier == "I sang.\nI slept.\nI rose."
     await home.undo(first.run_id)
-    decision = Decision.model_validate(
+    decision = AgentDecision.model_validate(
         {"offer": offer.id, "diary": "I sang.\nI slept.\nI dreamt.", "think_md": ["1", "2", "3"]}
     )
-    report = await home.patrol.decide(ADA, [decision])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [decision])
     assert "has changed since" in report.decided[0].refused
     assert rows(home.path, "SELECT * FROM diary") == []
 
@@ -357,7 +357,7 @@ async def test_a_memory_pinned_since_it_was_offered_is_not_summarised(home: Hous
     [offer] = [offer for offer in pending if offer.kind == "compress"]
     assert [memory.id for memory in offer.memories] == [one.id]
     await home.correct(one.id, pinned=True)
-    decision = Decision.model_validate({"offer": offer.id, "summary": "Ann sang."})
-    report = await home.patrol.decide(ADA, [decision])
+    decision = AgentDecision.model_validate({"offer": offer.id, "summary": "Ann sang."})
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [decision])
     assert "was pinned since" in report.decided[0].refused
     assert not (await home.now(one)).compressed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Note, NoteId
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest, decision_request_for_agent
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel
@@ -37,7 +37,7 @@ async def test_it_is_told_anew_by_the_agent_and_undone_by_one_call(home: Househo
     assert shown["when"] == home.clock().date().isoformat()
     assert "memories" not in shown
 
-    report = await home.patrol.decide(ADA, [Decision(offer=request.id, text=TOLD)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=request.id, text=TOLD)])
     assert dict(report.decided[0].counts) == {"notes_repaired": 1}
     [memory] = await home.all()
     assert (memory.scene.action, memory.provenance.tool, memory.fresh) == (TOLD, "notes", True)
@@ -53,7 +53,7 @@ async def test_it_is_told_anew_by_the_agent_and_undone_by_one_call(home: Househo
 async def test_one_that_tells_nothing_is_closed_by_the_offers_id_alone(home: Household) -> None:
     await leave(home)
     [request] = await offered(home)
-    report = await home.patrol.decide(ADA, [Decision(offer=request.id)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=request.id)])
     assert dict(report.decided[0].counts) == {"notes_closed": 1}
     assert (await home.all(), await list_open_notes(home), await offered(home)) == ([], [], [])
 
@@ -62,7 +62,7 @@ async def test_one_that_was_closed_meanwhile_becomes_no_memory(home: Household) 
     id_ = await leave(home)
     [request] = await offered(home)
     assert await home.ledger.context.close_note(ADA, id_, at=home.clock())
-    report = await home.patrol.decide(ADA, [Decision(offer=request.id, text=TOLD)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=request.id, text=TOLD)])
     assert "was closed or removed" in report.decided[0].refused
     assert await home.all() == []
 
@@ -78,7 +78,9 @@ async def test_a_model_tells_it_anew(home: Household) -> None:
 async def test_a_text_that_cannot_be_stored_is_refused(home: Household, text: str) -> None:
     await leave(home)
     [request] = await offered(home)
-    report = await home.patrol.decide(ADA, [Decision.model_construct(offer=request.id, text=text)])
+    report = await home.patrol.apply_decisions_and_offer_more(
+        ADA, [AgentDecision.model_construct(offer=request.id, text=text)]
+    )
     assert report.decided[0].refused
     assert await home.all() == []
 

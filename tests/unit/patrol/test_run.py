@@ -290,7 +290,7 @@ async def test_the_next_patrol_waits_for_the_rollback_of_one_that_is_cancelled_a
         await rolled.wait()
         return PatrolUndoResult(counts={})
 
-    monkeypatch.setattr(home.ledger, "undo", undo)
+    monkeypatch.setattr(home.ledger, "undo_run", undo)
     monkeypatch.setattr(home.patrol, "on_event", told.append)
     reading = asyncio.Event()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from madeleine.memory.model import Memory, Scope
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.doubles import ADA
 from tests.household import MOMENT, Household, ScriptedModel
@@ -28,7 +28,7 @@ class _LastStored:
         before, self.before = self.before, memory
         return before
 
-    async def read_ahead(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
+    async def prefetch(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Nothing to remember."""
 
 
@@ -51,7 +51,9 @@ def texts(request: DecisionRequest) -> Sequence[str]:
 
 
 async def decide(home: Household, request: DecisionRequest, *, superseded: bool) -> str:
-    [result] = (await home.patrol.decide(ADA, [Decision(offer=request.id, superseded=superseded)])).decided
+    [result] = (
+        await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=request.id, superseded=superseded)])
+    ).decided
     return result.refused
 
 
@@ -59,7 +61,7 @@ async def test_the_agent_decides_a_pair_and_the_decision_is_undone_by_one_call(h
     old, new = await proposed(home, LYON, ROME)
     [request] = await offered(home)
     assert texts(request) == [LYON, ROME]
-    report = await home.patrol.decide(ADA, [Decision(offer=request.id, superseded=True)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=request.id, superseded=True)])
     assert dict(report.decided[0].counts) == {"superseded": 1, "both_true": 0}
     after = await home.now(old)
     assert (after.truth, after.superseded_by, after.valid_until) == ("superseded", new.id, new.happened_at)
@@ -74,7 +76,7 @@ async def test_the_agent_decides_a_pair_and_the_decision_is_undone_by_one_call(h
 async def test_a_declined_pair_stays_true_and_is_offered_no_more(home: Household) -> None:
     old, new = await proposed(home, LYON, ROME)
     [request] = await offered(home)
-    report = await home.patrol.decide(ADA, [Decision(offer=request.id)])
+    report = await home.patrol.apply_decisions_and_offer_more(ADA, [AgentDecision(offer=request.id)])
     assert [(await home.now(one)).truth for one in (old, new)] == ["current", "current"]
     assert (await home.now(new)).may_supersede is None
     assert await offered(home) == []

@@ -40,7 +40,7 @@ async def test_a_cluster_that_is_recomputed_is_read_alone(store: StepStore) -> N
     store.cluster("Two", axis(1))
     store.put(a_memory("of one"), axis(2), one)
     work, transaction = begun(store)
-    await work.recompute_vectors([one.id])
+    await work.recompute_cluster_vectors([one.id])
     assert transaction.asked == [one.id]
     [changed] = work.collect_changes().clusters
     assert changed.vector is not None
@@ -53,10 +53,10 @@ async def test_a_cluster_read_after_a_memory_was_moved_counts_it_where_it_is(sto
     store.put(a_memory("stays"), axis(0), one)
     work, _ = begun(store)
     [subject] = await work.load_memory_states([moved.id])
-    work.put_state(replace(subject, cluster_id=two.id))
+    work.put_memory_state(replace(subject, cluster_id=two.id))
     await work.load_clusters([one.id])
     await work.load_clusters()
-    assert (work.active_count(one.id), work.active_count(two.id)) == (1, 1)
+    assert (work.active_member_count(one.id), work.active_member_count(two.id)) == (1, 1)
 
 
 async def test_a_cluster_that_was_removed_is_not_read_again(store: StepStore) -> None:
@@ -64,7 +64,7 @@ async def test_a_cluster_that_was_removed_is_not_read_again(store: StepStore) ->
     work, _ = begun(store)
     await work.load_clusters([one.id])
     del work.clusters[one.id]
-    await work.recompute_vectors([one.id])
+    await work.recompute_cluster_vectors([one.id])
     await work.load_clusters()
     assert one.id not in work.clusters
     assert work.collect_changes().removed_clusters == (one.id,)

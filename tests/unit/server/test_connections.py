@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from madeleine.server import connections
 from madeleine.server.connections import (
     RESERVED_OPEN_FILES,
-    ConnectionLimits,
     ConnectionSlots,
+    HttpAndHostConnectionLimits,
     accept_connections,
 )
 
@@ -62,7 +62,7 @@ def test_the_own_oldest_idle_occupant_makes_room_before_those_of_others() -> Non
 
 @pytest.mark.parametrize("open_files", [256, 1_024, 8_192, 65_536])
 def test_http_leaves_files_to_the_store_and_places_to_the_hosts_own_clients(open_files: int) -> None:
-    limits = ConnectionLimits.for_open_files(open_files)
+    limits = HttpAndHostConnectionLimits.from_open_file_limit(open_files)
     assert limits.http + limits.host + RESERVED_OPEN_FILES <= open_files
     assert limits.host >= min(limits.http // 3, 32)
 

@@ -65,7 +65,7 @@ async def test_a_revoked_or_expired_token_is_not_recognised_and_stays_known(tmp_
         assert await tokens.revoke(token.id, at=NOW)
         assert await tokens.revoke(token.id, at=NOW + timedelta(hours=1))
         assert await find_valid_bearer_token(bearer, tokens, now=NOW) is None
-        found = await tokens.find(token.id)
+        found = await tokens.find_by_id(token.id)
         assert found is not None
         assert found.revoked_at == NOW
         assert not await tokens.revoke(BearerTokenId("none"), at=NOW)

@@ -14,9 +14,9 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult
+from madeleine.memory.watch.observe import AgentExtractedMemory, ObserveConversationResult, ObservedConversationPart
 from madeleine.tools.arguments import validate_tool_arguments
-from madeleine.tools.conversation import observe as observe_tool
+from madeleine.tools.conversation import observe_conversation as observe_tool
 from madeleine.tools.tool import ToolCallContext, ToolUseCases
 from tests.doubles import ADA, a_memory
 from tests.doubles_chat import a_message
@@ -38,15 +38,17 @@ WHOLE = {
 
 
 async def asked(
-    given: Mapping[str, Any], told: ObservationResult | None = None
-) -> tuple[Observation, str, dict[str, Any]]:
+    given: Mapping[str, Any], told: ObserveConversationResult | None = None
+) -> tuple[ObservedConversationPart, str, dict[str, Any]]:
     """What the use case is told, and the answer to the caller."""
-    seen: list[tuple[Observation, str]] = []
+    seen: list[tuple[ObservedConversationPart, str]] = []
 
-    async def observe(scope: Scope, observation: Observation, *, request: str = "") -> ObservationResult:
+    async def observe(
+        scope: Scope, observation: ObservedConversationPart, *, request: str = ""
+    ) -> ObserveConversationResult:
         assert scope is ADA
         seen.append((observation, request))
-        return told or ObservationResult(new_messages=(), known_count=0, last_key=None)
+        return told or ObserveConversationResult(new_messages=(), known_count=0, last_key=None)
 
     call = ToolCallContext(ADA, cast(ToolUseCases, SimpleNamespace(observe=observe)), request_key=lambda: "request-1")
     answer = await observe_tool.run(call, validate_tool_arguments(observe_tool.arguments, given, max_text_chars=100))
@@ -56,7 +58,7 @@ async def asked(
 
 async def test_everything_that_is_said_reaches_the_use_case() -> None:
     seen, request, _ = await asked(WHOLE)
-    assert seen == Observation(
+    assert seen == ObservedConversationPart(
         session_id="s",
         messages=[
             NewConversationMessage(
@@ -76,7 +78,7 @@ async def test_everything_that_is_said_reaches_the_use_case() -> None:
 
 async def test_the_answer_says_what_was_new() -> None:
     memory = a_memory("They met.")
-    told = ObservationResult(
+    told = ObserveConversationResult(
         new_messages=(one := a_message("Hi"), two := a_message("Hello")),
         known_count=3,
         last_key="k",

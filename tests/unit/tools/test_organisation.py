@@ -90,7 +90,7 @@ async def test_a_superseded_policy_leaves_its_history_and_as_of_shows_it(company
     assert await company.texts(kinds=["policy"], as_of="2026-02") == ["PRs need two approvals"]
     assert await company.texts(query="approvals", as_of="2026-02") == ["PRs need two approvals"]
     then = datetime(2026, 2, 1, tzinfo=UTC)
-    known = await company.memory.ledger.knowledge.knowledge(["policy"], as_of=then, limit=1)
+    known = await company.memory.ledger.knowledge.knowledge_of_kinds(["policy"], as_of=then, limit=1)
     assert [one.short_id for one in known] == ["s1"], "newer ones do not take its place"
     versions = (await company.call("bo/agent", "search_shared", id="s1"))["memories"]
     assert [(one["id"], one["author"], one.get("status")) for one in versions] == [
@@ -189,7 +189,7 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
         "ada/agent", "store", text="The deploy failed", feeling="I was afraid", dialogue=["Oh no"], lesson="Look twice"
     )
     await company.call("ada/agent", "share", memory="m1")
-    [shared] = await company.memory.ledger.knowledge.knowledge(["knowledge"], limit=9)
+    [shared] = await company.memory.ledger.knowledge.knowledge_of_kinds(["knowledge"], limit=9)
     assert (shared.scene.action, shared.lesson, shared.feeling, shared.scene.dialogue) == (
         "The deploy failed",
         "Look twice",

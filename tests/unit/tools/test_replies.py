@@ -22,16 +22,16 @@ from madeleine.memory.model import DatedAction, EmotionVector, Memory, Provenanc
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories
 from madeleine.memory.short_ids import ShortIdLedger, ShortIdTranslator
-from madeleine.memory.text.structure import json_without_structure
+from madeleine.memory.text.structure import escape_foreign_markup_in_json
 from madeleine.server.mcp.lines import encode_json_rpc_message_line
 from madeleine.tools.arguments import ToolArguments
 from madeleine.tools.reading import (
     RecallFormat,
+    make_recall_tool,
     memory_page_as_json,
+    read_whole_memories,
     recall_details_as_json,
-    recall_memory,
     recall_result_as_json,
-    recall_tool,
 )
 from madeleine.tools.replies import (
     iso_time,
@@ -70,7 +70,7 @@ class FakeAuditLog:
     def __init__(self) -> None:
         self.entries: list[AuditEntry] = []
 
-    def record(self, entry: AuditEntry) -> None:
+    def add_audit_entry(self, entry: AuditEntry) -> None:
         self.entries.append(entry)
 
 
@@ -176,7 +176,7 @@ def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
 )
 def test_the_text_of_an_answer_equals_its_structured_content(content: dict[str, Any]) -> None:
     """A client that reads only one of the two misses nothing."""
-    content = json_without_structure(content)
+    content = escape_foreign_markup_in_json(content)
     result = tool_result_of_content(content)
     assert json.loads(text_of(result)) == content
     assert result.structured_content == content
@@ -275,7 +275,7 @@ RECALLED = RecallResult(memories=((FULL, 0.9), (SPARSE, 0.4)), total_tokens=12, 
 @pytest.mark.parametrize("shape", ["fragments", "memories", "prompt"])
 def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -> None:
     """spec P9, L2, L4"""
-    tool = recall_tool(Random(1))
+    tool = make_recall_tool(Random(1))
     for recalled in (RECALLED, RecallResult((), 0, 0.0)):
         brief = recall_result_as_json(recalled, shape)
         for content in (brief, brief | recall_details_as_json(recalled, shape, {})):
@@ -297,7 +297,7 @@ def test_details_of_a_recall_state_each_text_once() -> None:
 def test_whole_memories_are_what_the_schema_says() -> None:
     """spec P10"""
     content = memory_page_as_json(BrowsedMemories((FULL, SPARSE), missing=(), next_cursor=""), {})
-    jsonschema.validate(content, dict(recall_memory.output_schema), jsonschema.Draft202012Validator)
+    jsonschema.validate(content, dict(read_whole_memories.output_schema), jsonschema.Draft202012Validator)
     assert set(content) == {"memories"}
 
 

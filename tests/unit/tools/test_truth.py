@@ -119,7 +119,7 @@ async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenedMemory, as
     hits = (await use("search_memory", query="Maria", as_of=as_of))["hits"]
     assert [hit["text"] for hit in hits] == [text]
     await memory.ledger.activations.flush()
-    found = await memory.ledger.index_source.all_memories(after=None, limit=9)
+    found = await memory.ledger.index_source.memories_after_id(after=None, limit=9)
     assert {one.reactivation_count for one in found} == {0}, "looking back wakes nothing (ruling 18)"
 
 
@@ -281,7 +281,7 @@ async def test_nothing_but_an_act_retires_a_memory(use: Use, memory: OpenedMemor
     await recalled(use, "Maria lives")
     for _ in range(3):
         await use("run_patrol")
-    everything = await memory.ledger.index_source.all_memories(after=None, limit=99)
+    everything = await memory.ledger.index_source.memories_after_id(after=None, limit=99)
     assert {one.truth for one in everything} == {"current"}
     assert {(one.valid_from, one.valid_until, one.superseded_by) for one in everything} == {(None, None, None)}
 
@@ -301,7 +301,9 @@ async def test_the_index_follows_the_ledger_after_it_was_away(
         assert LYON not in await recalled(use, LYON), "the ledger knows better"
     await memory.index_keeper.index_marked_memories()
     assert await recalled(use, LYON) == [ROME]
-    await memory.index.delete([one.id for one in await memory.ledger.index_source.all_memories(after=None, limit=9)])
+    await memory.index.delete(
+        [one.id for one in await memory.ledger.index_source.memories_after_id(after=None, limit=9)]
+    )
     await memory.index_keeper.rebuild()
     assert await recalled(use, LYON) == [ROME]
 
@@ -317,10 +319,10 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     await use("run_patrol")
     before = await _cluster_vectors(memory)
     await use("update_memory", id=wrong, retracted="It was a cockatoo.")
-    reads = memory.ledger.patrols.patrol_reads(ADA)
+    reads = memory.ledger.patrols.patrol_reader(ADA)
     assert [one.scene.action for one in await reads.session_memories("one")] == ["Maria paints boats"]
     assert [session.memories for session in await reads.unsummarised_sessions()] == [1]
-    assert [one.short_id for one in await reads.stored_since(None, limit=9)] == ["m3", new]
+    assert [one.short_id for one in await reads.memories_stored_since(None, limit=9)] == ["m3", new]
     after = await _cluster_vectors(memory)
     assert after != before, "the mean is that of the others at once"
     await use("update_memory", id=wrong, undo=True)
@@ -330,7 +332,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
 
 
 async def _cluster_vectors(memory: OpenedMemory) -> dict[str, list[float]]:
-    clusters = await memory.ledger.patrols.patrol_reads(ADA).clusters()
+    clusters = await memory.ledger.patrols.patrol_reader(ADA).clusters()
     return {one.id: [] if one.vector is None else one.vector.round(5).tolist() for one in clusters}
 
 

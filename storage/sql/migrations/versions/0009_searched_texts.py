@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from madeleine.memory.model import DatedAction, Scene, content_hash, embedded_text, first_timeline_period
-from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import fold_themes
 
@@ -62,7 +62,7 @@ def _derived(row: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     period = first_timeline_period(when)
     return {
-        "folded": FOLDED_TEXT_SEPARATOR.join(map(fold_text, searched)),
+        "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, searched)),
         "folded_themes": fold_themes(lists["themes"]),
         "content_hash": content_hash(embedded_text(Scene(action=row["action"], when=when), row["feeling"])),
         "happened_at": microseconds_from_moment(period.start)

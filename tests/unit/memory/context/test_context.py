@@ -18,9 +18,9 @@ from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextF
 from madeleine.memory.ingest import update_and_forget
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
-from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, PointsForNextSession
+from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, ThoughtsForNextSession
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_line_with_short_id
+from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_memory_line_with_id
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
@@ -47,7 +47,7 @@ class House:
     async def activate(self, *ids: MemoryId, scope: Scope = ADA) -> None:
         """The last one last."""
         at = [MemoryReactivation(id_, 1, AT + timedelta(minutes=n)) for n, id_ in enumerate(ids)]
-        self.memory.ledger.activations.add(scope, at)
+        self.memory.ledger.activations.add_reactivations(scope, at)
         await self.memory.ledger.activations.flush()
 
     async def say(self, session: str, *texts: str, scope: Scope = HERE, at: datetime = AT) -> None:
@@ -68,7 +68,7 @@ class House:
                 entry = DiaryEntry(date=day, text=text, sources=(), written_at=AT)
                 await transaction.apply_changes(PatrolChanges(diary=entry), run=RunId("r"), step="diary")
             if thoughts:
-                changes = PatrolChanges(thoughts=PointsForNextSession(points=tuple(thoughts)))
+                changes = PatrolChanges(thoughts=ThoughtsForNextSession(points=tuple(thoughts)))
                 await transaction.apply_changes(changes, run=RunId("r"), step="diary")
 
     async def build(
@@ -454,9 +454,9 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
     start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
-    assert render_line_with_short_id(new).endswith("(may replace an older one: see run_patrol)")
+    assert render_memory_line_with_id(new).endswith("(may replace an older one: see run_patrol)")
     decided = replace(new, valid_from=new.happened_at)
-    assert "may replace" not in render_line_with_short_id(decided)
+    assert "may replace" not in render_memory_line_with_id(decided)
     assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.graph.graph import ExploreEntityGraph, ExtractGraph
-from madeleine.memory.graph.values import DatedRelation
+from madeleine.memory.graph.values import RelationWithMemory
 from madeleine.memory.model import Memory, MemoryId, Scene
 from madeleine.memory.rules.dynamics.truth import Supersession
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory
@@ -35,14 +35,14 @@ BERN = told("Tom lives in Bern.", "2026-02-02", "Tom")
 @pytest.fixture
 async def follow() -> ExploreEntityGraph:
     graph = InMemoryGraph(Store())
-    await graph.commit(ADA, batch(LINDT, SISTER, BERN))
-    await graph.commit(BOB, batch(memory("Lena is Bob's.", scope=BOB)))
+    await graph.commit_store_batch(ADA, batch(LINDT, SISTER, BERN))
+    await graph.commit_store_batch(BOB, batch(memory("Lena is Bob's.", scope=BOB)))
     act = Supersession(old=LINDT.id, new=RICOLA.id, since=MARCH, at=MARCH, tool="store", makes_new=True)
-    await graph.commit(ADA, replace(batch(RICOLA), supersessions=(act,)))
+    await graph.commit_store_batch(ADA, replace(batch(RICOLA), supersessions=(act,)))
     return ExploreEntityGraph(graph, ExtractGraph(graph), now=lambda: MOMENT)
 
 
-def shown(relations: Sequence[DatedRelation]) -> list[tuple[str, str, str]]:
+def shown(relations: Sequence[RelationWithMemory]) -> list[tuple[str, str, str]]:
     return [(one.relation.subject, one.relation.relation, one.relation.object) for one in relations]
 
 

@@ -25,13 +25,13 @@ class Watched:
     ledger: Ledger
     read: list[int] = field(default_factory=list)
 
-    async def audit_entries_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
-        return await self.ledger.recall.audit_entries_since(scope, after=after)
+    async def last_audit_number_and_change_flag(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        return await self.ledger.recall.last_audit_number_and_change_flag(scope, after=after)
 
-    async def vectors_stored_after(
+    async def vectors_of_memories_after_number(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
-        found = await self.ledger.recall.vectors_stored_after(scope, model, after=after, limit=limit)
+        found = await self.ledger.recall.vectors_of_memories_after_number(scope, model, after=after, limit=limit)
         self.read.append(len(found))
         return found
 

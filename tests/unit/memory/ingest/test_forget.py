@@ -17,14 +17,14 @@ from madeleine.memory.ingest.ports import ScrubBacklog, StoreBatch
 from madeleine.memory.ingest.update_and_forget import ForgetMemories
 from madeleine.memory.model import MemoryId
 from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.waiting import DEADLOCK_S
 
 
-class Stubborn(EdgeIndex):
+class Stubborn(EmbeddedQdrantIndex):
     """Fails to scrub, or to delete, as often as it is told, and waits while it may not go on."""
 
     failures: int = 0
@@ -33,14 +33,14 @@ class Stubborn(EdgeIndex):
     begun: asyncio.Event
     go: asyncio.Event
 
-    async def scrub(self) -> None:
+    async def scrub_deleted_bytes(self) -> None:
         self.begun.set()
         await self.go.wait()
         if self.failures:
             self.failures -= 1
             raise IndexUnavailable("it was told to fail")
         self.scrubs += 1
-        await super().scrub()
+        await super().scrub_deleted_bytes()
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         if self.away:
@@ -58,7 +58,7 @@ class House:
 
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
-        await self.ledger.memories.commit(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
+        await self.ledger.memories.commit_store_batch(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
         await self.keeper.index_marked_memories()
         return [one.id for one in new]
 
@@ -91,7 +91,7 @@ async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_th
     one, _ = await at_work.stored("one", "two")
     answer = await at_work.forget(ADA, [one, MemoryId("nobody"), one], wait=True)
     assert (answer.erased, answer.missing, answer.related, answer.bytes_scrubbed) == ((one,), ("nobody",), (), True)
-    assert await at_work.ledger.erasure.pending_scrubs() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
 
@@ -108,7 +108,7 @@ async def test_without_waiting_the_answer_comes_at_once_and_one_rewriting_serves
     backlog = await at_work.ledger.erasure.scrub_backlog()
     assert (backlog.pending, backlog.since is not None) == (2, True)
     at_work.index.go.set()
-    assert await at_work.scrubber.run_and_wait(within_seconds=DEADLOCK_S)
+    assert await at_work.scrubber.request_and_wait(within_seconds=DEADLOCK_S)
     assert await at_work.ledger.erasure.scrub_backlog() == ScrubBacklog(0, None)
     assert at_work.index.scrubs <= 2
 
@@ -130,7 +130,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     at_work.index.go.set()
     monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", DEADLOCK_S)
     assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
-    assert await at_work.ledger.erasure.pending_scrubs() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks() == []
 
 
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
@@ -139,7 +139,7 @@ async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
     assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
-    assert await at_work.ledger.erasure.pending_scrubs() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks() == []
 
 
 async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
@@ -164,7 +164,7 @@ async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_i
     at_work.index.go.set()
     assert [(await task).bytes_scrubbed for task in (first, *others)] == [True] * 3
     assert at_work.index.scrubs == 2  # the two that waited shared one
-    assert await at_work.ledger.erasure.pending_scrubs() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks() == []
 
 
 async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
@@ -175,15 +175,15 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     task.cancel()
     await asyncio.wait({task})
     at_work.index.go.set()
-    assert await at_work.scrubber.run_and_wait(within_seconds=DEADLOCK_S)
-    assert await at_work.ledger.erasure.pending_scrubs() == []
+    assert await at_work.scrubber.request_and_wait(within_seconds=DEADLOCK_S)
+    assert await at_work.ledger.erasure.pending_scrub_marks() == []
 
 
 async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
     [one] = await house.stored("one")
     await house.ledger.erasure.forget(ADA, [one], at=NOW)
-    assert await house.scrubber.run() == 1
-    assert await house.ledger.erasure.pending_scrubs() == []
+    assert await house.scrubber.scrub_once() == 1
+    assert await house.ledger.erasure.pending_scrub_marks() == []
     assert await house.index.count() == 0
 
 
@@ -195,11 +195,11 @@ async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, m
         raise StorageFull("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(house.ledger.erasure, "scrub", full)
+        patch.setattr(house.ledger.erasure, "scrub_deleted_bytes", full)
         with pytest.raises(StorageFull):
-            await house.scrubber.run()
-    assert [id_ for _, id_ in await house.ledger.erasure.pending_scrubs()] == [one]
-    assert await house.scrubber.run() == 1
+            await house.scrubber.scrub_once()
+    assert [id_ for _, id_ in await house.ledger.erasure.pending_scrub_marks()] == [one]
+    assert await house.scrubber.scrub_once() == 1
 
 
 async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:

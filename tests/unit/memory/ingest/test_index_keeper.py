@@ -16,7 +16,7 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points_from_
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.contracts.index_points import candidates, index_query
 from tests.contracts.ledger.ledger_values import apply_changes, states
@@ -26,7 +26,7 @@ from tests.fakes.ledger import InMemoryLedger
 ACTIONS = ("Sailed to the harbor", "Played the violin", "Picked apples in the orchard", "Lit a lantern", "Ate saffron")
 
 
-class FullDisk(EdgeIndex):
+class FullDisk(EmbeddedQdrantIndex):
     """An index that cannot be made durable while the disk is full."""
 
     full = True
@@ -37,7 +37,7 @@ class FullDisk(EdgeIndex):
         await super().flush()
 
 
-class BusyIndex(EdgeIndex):
+class BusyIndex(EmbeddedQdrantIndex):
     """Something else is done whenever an upsert begins."""
 
     meanwhile: Callable[[], Awaitable[None]]
@@ -50,7 +50,7 @@ class BusyIndex(EdgeIndex):
 @dataclass
 class Home:
     ledger: InMemoryLedger
-    index: EdgeIndex
+    index: EmbeddedQdrantIndex
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
 
     def __post_init__(self) -> None:
@@ -59,14 +59,14 @@ class Home:
     async def commit(self, *memories: Memory, scope: Scope = ADA, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark for each."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text) for memory in memories}
-        await self.ledger.memories.commit(
+        await self.ledger.memories.commit_store_batch(
             scope, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors if embedded else {})
         )
 
     async def marked(self) -> list[MemoryId]:
         return [id_ for _, id_ in await self.ledger.index_source.pending_index_marks(limit=100)]
 
-    async def by_words(self, text: str, index: EdgeIndex | None = None) -> list[MemoryId]:
+    async def by_words(self, text: str, index: EmbeddedQdrantIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
 
     async def by_meaning(self, text: str) -> list[MemoryId]:
@@ -75,7 +75,9 @@ class Home:
 
 
 @asynccontextmanager
-async def opened(path: Path, kind: type[EdgeIndex] = EdgeIndex) -> AsyncIterator[EdgeIndex]:
+async def opened(
+    path: Path, kind: type[EmbeddedQdrantIndex] = EmbeddedQdrantIndex
+) -> AsyncIterator[EmbeddedQdrantIndex]:
     index = await kind.open(path, IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
     yield index
     await index.close()
@@ -134,10 +136,10 @@ async def test_a_new_memory_that_is_in_the_index_is_not_indexed_again(
 
     monkeypatch.setattr(home.index, "upsert", recording)
     first, second, third = (a_memory(action) for action in ACTIONS[:3])
-    report = home.keeper.begin_index_update()
+    report = home.keeper.callback_for_newly_indexed_memories()
     await home.commit(first, second)
     report([first.id])
-    late = home.keeper.begin_index_update()
+    late = home.keeper.callback_for_newly_indexed_memories()
     assert await home.keeper.index_marked_memories() == 2
     assert (upserted, await home.marked()) == ([second.id], [])
     # Its mark may be gone by then, and the next one would tell of a change.
@@ -149,7 +151,7 @@ async def test_a_new_memory_that_is_in_the_index_is_not_indexed_again(
 
 async def test_a_memory_that_was_changed_after_it_was_indexed_is_indexed_again(home: Home) -> None:
     memory = a_memory("Sailed to the harbor")
-    report = home.keeper.begin_index_update()
+    report = home.keeper.callback_for_newly_indexed_memories()
     await home.commit(memory)
     await home.index.upsert(await index_points_from_memories([memory], {}, home.embedder))
     report([memory.id])
@@ -252,12 +254,12 @@ async def test_memories_stored_without_the_model_are_found_by_meaning_once_it_is
     await home.keeper.index_marked_memories()
     assert await home.by_meaning(ACTIONS[0]) == []
     assert await home.by_words(ACTIONS[0]) == [memories[0].id]
-    assert await home.keeper.embed_missing() == 5
+    assert await home.keeper.embed_memories_without_vector() == 5
     for memory in memories:
         assert await home.by_meaning(memory.scene.action) == [memory.id]
     assert home.embedder.batches == [list(ACTIONS[:2]), list(ACTIONS[2:4]), list(ACTIONS[4:])]
     assert await home.marked() == []
-    assert await home.keeper.embed_missing() == 0
+    assert await home.keeper.embed_memories_without_vector() == 0
 
 
 async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_embedded(home: Home) -> None:
@@ -291,10 +293,10 @@ async def test_filling_in_vectors_without_the_model_says_so_and_changes_nothing(
     await home.keeper.index_marked_memories()
     home.embedder.available = False
     with pytest.raises(EmbeddingUnavailable):
-        await home.keeper.embed_missing()
+        await home.keeper.embed_memories_without_vector()
     assert await home.marked() == []
     home.embedder.available = True
-    assert await home.keeper.embed_missing() == 1
+    assert await home.keeper.embed_memories_without_vector() == 1
 
 
 async def test_vectors_of_another_precision_serve_until_the_model_has_embedded_the_texts(
@@ -309,7 +311,7 @@ async def test_vectors_of_another_precision_serve_until_the_model_has_embedded_t
     for memory in memories:
         assert await home.by_meaning(memory.scene.action) == [memory.id]
     eight_bits.available = True
-    assert await keeper.embed_missing() == len(memories)
-    assert await keeper.embed_missing() == 0
+    assert await keeper.embed_memories_without_vector() == len(memories)
+    assert await keeper.embed_memories_without_vector() == 0
     assert await home.ledger.index_source.vectors(home.embedder.model, [memories[0].content_hash]) == {}
     assert await home.by_meaning(ACTIONS[0]) == [memories[0].id]

@@ -13,9 +13,9 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.proposals import SupersededMemorySearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, content_hash
-from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
@@ -26,11 +26,11 @@ PNPM = "builds of storefront-web moved to pnpm now"
 
 
 class Home:
-    def __init__(self, ledger: Ledger, index: EdgeIndex) -> None:
+    def __init__(self, ledger: Ledger, index: EmbeddedQdrantIndex) -> None:
         self.clock, embedder = Clock(), WordEmbedder()
         search = SupersededMemorySearch(index)
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
-        self._recall = Recall(ledger.recall, index, embedder, ledger.activations, now=self.clock)
+        self._recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.clock)
 
     async def store(self, *texts: str, supersedes: MemoryId | None = None, session_id: str = "") -> StoredSceneResult:
         self.clock.advance(timedelta(hours=1))
@@ -44,7 +44,9 @@ class Home:
 
 @pytest.fixture
 async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
-    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await EmbeddedQdrantIndex.open(
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+    )
     async with open_ledger(new_db) as ledger:
         home = Home(ledger, index)
         await home.store(*OTHERS)
@@ -104,7 +106,9 @@ async def test_a_recalled_fact_brings_what_has_changed_of_it_though_that_does_no
 async def test_what_is_proposed_does_not_hang_on_how_many_memories_there_are(
     tmp_path: Path, new_db: Path, others: int
 ) -> None:
-    index = await EdgeIndex.open(tmp_path / "small", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await EmbeddedQdrantIndex.open(
+        tmp_path / "small", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+    )
     async with open_ledger(new_db) as ledger:
         home = Home(ledger, index)
         for text in (*OTHERS[:others], "Tom lives in Lyon.", "Mia rents a flat in Graz."):
@@ -130,7 +134,7 @@ class _RecordedSearch(SupersededMemorySearch):
 async def test_memories_are_compared_without_the_date_of_the_new_one(tmp_path: Path, new_db: Path) -> None:
     """ruling 14: a vector is of date and text (spec P4), and two dates are alike whatever is told."""
     embedder = WordEmbedder(dim=1024)
-    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+    index = await EmbeddedQdrantIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
     async with open_ledger(new_db) as ledger:
         search = _RecordedSearch(index)
         store = StoreScenes(ledger.memories, index, embedder, now=Clock(), search_superseded=search)

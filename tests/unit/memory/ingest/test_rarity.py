@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import TERM_IN_NO_MEMORY
+from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF
 from madeleine.memory.ingest.being_statistics import WORDS_PER_IDF_QUERY, TextRarityScorer
 from madeleine.memory.model import Scope
 from tests.doubles import ADA, BOB, FakeWordStatistics
@@ -22,9 +22,9 @@ class Asked(FakeWordStatistics):
         self.questions: list[list[str]] = []
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
-        if list(words) != [TERM_IN_NO_MEMORY]:
+        if list(words) != [NONSENSE_WORD_FOR_MAX_IDF]:
             self.questions.append(list(words))
-        return [self.absent_term_idf if word == TERM_IN_NO_MEMORY else value for word, value in zip(
+        return [self.absent_term_idf if word == NONSENSE_WORD_FOR_MAX_IDF else value for word, value in zip(
             words, await super().idf(scope, words), strict=True)]  # fmt: skip
 
 

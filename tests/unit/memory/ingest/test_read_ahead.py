@@ -15,7 +15,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import MemoryId, MemoryStatus, Scene, Scope
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
@@ -39,7 +39,7 @@ class HeldEmbedder(WordEmbedder):
         raise EmbeddingUnavailable(self.model, "it was told to be away")
 
 
-class CountingIndex(EdgeIndex):
+class CountingIndex(EmbeddedQdrantIndex):
     searches = 0
     searched: asyncio.Event
 
@@ -94,16 +94,16 @@ async def test_what_was_stored_meanwhile_is_not_missed(home: Home) -> None:
 
 async def test_a_turn_holds_only_if_nobody_had_the_lock_since() -> None:
     lock = WriteLock()
-    turn = lock.next_turn()
+    turn = lock.start_optimistic_read()
     async with lock:
-        assert lock.is_turn(turn)
-        assert lock.next_turn() is None
+        assert lock.is_optimistic_read_valid(turn)
+        assert lock.start_optimistic_read() is None
     async with lock:
-        assert not lock.is_turn(turn)
-        assert not lock.is_turn(None)
-    turn = lock.next_turn()
+        assert not lock.is_optimistic_read_valid(turn)
+        assert not lock.is_optimistic_read_valid(None)
+    turn = lock.start_optimistic_read()
     async with lock:
-        assert lock.is_turn(turn)
+        assert lock.is_optimistic_read_valid(turn)
 
 
 async def test_a_turn_read_while_another_waits_does_not_hold() -> None:
@@ -112,8 +112,8 @@ async def test_a_turn_read_while_another_waits_does_not_hold() -> None:
     waiting = asyncio.create_task(lock.acquire())
     await asyncio.sleep(0)
     lock.release()  # who waits is woken, and has not run yet
-    turn = lock.next_turn()
+    turn = lock.start_optimistic_read()
     await waiting
     lock.release()
     async with lock:
-        assert not lock.is_turn(turn)
+        assert not lock.is_optimistic_read_valid(turn)

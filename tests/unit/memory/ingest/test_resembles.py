@@ -15,7 +15,7 @@ from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.search import BrowseMemories
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
 from madeleine.tools.replies import memory_as_json
@@ -117,7 +117,7 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
 
     async def store(text: str) -> tuple[MemoryId, MemoryId | None]:
         async with open_ledger(tmp_path / "memory.db") as ledger:
-            index = await EdgeIndex.recreate(tmp_path / "index", made)
+            index = await EmbeddedQdrantIndex.recreate(tmp_path / "index", made)
             await IndexKeeper(ledger.index_source, index, embedder).rebuild()
             [found] = await StoreScenes(ledger.memories, index, embedder, now=clock)(
                 ADA, [NewScene(scene=Scene(action=text))]

@@ -28,13 +28,13 @@ from madeleine.memory.model import (
     embedded_text,
 )
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds
-from madeleine.memory.rules.storing.retelling import MAX_RETELLINGS
+from madeleine.memory.rules.storing.retelling import MAX_RETELLINGS_PER_MEMORY
 from madeleine.memory.rules.storing.secrets import redact_nothing
 from madeleine.memory.vector_space import VectorSpace
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.contracts.ledger.ledger_values import apply_changes, states
@@ -62,7 +62,7 @@ class AwayIndex:
         raise IndexUnavailable("the server is down")
 
 
-class HeldIndex(EdgeIndex):
+class HeldIndex(EmbeddedQdrantIndex):
     """Says when an upsert has begun, and begins it in earnest when it may."""
 
     def hold(self) -> None:
@@ -79,7 +79,7 @@ class Home:
     """A store and everything it works with."""
 
     ledger: Ledger | InMemoryLedger
-    index: EdgeIndex
+    index: EmbeddedQdrantIndex
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
     clock: Clock = field(default_factory=Clock)
     told: int = 0
@@ -93,17 +93,19 @@ class Home:
         self.told += 1
 
     async def kept(self, scope: Scope = ADA) -> list[Memory]:
-        everything = await self.ledger.index_source.all_memories(after=None, limit=100)
+        everything = await self.ledger.index_source.memories_after_id(after=None, limit=100)
         return [memory for memory in everything if memory.being_id == scope.being_id]
 
     async def recalled(self, text: str) -> list[MemoryId]:
-        recall = Recall(self.ledger.recall, self.index, self.embedder, self.ledger.activations, now=self.clock)
+        recall = RecallMemories(self.ledger.recall, self.index, self.embedder, self.ledger.activations, now=self.clock)
         return [memory.id for memory, _ in (await recall(ADA, RecallQuery(text=text))).memories]
 
 
 @pytest.fixture
 async def home(tmp_path: Path) -> AsyncIterator[Home]:
-    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await EmbeddedQdrantIndex.open(
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+    )
     yield Home(InMemoryLedger(), index)
     await index.close()
 
@@ -111,7 +113,9 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 @pytest.fixture
 async def durable_home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     """Over a database: where a call may be cancelled at each of its steps."""
-    index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await EmbeddedQdrantIndex.open(
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+    )
     async with open_ledger(new_db) as ledger:
         yield Home(ledger, index)
     await index.close()
@@ -261,7 +265,7 @@ async def test_a_caller_can_insist_that_a_scene_is_distinct(home: Home) -> None:
 
 async def test_what_a_memory_has_no_room_for_is_stored_beside_it(home: Home) -> None:
     """Ruling 13: nothing acknowledged is lost."""
-    told = [scene(DINNER, when=(f"2026-02-{day:02}",)) for day in range(1, MAX_RETELLINGS + 4)]
+    told = [scene(DINNER, when=(f"2026-02-{day:02}",)) for day in range(1, MAX_RETELLINGS_PER_MEMORY + 4)]
     stored = await home.store(ADA, told)
     assert [one.status for one in stored].count("stored") == 2
 

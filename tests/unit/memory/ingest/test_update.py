@@ -92,7 +92,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
     assert "told to be away" in done.embedding_error
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
-    assert await home.index_keeper.embed_missing() == 1
+    assert await home.index_keeper.embed_memories_without_vector() == 1
     assert await home.ledger.index_source.memories_without_vector(embedder.model, limit=9) == []
 
 
@@ -127,7 +127,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemor
     one = await stored(home)
     embedder.available = True
     embedder.hold()
-    filling = asyncio.create_task(home.index_keeper.embed_missing())
+    filling = asyncio.create_task(home.index_keeper.embed_memories_without_vector())
     await embedder.asked.wait()
     await home.ledger.erasure.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
@@ -158,7 +158,7 @@ async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(
                 tasks.create_task(stored(home, one.scene.action))
         assert [found.bytes_scrubbed for found in told] == [True] * 5
         await home.index_keeper.index_marked_memories()
-        left = {memory.id for memory in await home.ledger.index_source.all_memories(after=None, limit=99)}
+        left = {memory.id for memory in await home.ledger.index_source.memories_after_id(after=None, limit=99)}
         assert not left & {one.id for one in ones[:5]}
         assert {one.id for one in ones[5:]} <= left
         assert await home.index.count() == len(left)

@@ -18,13 +18,13 @@ from madeleine.memory.errors import InvalidInput, LanguageModelUnavailable
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.lessons.lessons import LearnLessons, LessonProposal
 from madeleine.memory.lessons.skill import MAX_SKILL_NAME_CHARS, render_lesson_as_skill, skill_name_of_lesson
-from madeleine.memory.lessons.values import Failure, LearntLesson, Lesson
+from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts, ReportedFailure
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
-FAILURE = Failure(task="Geocode all addresses", error="HTTP 429", tool_calls=("http_get",), retries=3, turns=9)
+FAILURE = ReportedFailure(task="Geocode all addresses", error="HTTP 429", tool_calls=("http_get",), retries=3, turns=9)
 PROPOSAL = LessonProposal(
     discovery="The geocoding service answers 429 after fifty requests",
     condition="Many addresses are geocoded in one go",
@@ -161,11 +161,11 @@ async def test_outcomes_reinforce_and_weaken(lessons: LearnLessons) -> None:
     learnt = (await lessons.report_failure(ADA, FAILURE, PROPOSAL)).learnt
     assert learnt is not None
     [(_, before)] = await lessons.find_lessons(ADA, TASK)
-    good = await lessons.count_outcome(ADA, learnt.memory.id, helped=True)
+    good = await lessons.record_lesson_outcome(ADA, learnt.memory.id, helped=True)
     [(found, after)] = await lessons.find_lessons(ADA, TASK)
     assert (good.helped, found.helped, found.memory.importance, after) == (1, 1, 0.6, before)
     for _ in range(4):
-        await lessons.count_outcome(ADA, learnt.memory.id, helped=False)
+        await lessons.record_lesson_outcome(ADA, learnt.memory.id, helped=False)
     [(found, after)] = await lessons.find_lessons(ADA, TASK)
     assert (found.failed, round(found.memory.importance, 2)) == (4, 0.2)
     assert after < before
@@ -173,7 +173,7 @@ async def test_outcomes_reinforce_and_weaken(lessons: LearnLessons) -> None:
 
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_a_failure_never_adds_trust_and_a_help_never_takes_it(helped: int, failed: int) -> None:
-    known = LearntLesson(memory=a_memory("x"), lesson=PROPOSAL.to_lesson(), helped=helped, failed=failed)
+    known = LessonWithOutcomeCounts(memory=a_memory("x"), lesson=PROPOSAL.to_lesson(), helped=helped, failed=failed)
     assert replace(known, failed=failed + 1).trust < known.trust <= replace(known, helped=helped + 1).trust <= 1
 
 
@@ -198,7 +198,7 @@ def test_a_skill_has_the_form_that_the_format_asks_for(discovery: str, condition
     """agentskills.io: the name is that of its folder, 1 to 64 of a-z, 0-9 and single hyphens; a description of 1 to
     1,024 signs; frontmatter that a YAML reader takes, whatever the texts hold."""
     lesson = Lesson(discovery=discovery, condition=condition, action="Do it", steps=tuple(steps))
-    learnt = LearntLesson(memory=replace(a_memory("x"), number=12, id=MemoryId("id")), lesson=lesson)
+    learnt = LessonWithOutcomeCounts(memory=replace(a_memory("x"), number=12, id=MemoryId("id")), lesson=lesson)
     name, text = skill_name_of_lesson(learnt), render_lesson_as_skill(learnt)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
     assert len(name) <= MAX_SKILL_NAME_CHARS

@@ -15,7 +15,7 @@ from madeleine.memory.moving.sources.exported_conversations import (
     UnreadableConversation,
     read_exported_conversations,
 )
-from madeleine.memory.watch.observe import Observation
+from madeleine.memory.watch.observe import ObservedConversationPart
 from tests.chat_exports import chatgpt, claude, node
 from tests.rows import for_each_row
 
@@ -26,13 +26,13 @@ ANYTHING = st.recursive(
 )
 
 
-def read(*found: Any, limit: int = 1000) -> list[Observation | UnreadableConversation]:
+def read(*found: Any, limit: int = 1000) -> list[ObservedConversationPart | UnreadableConversation]:
     return list(read_exported_conversations([json.dumps(found)], max_text_chars=limit))
 
 
-def one(found: Any, limit: int = 1000) -> Observation:
+def one(found: Any, limit: int = 1000) -> ObservedConversationPart:
     [read_one] = read(found, limit=limit)
-    assert isinstance(read_one, Observation), read_one
+    assert isinstance(read_one, ObservedConversationPart), read_one
     return read_one
 
 
@@ -42,7 +42,7 @@ def why(found: Any) -> str:
     return read_one.reason
 
 
-def told(found: Observation) -> list[tuple[str, str]]:
+def told(found: ObservedConversationPart) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in found.messages]
 
 
@@ -140,7 +140,11 @@ def test_what_is_wrong_with_a_conversation_is_named(found: Any, reason: str) -> 
 
 def test_one_that_cannot_be_read_does_not_keep_the_others_back() -> None:
     found = read(claude(("human", "a")), {"title": "Broken", "mapping": 3}, chatgpt(node("a", None, "user", "b")))
-    assert [type(each) for each in found] == [Observation, UnreadableConversation, Observation]
+    assert [type(each) for each in found] == [
+        ObservedConversationPart,
+        UnreadableConversation,
+        ObservedConversationPart,
+    ]
     assert found[1] == UnreadableConversation(2, "Broken", "its mapping is a number, not an object")
 
 
@@ -171,5 +175,5 @@ def test_whatever_stands_in_a_field_it_is_read_or_named(data: st.DataObject) -> 
         place = place[name]
     place[name] = data.draw(ANYTHING)
     for found in read(export):
-        if isinstance(found, Observation):
+        if isinstance(found, ObservedConversationPart):
             assert all(message.text.strip() and message.key for message in found.messages)

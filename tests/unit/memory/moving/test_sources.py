@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
-from madeleine.memory.moving.sources.registry import SOURCE_FORMATS, recognise_source_format
+from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS, recognise_import_file_format
 from madeleine.memory.moving.sources.shapes import top_level_keys
 from madeleine.memory.moving.sources.values import (
-    DamagedSourceEntry,
     ImportedStatement,
     SkippedContent,
-    UnreadableSource,
+    UnreadableImportEntry,
+    UnreadableImportFile,
     first_iso_time_from_json,
-    statement_key,
+    imported_statement_key,
 )
-from madeleine.memory.watch.observe import Observation
-from madeleine.server.moving_in.source_files import find_source_files
+from madeleine.memory.watch.observe import ObservedConversationPart
+from madeleine.server.moving_in.source_files import find_import_files
 from tests import other_programs as programs
 from tests.rows import for_each_row
 
@@ -49,8 +49,8 @@ class Read:
 
 def read(path: Path, max_text_chars: int = 1_000) -> Read:
     found = Read()
-    for file in find_source_files(path):
-        format_ = recognise_source_format(file)
+    for file in find_import_files(path):
+        format_ = recognise_import_file_format(file)
         if format_ is None:
             found.not_taken["unrecognised"] += 1
             continue
@@ -59,14 +59,14 @@ def read(path: Path, max_text_chars: int = 1_000) -> Read:
             match item:
                 case ImportedStatement():
                     found.statements[item.text] = (item.when[:10], item.themes)
-                case Observation():
+                case ObservedConversationPart():
                     for one in item.messages:
                         found.messages.append((item.session_id, item.title, one.role, one.text))
                         found.days.add(str(one.at)[:10])
                         assert one.key
                 case SkippedContent():
                     found.not_taken[item.reason] += item.count
-                case DamagedSourceEntry():
+                case UnreadableImportEntry():
                     found.damaged.append(f"{item.place}: {item.reason}")
     return found
 
@@ -197,7 +197,7 @@ def test_what_a_program_keeps_is_read_by_its_shape(tmp_path: Path, case: Case) -
 def test_every_format_has_a_case() -> None:
     covered = {name for _, name, *_ in CASES}
     beside = {"Claude Code memory", "Claude memories", "Claude projects", "account"}
-    assert {format_.name for format_ in SOURCE_FORMATS} - beside - covered == {
+    assert {format_.name for format_ in IMPORT_FILE_FORMATS} - beside - covered == {
         "conversations", "Claude manifest", "Madeleine",
     }  # fmt: skip
 
@@ -210,9 +210,9 @@ def test_the_name_of_a_file_decides_nothing_where_its_shape_does(tmp_path: Path)
             if path.suffix in (".md", ".html"):
                 continue
             shutil.copy(path, odd := tmp_path / f"{number}-{path.stem}.data")
-            [file] = find_source_files(odd)
-            [original] = find_source_files(path)
-            formats = [recognise_source_format(each) for each in (file, original)]
+            [file] = find_import_files(odd)
+            [original] = find_import_files(path)
+            formats = [recognise_import_file_format(each) for each in (file, original)]
             assert formats[0] == formats[1], (name, path)
 
 
@@ -231,8 +231,8 @@ def test_a_file_that_cannot_be_read_keeps_no_other_of_its_folder_back(tmp_path: 
     whole = tmp_path / "a.zip"
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("inner.zip", b"PK")
-    errors: list[UnreadableSource] = []
-    names = [Path(file.name).name for file in find_source_files(tmp_path, errors.append)]
+    errors: list[UnreadableImportFile] = []
+    names = [Path(file.name).name for file in find_import_files(tmp_path, errors.append)]
     assert names == ["2026-03-02.md", "harbour.md", "photo.png"]
     assert [str(whole) in str(error) for error in errors] == [True]
 
@@ -258,8 +258,8 @@ def test_a_graph_is_read_as_the_server_answers(tmp_path: Path) -> None:
 def test_an_observation_of_a_graph_names_its_entity_as_an_actor(tmp_path: Path) -> None:
     """`related` knew nothing of an entity whose name is in front of each observation, as a speaker's is."""
     path = programs.knowledge_graph(tmp_path / "memory.json")
-    [file] = find_source_files(path)
-    format_ = recognise_source_format(file)
+    [file] = find_import_files(path)
+    format_ = recognise_import_file_format(file)
     assert format_ is not None
     statements = [item for item in format_.read(file, 1_000) if isinstance(item, ImportedStatement)]
     assert [one.actors for one in statements] == [
@@ -309,8 +309,10 @@ def test_times_are_read_in_every_form(value: object, when: str) -> None:
 
 def test_a_statement_has_one_key_wherever_it_stands() -> None:
     one = ImportedStatement(text="a", when="2026-03-01")
-    assert statement_key("mem0", one) == statement_key("mem0", ImportedStatement(text="a", themes=("x",)))
-    assert statement_key("mem0", one) != statement_key("mem0", ImportedStatement(text="a", id="1"))
+    assert imported_statement_key("mem0", one) == imported_statement_key(
+        "mem0", ImportedStatement(text="a", themes=("x",))
+    )
+    assert imported_statement_key("mem0", one) != imported_statement_key("mem0", ImportedStatement(text="a", id="1"))
 
 
 def test_a_damaged_file_is_named_and_never_ends_in_another_error(tmp_path: Path) -> None:
@@ -326,7 +328,7 @@ def test_a_damaged_file_is_named_and_never_ends_in_another_error(tmp_path: Path)
                     if torn:
                         torn[chance.randrange(len(torn))] = chance.randrange(256)
                 path.write_bytes(torn)
-                with suppress(UnreadableSource):
+                with suppress(UnreadableImportFile):
                     read(path)
             path.write_bytes(whole)
 

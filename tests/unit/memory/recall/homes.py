@@ -14,8 +14,8 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.recall.ports import Reranker
-from madeleine.memory.recall.recall import Recall, RecallConfig, RecallResult
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.memory.recall.recall import RecallConfig, RecallMemories, RecallResult
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from tests.doubles import ADA, Clock, FakeActivationLog, WordEmbedder
 from tests.fakes.ledger import InMemoryLedger
@@ -27,14 +27,16 @@ DIM = 1024
 @dataclass
 class Home:
     ledger: InMemoryLedger
-    index: EdgeIndex
+    index: EmbeddedQdrantIndex
     embedder: WordEmbedder
     activations: FakeActivationLog = field(default_factory=FakeActivationLog)
 
     async def put(self, *memories: Memory) -> None:
         """Into the ledger and the index."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text) for memory in memories}
-        await self.ledger.memories.commit(ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors))
+        await self.ledger.memories.commit_store_batch(
+            ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors)
+        )
         await IndexKeeper(self.ledger.index_source, self.index, self.embedder).index_marked_memories()
 
     def recall(
@@ -45,8 +47,8 @@ class Home:
         config: RecallConfig | None = None,
         reranker: Reranker | None = None,
         costs: ModelCostRecorder | None = None,
-    ) -> Recall:
-        return Recall(
+    ) -> RecallMemories:
+        return RecallMemories(
             self.ledger.recall,
             index or self.index,
             embedder or self.embedder,
@@ -60,7 +62,7 @@ class Home:
 
 @asynccontextmanager
 async def opened(directory: Path, embedder: WordEmbedder) -> AsyncIterator[Home]:
-    index = await EdgeIndex.open(directory / "index", IndexFingerprint(embedder.model, embedder.dim))
+    index = await EmbeddedQdrantIndex.open(directory / "index", IndexFingerprint(embedder.model, embedder.dim))
     yield Home(InMemoryLedger(), index, embedder)
     await index.close()
 

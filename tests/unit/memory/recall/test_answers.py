@@ -13,18 +13,18 @@ from typing import Any, cast
 import pytest
 from tokenizers import Tokenizer
 
-from madeleine.inference.packaged import read_int8_model_file
+from madeleine.inference.packaged import read_or_rebuild_packaged_model_file
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import DatedAction, Emotion, MemoryId
 from madeleine.memory.recall.outside_memories import NonMemoryMatches
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.recall.recall import Recall, RecallConfig
+from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT
-from madeleine.memory.rules.ranking.profiles import LinearRankingWeights, RankingProfile, RankingProfileWeights
-from madeleine.memory.rules.storing.retelling import Reinforcement
+from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, LinearRankingWeights, RankingProfile
+from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from madeleine.memory.short_ids import ShortIdLedger, ShortIdTranslator
-from madeleine.tools.reading import RecallArguments, recall_tool
+from madeleine.tools.reading import RecallArguments, make_recall_tool
 from madeleine.tools.tool import ToolCallContext, ToolUseCases
 from tests.doubles import ADA, BOB, NOW, WordEmbedder, a_memory
 from tests.unit.memory.recall.homes import DIM, Home, ids, opened
@@ -147,7 +147,7 @@ async def test_every_format_shows_preferences_and_the_tag_of_fragments_holds_non
     """ruling 22; the block has the order of the specification's example."""
     await home.put(replace(FACTS[0], category="semantic"), FACTS[1], FOND)
     use = use_cases(home)
-    run: Callable[..., Any] = recall_tool(random.Random(3)).run
+    run: Callable[..., Any] = make_recall_tool(random.Random(3)).run
     content = await run(ToolCallContext(ADA, use), RecallArguments(query="harbor", format=format_))
     if format_ == "prompt":
         lines = content["prompt"].splitlines()
@@ -225,7 +225,7 @@ async def test_linear_puts_the_recent_before_the_old(home: Home) -> None:
     old, new = a_memory("harbor cat", when=("2026-01-01",)), a_memory("harbor dog", when=("2026-02-28",))
     await home.put(old, new)
     assert await ranked(home, "linear") == ids([new, old])
-    weights = RankingProfileWeights(linear=LinearRankingWeights(minimum=0.5))
+    weights = AllRankingProfileWeights(linear=LinearRankingWeights(minimum=0.5))
     # Both have 5 words with the date, so cosine 1 / √5 = 0.447. 36 hours: 0.7 × 0.547 + 0.3 × e^-0.36 = 0.592;
     # 59 days: 0.383.
     assert await ranked(home, "linear", RecallConfig(profiles=weights)) == [new.id]
@@ -246,11 +246,11 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
     ]
     await home.put(*everything)
     # Long ago too, so that its recency is that of the others: 0.10 × 5 / (5 + 3) = 0.0625 more.
-    again = [Reinforcement(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
-    await home.ledger.memories.commit(
+    again = [MemoryRetelling(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
+    await home.ledger.memories.commit_store_batch(
         ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={})
     )
-    home.ledger.activations.add(ADA, [MemoryReactivation(recalled.id, 1, NOW)])
+    home.ledger.activations.add_reactivations(ADA, [MemoryReactivation(recalled.id, 1, NOW)])
     await home.ledger.activations.flush()
     # 0.15 recency > 0.10 importance > 0.0625 reinforcement > 0.10 / 2 emotion > 0
     assert await ranked(home, "associative", emotions=("joy", "anger")) == ids([recalled, matters, told, felt, plain])
@@ -273,7 +273,7 @@ async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_
             asked.append(name)
             return getattr(home.ledger.recall, name)
 
-    recall = Recall(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
+    recall = RecallMemories(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
     assert asked == ["possible_newer_versions", "memories"]
 
@@ -286,7 +286,7 @@ class RealTokens(WordEmbedder):
 
     def __init__(self) -> None:
         super().__init__(DIM)
-        self.tokenizer = Tokenizer.from_buffer(read_int8_model_file("tokenizer.json"))
+        self.tokenizer = Tokenizer.from_buffer(read_or_rebuild_packaged_model_file("tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 
@@ -361,7 +361,7 @@ async def test_what_an_answer_says_never_has_more_tokens_than_the_budget(
     """spec L2, by the model's tokenizer over the real answer of the real recall, tags and separators included."""
     home, embedder = crowd
     use = use_cases(home)
-    run = recall_tool(random.Random(3)).run
+    run = make_recall_tool(random.Random(3)).run
     tight = 0
     for budget in (*range(1, 60, 3), 90, 150, 400, 1500, 4000):
         for limit in (1, 3, 12):
@@ -392,7 +392,7 @@ async def test_a_memory_says_less_in_fragments_so_more_of_them_fit(home: Home) -
     taught = [replace(fact, lesson="word " * 10) for fact in FACTS]
     await home.put(*taught)
     use = use_cases(home)
-    run: Callable[..., Any] = recall_tool(random.Random(3)).run
+    run: Callable[..., Any] = make_recall_tool(random.Random(3)).run
     counts = {}
     for format_ in ("fragments", "memories", "prompt"):
         arguments = RecallArguments(query="harbor", limit=4, token_budget=24, format=cast(Any, format_), details=True)

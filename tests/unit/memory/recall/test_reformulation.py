@@ -13,7 +13,7 @@ from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, 
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import RunId, Scope
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
-from madeleine.memory.recall.reformulation import RecallVerdict, ReformulationConfig, build_recall_verdict_prompt
+from madeleine.memory.recall.reformulation import QueryReformulationConfig, RecallVerdict, build_recall_verdict_prompt
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from tests.doubles import ADA, NOW, a_memory
@@ -21,7 +21,7 @@ from tests.household import ScriptedModel
 from tests.unit.memory.recall.homes import Home, ids
 
 HARBOR, PORT, QUAY = a_memory("harbor cat"), a_memory("port dog"), a_memory("quay bird")
-ON = RecallConfig(reformulation=ReformulationConfig(max_rounds=1, seconds=60))
+ON = RecallConfig(reformulation=QueryReformulationConfig(max_rounds=1, seconds=60))
 
 
 def mind(*answers: Any) -> ScriptedModel:
@@ -82,7 +82,7 @@ async def test_nothing_is_asked_again_if_it_is_enough_or_there_are_no_other_word
 
 async def test_rounds_are_bounded_and_no_words_are_tried_twice(home: Home) -> None:
     await home.put(PORT, QUAY)
-    three = RecallConfig(reformulation=ReformulationConfig(max_rounds=3, seconds=60))
+    three = RecallConfig(reformulation=QueryReformulationConfig(max_rounds=3, seconds=60))
     language = mind(other("wharf"), other("quay"), other("port"), other("pier"))
     found = await recalled(home, language, config=three)
     assert found.reformulated == ("wharf", "quay", "port")
@@ -143,7 +143,7 @@ async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with
             await asyncio.Event().wait()
 
     await home.put(HARBOR)
-    config = RecallConfig(reformulation=ReformulationConfig(max_rounds=1, seconds=0.01))
+    config = RecallConfig(reformulation=QueryReformulationConfig(max_rounds=1, seconds=0.01))
     found = await recalled(home, Silent(), config=config)
     assert ids(found) == [HARBOR.id]
     assert found.notices == ("The query was not reworded. It took longer than 0.01 s.",)
@@ -151,7 +151,7 @@ async def test_a_model_that_does_not_answer_in_time_leaves_the_first_answer_with
 
 async def test_what_a_round_found_stays_if_the_next_one_fails(home: Home) -> None:
     await home.put(PORT)
-    two = RecallConfig(reformulation=ReformulationConfig(max_rounds=2, seconds=60))
+    two = RecallConfig(reformulation=QueryReformulationConfig(max_rounds=2, seconds=60))
     found = await recalled(home, mind(other("port"), UnusableAnswer("mind", "it is prose")), config=two)
     assert (ids(found), found.reformulated, len(found.notices)) == ([PORT.id], ("port",), 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.spelling import respelled_words, typing_error_count
+from madeleine.memory.rules.spelling import spelling_corrections_from_texts, typing_error_count
 from tests.rows import for_each_row
 
 TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, maria", "port 5432; paste mode", "порядок")
@@ -29,7 +29,7 @@ TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, mari
     ],
 )
 def test_a_word_is_respelled_as_the_nearest_one_that_is_known(written: str, meant: str | None) -> None:
-    assert respelled_words([written], TEXTS).get(written) == meant
+    assert spelling_corrections_from_texts([written], TEXTS).get(written) == meant
 
 
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.normalization import clean_text
+from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ from madeleine.memory.text.normalization import clean_text
     ],
 )
 def test_space_around_and_long_gaps_go_and_formatting_stays(text: str, expected: str) -> None:
-    assert clean_text(text) == expected
+    assert normalize_unicode_and_whitespace(text) == expected
 
 
 @given(st.text(st.sampled_from("ab \t\n\re\u0301\u212b\u3000\u2028`#")))
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    once = clean_text(text)
-    assert clean_text(once) == once
+    once = normalize_unicode_and_whitespace(text)
+    assert normalize_unicode_and_whitespace(once) == once
     assert unicodedata.is_normalized("NFC", once)
     assert "\n\n\n" not in once

@@ -6,10 +6,10 @@ import pytest
 
 from madeleine.memory.text.content_words import (
     content_words,
-    information_in_each_word,
     is_identifier,
     name_number_of_each_word,
     question_without_words,
+    weights_of_unspaced_words,
 )
 from tests.rows import for_each_row
 
@@ -73,7 +73,7 @@ def test_without_words_the_others_stay() -> None:
 def test_a_run_of_signs_without_spaces_says_more_than_one_word(
     words: tuple[str, ...], information: tuple[float, ...]
 ) -> None:
-    assert information_in_each_word(words) == pytest.approx(information)
+    assert weights_of_unspaced_words(words) == pytest.approx(information)
 
 
 @pytest.mark.parametrize(

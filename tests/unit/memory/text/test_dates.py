@@ -61,5 +61,7 @@ def test_what_is_not_an_iso_date_is_no_period(text: str) -> None:
 
 def test_the_words_of_a_month_name_no_day() -> None:
     """A memory of a month was found by a day that nobody had told."""
-    words = {told: period.words for told in ("2026-03-01", "2026-03", "2026") if (period := parse_iso_period(told))}
+    words = {
+        told: period.start_in_words for told in ("2026-03-01", "2026-03", "2026") if (period := parse_iso_period(told))
+    }
     assert words == {"2026-03-01": "Sunday 1 March 2026", "2026-03": "March 2026", "2026": "2026"}

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.rules.feelings import EMOTION_LABELS
-from madeleine.memory.text.lexicon import LEXICON_FOLDER, lexicons_by_script, load_lexicon, load_lexicon_headers
+from madeleine.memory.text.lexicon import (
+    LEXICON_FOLDER,
+    lexicons_for_script_of_text,
+    load_lexicon,
+    load_lexicon_headers,
+)
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
 EVERY_LANGUAGE_HAS = (
@@ -77,10 +82,10 @@ def test_a_language_added_as_a_file_is_picked_up(tmp_path: Path) -> None:
     (tmp_path / "el.toml").write_text(
         "name = \"Greek\"\nletters = '[α-ω]'\n\nnegations = \"δεν\"\n\n[patterns]\npreference = 'προτιμώ'\n", "utf-8"
     )
-    [greek] = lexicons_by_script("προτιμώ τον καφέ", folder=tmp_path)
+    [greek] = lexicons_for_script_of_text("προτιμώ τον καφέ", folder=tmp_path)
     preference = greek.pattern("preference")
     assert greek.words("negations") == {"δεν"}
     assert preference is not None
     assert preference.search("προτιμώ τον καφέ")
     assert greek.pattern("decision") is None
-    assert lexicons_by_script("I prefer coffee", folder=tmp_path) == ()
+    assert lexicons_for_script_of_text("I prefer coffee", folder=tmp_path) == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from tests.rows import for_each_row
 
 
@@ -30,7 +30,7 @@ from tests.rows import for_each_row
     ],
 )
 def test_the_language_is_told_by_script_and_function_words(text: str, languages: set[str]) -> None:
-    assert {one.language for one in TextReading(text).lexicons} == languages
+    assert {one.language for one in AnalysedText(text).lexicons} == languages
 
 
 @for_each_row(
@@ -51,7 +51,7 @@ def test_the_language_is_told_by_script_and_function_words(text: str, languages:
     ],
 )
 def test_numbers_in_digits_and_in_words_have_one_value(text: str, values: set[str]) -> None:
-    assert values <= TextReading(text).number_values
+    assert values <= AnalysedText(text).number_values
 
 
 @for_each_row(
@@ -62,7 +62,7 @@ def test_numbers_in_digits_and_in_words_have_one_value(text: str, values: set[st
     ],
 )  # fmt: skip
 def test_numbers_are_seen_in_digits_and_in_words(text: str) -> None:
-    assert TextReading(text).tells_number
+    assert AnalysedText(text).mentions_number
 
 
 @for_each_row(
@@ -74,12 +74,12 @@ def test_numbers_are_seen_in_digits_and_in_words(text: str) -> None:
     ],
 )  # fmt: skip
 def test_dates_are_seen_in_every_language(text: str) -> None:
-    assert TextReading(text).tells_date
+    assert AnalysedText(text).mentions_date
 
 
 @pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い", "wir warten"])
 def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
-    assert not TextReading(text).tells_number
+    assert not AnalysedText(text).mentions_number
 
 
 @for_each_row(
@@ -102,8 +102,8 @@ def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
 )
 def test_a_negation_is_told_from_the_same_without(text: str, denied: str) -> None:
     """ruling 13"""
-    assert TextReading(text).contains_negation
-    assert not TextReading(denied).contains_negation
+    assert AnalysedText(text).contains_negation
+    assert not AnalysedText(denied).contains_negation
 
 
 @for_each_row(
@@ -114,12 +114,12 @@ def test_a_negation_is_told_from_the_same_without(text: str, denied: str) -> Non
     ],
 )  # fmt: skip
 def test_questions_are_known_by_their_mark_or_their_first_word(text: str) -> None:
-    assert TextReading(text).is_question
+    assert AnalysedText(text).is_question
 
 
 @pytest.mark.parametrize("text", ["It is late.", "Es regnet.", "Il pleut.", "今日は寒い。", "Он дома."])
 def test_a_statement_is_no_question(text: str) -> None:
-    assert not TextReading(text).is_question
+    assert not AnalysedText(text).is_question
 
 
 @for_each_row(
@@ -131,7 +131,7 @@ def test_a_statement_is_no_question(text: str) -> None:
     ],
 )  # fmt: skip
 def test_the_first_person_is_told_from_others(text: str, mine: bool) -> None:
-    assert (TextReading(text).first_person > 0) is mine
+    assert (AnalysedText(text).first_person_degree > 0) is mine
 
 
 @pytest.mark.parametrize(
@@ -145,15 +145,15 @@ def test_the_first_person_is_told_from_others(text: str, mine: bool) -> None:
     ],
 )
 def test_possible_names_have_a_capital_and_are_no_function_words(text: str, names: set[str]) -> None:
-    assert {word.stem for word in TextReading(text).possible_names} == names
+    assert {word.stem for word in AnalysedText(text).possible_names} == names
 
 
 @given(st.text())
 def test_reading_is_pure_and_words_stand_where_they_say(text: str) -> None:
-    one, other = TextReading(text), TextReading(text)
+    one, other = AnalysedText(text), AnalysedText(text)
     assert one == other
     assert "".join(one.sentences) == text
     assert all(one.normalized_text[word.start : word.end] == word.text for word in one.words)
-    wording = ("contains_negation", "tells_taste", "preference_share", "tells_time")
+    wording = ("contains_negation", "states_personal_taste", "preference_sentence_share", "mentions_date_or_time_span")
     for name in ("words", "numbers", "number_values", "possible_names", *wording):
         assert getattr(one, name) == getattr(other, name) == getattr(one, name)

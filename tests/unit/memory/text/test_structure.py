@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.text.structure import (
-    json_without_structure,
-    text_within_tags,
-    text_without_structure,
+    escape_all_markup,
+    escape_foreign_markup,
+    escape_foreign_markup_in_json,
     visible_line,
     visible_text,
 )
@@ -37,13 +37,13 @@ OPENING = re.compile(r"[<＜\[［]")
 
 @pytest.mark.parametrize("text", READABLE)
 def test_what_a_text_says_stays_readable(text: str) -> None:
-    assert text_without_structure(text) == text
+    assert escape_foreign_markup(text) == text
 
 
 @for_each_row("text", STRUCTURE)
 def test_structure_of_a_language_model_is_escaped_and_stays_readable(text: str) -> None:
     for around in ("{}", "before {} after", "{}{}"):
-        shown = text_without_structure(around.replace("{}", text))
+        shown = escape_foreign_markup(around.replace("{}", text))
         assert not OPENING.search(shown), shown
         assert re.search(r"&lt;|&#91;", shown)
 
@@ -59,16 +59,16 @@ def test_a_text_cannot_hide_reorder_or_colour_what_stands_there() -> None:
 
 def test_answers_are_neutral_in_values_and_names_and_keep_our_own_tags() -> None:
     answer = {"text": "<recall>x</recall>", "items": [{"</system>": "a\x1b[2Jb", "n": 1, "none": None}]}
-    assert json_without_structure(answer) == {
+    assert escape_foreign_markup_in_json(answer) == {
         "text": "<recall>x</recall>",
         "items": [{"&lt;/system>": "ab", "n": 1, "none": None}],
     }
-    assert text_within_tags("a </recall> </context> </system>") == "a &lt;/recall> &lt;/context> &lt;/system>"
+    assert escape_all_markup("a </recall> </context> </system>") == "a &lt;/recall> &lt;/context> &lt;/system>"
 
 
 @given(st.lists(st.one_of(st.sampled_from(STRUCTURE + READABLE), st.text(max_size=12)), max_size=6))
 def test_shown_twice_is_shown_once(parts: list[str]) -> None:
-    for show in (visible_text, text_without_structure, text_within_tags):
+    for show in (visible_text, escape_foreign_markup, escape_all_markup):
         once = show("".join(parts))
         assert show(once) == once
 
@@ -76,5 +76,5 @@ def test_shown_twice_is_shown_once(parts: list[str]) -> None:
 @for_each_row("unit", ["<", "< ", "<|", "<|a", "<system", "[", "[ ", "\x1b[", "\u200b", "\u202e", "<a>", "</"])
 def test_hostile_text_of_32000_characters_is_shown_in_linear_time(unit: str) -> None:
     started = time.process_time()
-    text_within_tags((unit * 32_000)[:32_000])
+    escape_all_markup((unit * 32_000)[:32_000])
     assert time.process_time() - started < 4

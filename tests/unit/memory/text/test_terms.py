@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import DatedAction
-from madeleine.memory.text.terms import bm25_text_of_memory, bm25_words, normalize_words, words_asking_for_marks
+from madeleine.memory.text.terms import (
+    bm25_text_of_memory,
+    lesson_and_emotion_words_in_question,
+    normalize_and_drop_apostrophes,
+    normalize_text_for_bm25,
+)
 from tests.doubles import a_memory
 
 
@@ -45,13 +50,13 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
 )
 def test_spellings_of_one_word_are_one(text: str, normal: str) -> None:
     """NFKC, apostrophes dropped."""
-    assert normalize_words(text) == normal
+    assert normalize_and_drop_apostrophes(text) == normal
 
 
 def test_a_shortened_article_is_no_part_of_the_next_word() -> None:
     """ruling 19: "l'entretien" holds "entretien"; English contractions stay one word, a stop word."""
     text = "l'entretien, dell’acqua, we've don't"
-    assert bm25_words(text).replace(",", "").split() == ["entretien", "dell", "acqua", "weve", "dont"]
+    assert normalize_text_for_bm25(text).replace(",", "").split() == ["entretien", "dell", "acqua", "weve", "dont"]
 
 
 def test_the_labels_of_its_emotions_are_among_its_words() -> None:
@@ -78,4 +83,4 @@ def test_a_question_asks_for_emotions_and_lessons_in_its_own_words(
     question: str, asking: dict[str, tuple[str, ...]]
 ) -> None:
     """rulings 21 and 22"""
-    assert words_asking_for_marks(question) == asking
+    assert lesson_and_emotion_words_in_question(question) == asking

@@ -17,19 +17,23 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, Vector
-from madeleine.memory.recall.recall import Recall
+from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObserveConversation
+from madeleine.memory.watch.observe import AgentExtractedMemory, ObserveConversation, ObservedConversationPart
 from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
-from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig, ThreadPollResult
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.memory.watch.thread import (
+    ConversationMemoryExtractor,
+    MemoryExtractionConfig,
+    MemoryExtractionPollResult,
+)
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
 from tests.household import NearbyIndex, ScriptedModel, new_store, rows, sqlite_of
 
 Said = tuple[ChatRole, str]
-DEFAULT_CONFIG = MemoryThreadConfig()
+DEFAULT_CONFIG = MemoryExtractionConfig()
 
 
 def shown(prompt: Prompt) -> list[dict[str, Any]]:
@@ -88,7 +92,7 @@ class NearIndex(NearbyIndex):
 
 
 class Talks:
-    def __init__(self, path: Path, ledger: Ledger, index: Any, config: MemoryThreadConfig) -> None:
+    def __init__(self, path: Path, ledger: Ledger, index: Any, config: MemoryExtractionConfig) -> None:
         self.path = path
         self.ledger = ledger
         self.index = index
@@ -98,14 +102,18 @@ class Talks:
         self.similar = SimilarMemorySearch(ledger.recall, index, self.embedder)
         self.remember = RememberExtractedMemories(self.store.store_redacted, ledger.memories, self.similar)
         self.observe = ObserveConversation(ledger.conversations, self.remember.store_agent_memory, now=self.clock)
-        self.recall = Recall(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
+        self.recall = RecallMemories(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = ScriptedModel(extract=copies)
 
-    def thread_over(self, memories: Any, config: MemoryThreadConfig = DEFAULT_CONFIG) -> MemoryThread:
+    def thread_over(
+        self, memories: Any, config: MemoryExtractionConfig = DEFAULT_CONFIG
+    ) -> ConversationMemoryExtractor:
         """As after a restart."""
         remember = RememberExtractedMemories(self.store.store_redacted, memories, self.similar)
-        return MemoryThread(self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config)
+        return ConversationMemoryExtractor(
+            self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config
+        )
 
     def answers(self, answer: Callable[[Prompt], Any]) -> None:
         self.mind = ScriptedModel(extract=answer)
@@ -115,18 +123,20 @@ class Talks:
             NewConversationMessage(role=role, text=text, speaker=speaker if role == "user" else "")
             for role, text in said
         ]
-        await self.observe(scope, Observation(session_id=session, messages=messages, **more))
+        await self.observe(scope, ObservedConversationPart(session_id=session, messages=messages, **more))
 
     async def draw(self, *drawn: AgentExtractedMemory, said: Said, session: str = "s", scope: Scope = ADA) -> Any:
         message = NewConversationMessage(role=said[0], text=said[1])
-        return await self.observe(scope, Observation(session_id=session, messages=[message], memories=drawn))
+        return await self.observe(
+            scope, ObservedConversationPart(session_id=session, messages=[message], memories=drawn)
+        )
 
-    async def poll(self) -> ThreadPollResult:
+    async def poll(self) -> MemoryExtractionPollResult:
         return await self.thread.poll(self.mind)
 
-    async def poll_all(self) -> ThreadPollResult:
+    async def poll_all(self) -> MemoryExtractionPollResult:
         """Until nothing more waits."""
-        all_ = ThreadPollResult()
+        all_ = MemoryExtractionPollResult()
         while True:
             one = await self.poll()
             all_.counts.update(one.counts)
@@ -138,7 +148,7 @@ class Talks:
         return [one.memory for one in stored]
 
     async def kept(self, scope: Scope = ADA) -> list[Memory]:
-        everything = await self.ledger.index_source.all_memories(after=None, limit=1_000)
+        everything = await self.ledger.index_source.memories_after_id(after=None, limit=1_000)
         return sorted((one for one in everything if one.being_id == scope.being_id), key=lambda one: one.scene.action)
 
     async def texts(self, scope: Scope = ADA) -> list[str]:
@@ -165,7 +175,7 @@ class Talks:
 
 @asynccontextmanager
 async def talks(
-    templates: Path, tmp_path: Path, config: MemoryThreadConfig = DEFAULT_CONFIG, *, real: bool = False
+    templates: Path, tmp_path: Path, config: MemoryExtractionConfig = DEFAULT_CONFIG, *, real: bool = False
 ) -> AsyncIterator[Talks]:
     """`real`: with the real index, which can recall."""
     path = new_store(templates, tmp_path / "memory.db")
@@ -173,7 +183,7 @@ async def talks(
         index: Any = NearIndex()
         if real:
             embedder = WordEmbedder()
-            index = await EdgeIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+            index = await EmbeddedQdrantIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
         await sqlite_of(ledger)._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")

@@ -14,7 +14,12 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.observe import AgentExtractedMemory, Observation, ObservationResult, ObserveConversation
+from madeleine.memory.watch.observe import (
+    AgentExtractedMemory,
+    ObserveConversation,
+    ObserveConversationResult,
+    ObservedConversationPart,
+)
 from tests.doubles import ADA, NOW, Clock, a_memory
 from tests.doubles_chat import FakeChat
 
@@ -47,8 +52,12 @@ class Room:
         self.remembered = Remembered()
         self.observe = ObserveConversation(self.chat, self.remembered, now=Clock())
 
-    async def __call__(self, *messages: NewConversationMessage, request: str = "", **more: Any) -> ObservationResult:
-        return await self.observe(ADA, Observation(session_id="s", messages=messages, **more), request=request)
+    async def __call__(
+        self, *messages: NewConversationMessage, request: str = "", **more: Any
+    ) -> ObserveConversationResult:
+        return await self.observe(
+            ADA, ObservedConversationPart(session_id="s", messages=messages, **more), request=request
+        )
 
     async def texts(self) -> list[str]:
         return [message.text for message in await self.chat.session_messages_between(ADA, "s", start=0, end=99)]
@@ -120,7 +129,7 @@ async def test_a_key_that_is_a_secret_is_refused(room: Room) -> None:
 async def test_a_session_id_that_is_a_secret_is_refused(room: Room) -> None:
     """Two such would become one session, and share their keys."""
     with pytest.raises(InvalidInput, match="session_id: looks like a secret"):
-        await room.observe(ADA, Observation(session_id=TOKEN, messages=[user("a", key="k")]))
+        await room.observe(ADA, ObservedConversationPart(session_id=TOKEN, messages=[user("a", key="k")]))
     assert await room.chat.sessions(ADA, limit=9) == []
 
 
@@ -180,16 +189,17 @@ async def test_a_key_that_the_session_has_not_is_refused(room: Room) -> None:
 
 async def test_what_the_agent_has_looked_at_the_thread_need_not(room: Room) -> None:
     await room(user("a"), memories=[AgentExtractedMemory(HARBOUR)])
-    assert await room.chat.unwatched_sessions(now=NOW, limit=9) == []
+    assert await room.chat.sessions_with_unread_messages(now=NOW, limit=9) == []
     await room(user("b"))
-    assert [one.watched for one in await room.chat.unwatched_sessions(now=NOW, limit=9)] == [1]
+    assert [one.watched for one in await room.chat.sessions_with_unread_messages(now=NOW, limit=9)] == [1]
 
 
 async def test_where_nothing_can_be_remembered_what_was_drawn_is_refused(room: Room) -> None:
     only_keeps = ObserveConversation(room.chat, now=Clock())
     with pytest.raises(InvalidInput, match="Nothing was stored"):
         await only_keeps(
-            ADA, Observation(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
+            ADA,
+            ObservedConversationPart(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)]),
         )
     assert await room.texts() == []
 
@@ -205,7 +215,7 @@ async def test_a_caller_who_goes_away_leaves_nothing_half_done(room: Room) -> No
 
     slow = Slow()
     observe = ObserveConversation(room.chat, slow, now=Clock())
-    seen = Observation(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
+    seen = ObservedConversationPart(session_id="s", messages=[user("a")], memories=[AgentExtractedMemory(HARBOUR)])
     caller = asyncio.create_task(observe(ADA, seen))
     await reached.wait()
     [inner] = [task for task in asyncio.all_tasks() if "_store" in repr(task)]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from madeleine.memory.chat import ConversationMessage
-from madeleine.memory.watch.extraction import ExtractedMemory, SourcedMemory
+from madeleine.memory.watch.extraction import ExtractedMemory, ExtractedMemoryWithMessages
 from madeleine.memory.watch.observe import AgentExtractedMemory
-from madeleine.memory.watch.remember import RememberResult
+from madeleine.memory.watch.remember import ExtractedMemoryStoreResult
 from tests.doubles import ADA, BOB
 from tests.unit.memory.watch.talks import Said, Talks, talks
 
@@ -34,9 +34,11 @@ async def messages(home: Talks, *said: Said, session: str = "s", scope: Any = AD
 
 async def remember(
     home: Talks, extracted: ExtractedMemory, sources: list[ConversationMessage], **more: Any
-) -> RememberResult:
+) -> ExtractedMemoryStoreResult:
     fields: dict[str, Any] = {"session_id": "s", "tool": "thread", "scope": ADA} | more
-    [found] = await home.remember(fields.pop("scope"), [SourcedMemory(extracted, tuple(sources))], **fields)
+    [found] = await home.remember(
+        fields.pop("scope"), [ExtractedMemoryWithMessages(extracted, tuple(sources))], **fields
+    )
     return found
 
 
@@ -135,7 +137,7 @@ async def test_two_beings_have_each_their_own(home: Talks) -> None:
     outcome = await remember(home, LYON, await messages(home, SAID, scope=BOB), scope=BOB)
     assert outcome.outcome == "stored"
     assert await home.texts(ADA) == await home.texts(BOB) == [LYON.essence]
-    assert (await home.remember.ledger.key_outcomes(BOB, ["thread-unknown"])) == {}
+    assert (await home.remember.ledger.idempotency_key_outcomes(BOB, ["thread-unknown"])) == {}
 
 
 async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
@@ -144,7 +146,7 @@ async def test_two_that_say_the_same_at_once_become_one(home: Talks) -> None:
     other = ExtractedMemory("Ada's cats are called Tom and Rosa.", (), 0.5)
     outcome = await home.remember(
         ADA,
-        [SourcedMemory(one, history) for one in (LYON, same, other)],
+        [ExtractedMemoryWithMessages(one, history) for one in (LYON, same, other)],
         session_id="s",
         tool="thread",
         keys=["a", "b", "c"],

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, MemoryThreadBacklog
+from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, UnreadMessageBacklog
 from madeleine.memory.rules.prompting import render_memory_block, shuffled_fragments
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
-from madeleine.memory.watch.thread import MemoryThread, MemoryThreadConfig
+from madeleine.memory.watch.thread import ConversationMemoryExtractor, MemoryExtractionConfig
 from tests.doubles import ADA, BOB, Clock
 from tests.doubles_chat import FakeChat, a_message
 from tests.household import ScriptedModel, rows
@@ -103,7 +103,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     """Allergies in Chinese and Japanese never reached a model."""
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
-    assert await home.ledger.conversations.thread_backlog() == MemoryThreadBacklog(unread=2, put_off=2)
+    assert await home.ledger.conversations.unread_message_backlog() == UnreadMessageBacklog(unread=2, put_off=2)
     home.clock.advance(home.thread.config.put_off_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1
@@ -192,13 +192,13 @@ async def test_what_is_forgotten_just_before_the_commit_is_not_stored(
     """ruling 25: while its memory is embedded."""
     await home.say(BOSS, NICE, LYON, NICE)
     told = (await home.ledger.conversations.recent_messages(ADA, limit=9, session_id="s"))[2]
-    commit = home.ledger.memories.commit
+    commit = home.ledger.memories.commit_store_batch
 
     async def commit_after_a_forget(*args: Any) -> Any:
         await home.ledger.erasure.forget(ADA, [told.id], at=home.clock())
         return await commit(*args)
 
-    monkeypatch.setattr(home.ledger.memories, "commit", commit_after_a_forget)
+    monkeypatch.setattr(home.ledger.memories, "commit_store_batch", commit_after_a_forget)
     assert (await home.poll_all()).counts["stored"] == 1
     assert await home.texts() == [BOSS[1]]
     assert (home.links(), home.waits()) == ([(0, BOSS[1])], [])
@@ -245,7 +245,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
     spoken: list[int] = []
     dull = random.Random(len(talk))
 
-    class Looking(MemoryThread):
+    class Looking(ConversationMemoryExtractor):
         async def _lines(self, scope: Any, snippet: Any, *, must_show: bool) -> Any:
             before = [place for place in spoken if place < snippet.end]
             assert [message.position for message in snippet.shown] == before[-MAX_SNIPPET_MESSAGES:]
@@ -273,7 +273,7 @@ async def test_every_message_is_new_in_one_snippet_and_one_only(talk: list[list[
             pass
     assert [position for new in looked for position in new] == spoken
     assert all(0 < len(new) <= MAX_SNIPPET_MESSAGES for new in looked)
-    assert await chat.unwatched_sessions(now=clock(), limit=9) == []
+    assert await chat.sessions_with_unread_messages(now=clock(), limit=9) == []
 
 
 # --- what is quoted ---------------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ async def test_looking_leaves_no_trace_in_what_is_remembered(home: Talks) -> Non
 
 @pytest.fixture
 async def recorder(templates: Path, tmp_path: Path) -> AsyncIterator[Talks]:
-    async with talks(templates, tmp_path, MemoryThreadConfig(records_exchanges=True)) as found:
+    async with talks(templates, tmp_path, MemoryExtractionConfig(records_exchanges=True)) as found:
         yield found
 
 
@@ -409,7 +409,7 @@ async def test_a_long_speech_is_recorded_cut(recorder: Talks) -> None:
 
 def test_waking_is_heard() -> None:
     nothing: Any = None
-    thread = MemoryThread(nothing, nothing, nothing, now=Clock())
-    assert not thread.new_messages.is_set()
-    thread.wake()
-    assert thread.new_messages.is_set()
+    thread = ConversationMemoryExtractor(nothing, nothing, nothing, now=Clock())
+    assert not thread.new_messages_event.is_set()
+    thread.notify_of_new_messages()
+    assert thread.new_messages_event.is_set()

@@ -19,7 +19,7 @@ from madeleine.memory.watch.thread import (
     MAX_SNIPPET_READING_FAILURES,
     MAX_UNUSABLE_ANSWERS_PER_SNIPPET,
     SPENT_TOKEN_BUDGET_PAUSE,
-    MemoryThreadConfig,
+    MemoryExtractionConfig,
 )
 from tests.doubles import ADA, BOB
 from tests.household import rows
@@ -177,7 +177,7 @@ async def test_a_full_disk_ends_the_turn_and_the_next_one_goes_on(
         raise StorageFull("The disk is full.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(home.ledger.memories, "commit", full)
+        patched.setattr(home.ledger.memories, "commit_store_batch", full)
         await home.poll()
     assert "The disk is full." in caplog.text
     assert (await home.poll()).counts["stored"] == 1
@@ -194,7 +194,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
     said = f"{LYON[1]} They are called Tom and Rosa."
     await home.say(("user", said), NICE)
     with monkeypatch.context() as patched:
-        patched.setattr(home.ledger.conversations, "mark_watched", dies)
+        patched.setattr(home.ledger.conversations, "mark_messages_read", dies)
         with pytest.raises(SystemExit):
             await home.poll()
     assert await home.texts() == [said]
@@ -237,7 +237,7 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
     templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """spec O10. Each answer costs a hundred; what it may cost at most is between 1,600 and 1,700."""
-    async with talks(templates, tmp_path, MemoryThreadConfig(token_budget=1_950)) as home:
+    async with talks(templates, tmp_path, MemoryExtractionConfig(token_budget=1_950)) as home:
         for number in range(6):
             await home.say(LYON if number % 2 else BOSS, NICE, session=f"s{number}")
         await home.poll_all()
@@ -262,7 +262,7 @@ async def test_what_it_may_spend_in_a_day_is_not_exceeded_across_restarts(
 async def test_a_question_that_the_budget_never_reaches_for_keeps_no_other_waiting(
     templates: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with talks(templates, tmp_path, MemoryThreadConfig(token_budget=1_950)) as home:
+    async with talks(templates, tmp_path, MemoryExtractionConfig(token_budget=1_950)) as home:
         await home.say(("user", "I moved to Lyon. " + "It rained there all day long. " * 90), NICE, session="long")
         home.clock.advance(timedelta(seconds=1))
         await home.say(BOSS, NICE, session="short", scope=BOB)

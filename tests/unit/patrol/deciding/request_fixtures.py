@@ -9,8 +9,8 @@ from typing import Any
 from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedModelAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentRequestState, DecisionAnswer
-from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory
+from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOfferedMemories, DecisionAnswer
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, offered_memory_from_memory
 from tests.doubles import ADA
 
 HOME = ClusterId("home")
@@ -20,20 +20,22 @@ ROOT = Cluster(id=HOME, being_id=ADA.being_id, name="Private", parent_id=HOME, i
 
 def request_of(kind: DecisionKind, memories: Sequence[Memory], **fields: Any) -> DecisionRequest:
     cluster: dict[str, Any] = {"cluster_id": HOME, "cluster": "Dinners"} if kind in {"consolidate", "split"} else {}
-    offered = tuple(offered_memory(memory, kind) for memory in memories)
+    offered = tuple(offered_memory_from_memory(memory, kind) for memory in memories)
     return DecisionRequest(id=DecisionRequestId("offer-1"), kind=kind, memories=offered, **{**cluster, **fields})
 
 
-def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentRequestState:
+def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentOfferedMemories:
     active_count = sum(memory.status == "active" and memory.cluster_id == HOME for memory in memories)
     by_id = {memory.id: memory for memory in memories}
-    return CurrentRequestState(request_of("consolidate", memories), by_id, **{"active_count": active_count, **fields})
+    return CurrentOfferedMemories(
+        request_of("consolidate", memories), by_id, **{"active_count": active_count, **fields}
+    )
 
 
 def checked(
-    answer: DecisionAnswer, request: DecisionRequest, current: CurrentRequestState
+    answer: DecisionAnswer, request: DecisionRequest, current: CurrentOfferedMemories
 ) -> CheckedDecisionAnswer | RejectedModelAnswer:
-    return answer.checked(replace(current, request=request))
+    return answer.check_against_request_and_memories(replace(current, request=request))
 
 
 class ScriptedLanguage:

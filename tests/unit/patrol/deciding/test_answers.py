@@ -15,7 +15,7 @@ from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import ModelCallCost, RejectedModelAnswer
 from madeleine.memory.model import MemoryId, RunId
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
-from madeleine.patrol.deciding.answers import Decision, DecisionAnswer
+from madeleine.patrol.deciding.answers import AgentDecision, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryAnswer
@@ -29,7 +29,7 @@ from madeleine.patrol.deciding.requests import (
     decision_prompt,
     decision_request_for_agent,
 )
-from madeleine.patrol.deciding.resolution import DECISION_TYPES, ask_model_to_decide
+from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.supersede import SupersessionAnswer
 from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions_by_root, root_classification_prompt
@@ -135,7 +135,7 @@ def test_two_texts_of_a_memory_cannot_form_a_tag() -> None:
     assert '"<"' not in decision_prompt(request_of("consolidate", [hostile])).text
 
 
-@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_TYPES.values()])
+@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_HANDLERS.values()])
 def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
     schema = shape.model_json_schema()
     objects = [schema, *schema.get("$defs", {}).values()]
@@ -234,9 +234,9 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind
     for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
     offer = request_of(kind, MEMORIES)
-    answer = DECISION_TYPES[kind].answer_type.from_decision(Decision.model_validate(json.loads(text)))
+    answer = DECISION_HANDLERS[kind].answer_type.from_agent_decision(AgentDecision.model_validate(json.loads(text)))
     assert not isinstance(answer, RejectedModelAnswer)
-    assert not isinstance(answer.check_request(offer), RejectedModelAnswer)
+    assert not isinstance(answer.check_against_request(offer), RejectedModelAnswer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -247,8 +247,8 @@ def test_an_agent_sees_ids_and_what_it_needs(kind: DecisionKind) -> None:
     assert json.loads(json.dumps(result)) == result
 
 
-def decision(**fields: Any) -> Decision:
-    return Decision.model_validate({"offer": "offer-1", **fields})
+def decision(**fields: Any) -> AgentDecision:
+    return AgentDecision.model_validate({"offer": "offer-1", **fields})
 
 
 @for_each_row(
@@ -266,15 +266,15 @@ def decision(**fields: Any) -> Decision:
 )
 def test_a_field_of_another_kind_is_refused(kind: DecisionKind, fields: dict[str, Any]) -> None:
     """ruling 10: "nothing else is touched"."""
-    result = DECISION_TYPES[kind].answer_type.from_decision(decision(**fields))
+    result = DECISION_HANDLERS[kind].answer_type.from_agent_decision(decision(**fields))
     assert isinstance(result, RejectedModelAnswer)
     assert f"is to {kind}" in result.reason
     assert "leave out" in result.reason
 
 
 def test_the_offer_alone_says_that_nothing_is_to_change() -> None:
-    assert DECISION_TYPES["consolidate"].answer_type.from_decision(decision()) == ConsolidationAnswer()
-    assert DECISION_TYPES["split"].answer_type.from_decision(decision()) == ClusterSplitAnswer()
+    assert DECISION_HANDLERS["consolidate"].answer_type.from_agent_decision(decision()) == ConsolidationAnswer()
+    assert DECISION_HANDLERS["split"].answer_type.from_agent_decision(decision()) == ClusterSplitAnswer()
 
 
 @for_each_row(

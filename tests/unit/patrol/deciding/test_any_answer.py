@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import LIVING_STATUSES, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
-from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentRequestState
+from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOfferedMemories
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_after_consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
@@ -113,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(result, RejectedModelAnswer):
         return
     assert isinstance(result.answer, ConsolidationAnswer)
-    changed = memories_after_consolidation(result.answer, CurrentRequestState(offer, by_id))
+    changed = memories_after_consolidation(result.answer, CurrentOfferedMemories(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}
@@ -166,5 +166,5 @@ def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.Da
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
     result = checked(answer, offer, current_of(now))
     if not isinstance(result, RejectedModelAnswer):
-        again = result.answer.check_current(replace(current_of(now), request=offer))
+        again = result.answer.check_against_current_memories(replace(current_of(now), request=offer))
         assert again == CheckedDecisionAnswer(result.answer)

@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import ClusterId, Memory, MemoryId
-from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentRequestState, DecisionAnswer
+from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOfferedMemories, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryAnswer
@@ -34,12 +34,12 @@ def fading(name: str) -> Memory:
 
 
 def refusal(answer: DecisionAnswer, offer: DecisionRequest) -> str:
-    result = answer.check_request(offer)
+    result = answer.check_against_request(offer)
     assert isinstance(result, RejectedModelAnswer)
     return result.reason
 
 
-def kept(answer: DecisionAnswer, offer: DecisionRequest, present: CurrentRequestState) -> CheckedDecisionAnswer:
+def kept(answer: DecisionAnswer, offer: DecisionRequest, present: CurrentOfferedMemories) -> CheckedDecisionAnswer:
     result = checked(answer, offer, present)
     assert isinstance(result, CheckedDecisionAnswer)
     return result
@@ -284,7 +284,7 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
 @pytest.mark.parametrize(
     "present", [current_of([]), current_of(TWELVE, active_count=10), current_of(TWELVE, is_root=True)]
 )
-def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentRequestState) -> None:
+def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentOfferedMemories) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)
     assert result.answer == ClusterSplitAnswer()
@@ -306,12 +306,12 @@ POINTS = ("one", "two", "three")
 def test_a_diary_loses_blank_lines_and_bullets() -> None:
     """spec P8"""
     answer = DiaryAnswer(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
-    assert answer.check_request(request_of("diary", FOUR)) == DiaryAnswer("a\nb\nc", POINTS)
+    assert answer.check_against_request(request_of("diary", FOUR)) == DiaryAnswer("a\nb\nc", POINTS)
 
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
     answer = DiaryAnswer("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    result = answer.check_request(request_of("diary", FOUR))
+    result = answer.check_against_request(request_of("diary", FOUR))
     assert result == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from madeleine.memory.model import DatedAction, Memory, MemoryId, TimelineEntry
-from madeleine.memory.rules.dynamics.importance import status_after_flagging
-from madeleine.patrol.deciding.answers import CurrentRequestState
+from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
+from madeleine.patrol.deciding.answers import CurrentOfferedMemories
 from madeleine.patrol.deciding.consolidate import (
     ConsolidationAnswer,
     MemoryMerge,
@@ -33,7 +33,7 @@ def after(answer: ConsolidationAnswer, *memories: Memory) -> dict[str, Memory]:
     return {
         request.id: request
         for request in memories_after_consolidation(
-            answer, CurrentRequestState(request_of("consolidate", memories), by_id)
+            answer, CurrentOfferedMemories(request_of("consolidate", memories), by_id)
         )
     }
 
@@ -94,7 +94,7 @@ def test_a_kept_memory_begins_again() -> None:
     result = after(ConsolidationAnswer(keep=(A,)), memory("A", status="dying", session_count=70, importance=0.01))
     kept = result["A"]
     assert (kept.status, kept.session_count) == ("active", 0)
-    assert status_after_flagging(replace(kept, session_count=30)) == "active"
+    assert status_from_decayed_importance(replace(kept, session_count=30)) == "active"
 
 
 def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
@@ -102,7 +102,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     a, b, c = memory("A"), memory("B", fresh=False), memory("C")
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
-    current = CurrentRequestState(request_of("consolidate", [a, b, c]), by_id)
+    current = CurrentOfferedMemories(request_of("consolidate", [a, b, c]), by_id)
     assert memories_after_consolidation(ConsolidationAnswer(), current) == [replace(a, fresh=False)]
 
 

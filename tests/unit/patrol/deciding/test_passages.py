@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import Memory, Scene
-from madeleine.patrol.deciding.passages import MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES, passage_requests
+from madeleine.patrol.deciding.passages import (
+    MAX_PASSAGE_BYTES,
+    MAX_PASSAGE_MEMORIES,
+    compression_requests_with_passages,
+)
 from tests.doubles import NOW, a_memory
 
 
@@ -22,14 +26,14 @@ def of_session(memory: Memory, session: str, *, days: int = 0) -> Memory:
 def test_a_passage_names_who_acts_where_there_are_several_and_how_it_felt() -> None:
     ann = of_session(a_memory("I sang", actors=("Ann",), feeling="warm"), "s")
     ben = of_session(a_memory("I rowed", actors=("Ben",)), "s")
-    [(request, passage)] = passage_requests([ann, ben])
+    [(request, passage)] = compression_requests_with_passages([ann, ben])
     assert (passage, request.session_id) == ("Ann: I sang (warm)\nBen: I rowed", "s")
 
 
 def test_sessions_and_days_are_not_joined_and_one_scene_is_no_passage() -> None:
     alone, next_day = of_session(a_memory("a"), "s"), of_session(a_memory("b"), "s", days=1)
     other = [of_session(a_memory(text), "t") for text in "cd"]
-    assert [passage for _, passage in passage_requests([alone, next_day, *other])] == ["c\nd"]
+    assert [passage for _, passage in compression_requests_with_passages([alone, next_day, *other])] == ["c\nd"]
 
 
 @given(st.lists(st.integers(1, 900), max_size=40))
@@ -37,7 +41,7 @@ def test_passages_are_bounded_and_hold_every_scene_word_for_word(sizes: list[int
     """ruling 26: nothing is left out."""
     told = [of_session(a_memory(chr(97 + at % 26) * size), "s") for at, size in enumerate(sizes)]
     held: list[str] = []
-    for request, passage in passage_requests(told):
+    for request, passage in compression_requests_with_passages(told):
         lines = passage.splitlines()
         assert 2 <= len(lines) <= MAX_PASSAGE_MEMORIES
         assert len(passage.encode()) <= MAX_PASSAGE_BYTES
@@ -48,5 +52,5 @@ def test_passages_are_bounded_and_hold_every_scene_word_for_word(sizes: list[int
 
 def test_a_scene_of_several_lines_is_one_line_of_a_passage() -> None:
     first, second = (of_session(replace(a_memory("x"), scene=Scene(action=text)), "s") for text in ("a\nb", "c"))
-    [(_, passage)] = passage_requests([first, second])
+    [(_, passage)] = compression_requests_with_passages([first, second])
     assert passage == "a b\nc"

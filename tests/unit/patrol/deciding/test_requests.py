@@ -33,7 +33,7 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequestLimits,
     decision_prompt,
     decision_request_for_agent,
-    offered_memory,
+    offered_memory_from_memory,
 )
 from madeleine.patrol.deciding.split import cluster_split_requests
 from tests.doubles import NOW, a_memory, unit
@@ -44,7 +44,7 @@ LIMITS = DecisionRequestLimits()
 
 def size_of(request: DecisionRequest) -> int:
     """In characters."""
-    return sum(memory.size for memory in request.memories) + len(request.earlier) + sum(map(len, request.think))
+    return sum(memory.size_bytes for memory in request.memories) + len(request.earlier) + sum(map(len, request.think))
 
 
 def numbered(count: int, *, text: str = "ramen", fresh: bool = True, status: MemoryStatus = "active") -> list[Memory]:
@@ -78,14 +78,17 @@ def test_an_offer_comes_back_from_json_as_it_was() -> None:
 
 def test_a_shown_memory_has_its_first_day_and_a_text_of_bounded_length() -> None:
     memory = a_memory("x" * 5_000, when=(DatedAction("2026-02-01", "soup"), "2026-02-03"), feeling="y" * 5_000)
-    result = offered_memory(memory, "consolidate")
+    result = offered_memory_from_memory(memory, "consolidate")
     assert (result.when, len(result.text), result.text[-1]) == ("2026-02-01", LIMITS.text_chars, "…")
-    assert result.size < LIMITS.size
-    assert len(offered_memory(memory, "compress").text) == DECISION_REQUEST_LIMITS_FOR_MODEL["compress"].text_chars
+    assert result.size_bytes < LIMITS.size
+    assert (
+        len(offered_memory_from_memory(memory, "compress").text)
+        == DECISION_REQUEST_LIMITS_FOR_MODEL["compress"].text_chars
+    )
 
 
 def test_a_memory_without_a_date_is_shown_on_the_day_it_happened() -> None:
-    assert offered_memory(a_memory("ramen"), "split").when == NOW.date().isoformat()
+    assert offered_memory_from_memory(a_memory("ramen"), "split").when == NOW.date().isoformat()
 
 
 def test_a_single_memory_that_is_not_dying_has_no_choice() -> None:

@@ -18,7 +18,7 @@ from madeleine.memory.errors import (
     ServerError,
     ServerUnavailable,
 )
-from madeleine.server.attach.blocking_http import BlockingHttpClient
+from madeleine.server.attach.blocking_http import BlockingHttpToolClient
 
 ANSWER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"new": 1}}})
 NOTIFICATION = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
@@ -55,7 +55,7 @@ def url() -> Iterator[str]:
 
 
 def called(url: str, token: str = "") -> dict[str, object]:
-    client = BlockingHttpClient(url, token, name="a hook", until=time.monotonic() + 10)
+    client = BlockingHttpToolClient(url, token, name="a hook", until=time.monotonic() + 10)
     return client("observe", {"session_id": "s"})
 
 

@@ -43,12 +43,12 @@ def test_a_cancelled_request_is_not_repeated() -> None:
 def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending = PendingRequests()
     pending.track_client_line(INITIALIZE)
-    assert pending.repeat_handshake() is None, "the client still waits for the answer itself"
+    assert pending.handshake_line_to_repeat() is None, "the client still waits for the answer itself"
     assert list(pending.lines_to_repeat()) == [INITIALIZE]
     assert pending.track_host_line(line(id=0, result={}))
     pending.track_client_line(INITIALIZED)
     pending.track_client_line(call(1, "store"))
-    assert pending.repeat_handshake() == INITIALIZE
+    assert pending.handshake_line_to_repeat() == INITIALIZE
     assert pending.awaits_repeated_handshake_reply
     assert pending.track_host_line(line(method="notifications/message", params={})), "not an answer"
     assert not pending.track_host_line(line(id=0, result={}))
@@ -61,7 +61,7 @@ def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
     pending = PendingRequests()
     for given in (INITIALIZE, INITIALIZED, call(1, "recall")):
         pending.track_client_line(given)
-    assert pending.repeat_handshake() is None
+    assert pending.handshake_line_to_repeat() is None
     assert list(pending.lines_to_repeat()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
 
 

@@ -17,7 +17,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import LIVING_STATUSES, EmbeddingModelName, Memory
 from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
-from madeleine.storage.qdrant.edge import EdgeIndex
+from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, WordEmbedder, a_memory
@@ -30,7 +30,7 @@ Turn = int | str
 class WatchedKeeper(IndexKeeper):
     """Tells of each turn, fails when it is told to, and rests behind a turn while it may not go on."""
 
-    def __init__(self, ledger: Ledger, index: EdgeIndex, embedder: WordEmbedder) -> None:
+    def __init__(self, ledger: Ledger, index: EmbeddedQdrantIndex, embedder: WordEmbedder) -> None:
         super().__init__(ledger.index_source, index, embedder)
         self.turns: asyncio.Queue[Turn] = asyncio.Queue()
         self.filled: asyncio.Queue[int] = asyncio.Queue()
@@ -48,15 +48,15 @@ class WatchedKeeper(IndexKeeper):
         await self.goes_on.wait()
         return done
 
-    async def embed_missing(self) -> int:
+    async def embed_memories_without_vector(self) -> int:
         if self.fails_to_fill_in:
             raise self.fails_to_fill_in.pop()
-        done = await super().embed_missing()
+        done = await super().embed_memories_without_vector()
         self.filled.put_nowait(done)
         return done
 
 
-class WatchedIndex(EdgeIndex):
+class WatchedIndex(EmbeddedQdrantIndex):
     """Tells when it is asked to optimise itself."""
 
     turns: asyncio.Queue[Turn]
@@ -80,7 +80,9 @@ class House:
     async def write(self, memory: Memory, *, embedded: bool = True) -> None:
         """Into the ledger alone, which leaves a mark."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text)} if embedded else {}
-        await self.ledger.memories.commit(ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors))
+        await self.ledger.memories.commit_store_batch(
+            ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors)
+        )
 
     async def turns(self, count: int) -> list[Turn]:
         return [await self.keeper.turns.get() for _ in range(count)]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from madeleine.memory.language_model import LanguageModel
-from madeleine.memory.watch.thread import ThreadPollResult
+from madeleine.memory.watch.thread import MemoryExtractionPollResult
 from madeleine.server.background import loops as rounds
-from madeleine.server.background.loops import MemoryThreadLoop, is_memory_thread_enabled
+from madeleine.server.background.loops import MemoryExtractionLoop, is_memory_extraction_enabled
 from madeleine.server.settings.settings import Settings
 
 NEVER = 3_600.0
@@ -23,8 +23,8 @@ NEVER = 3_600.0
 class Threaded:
     """A memory thread whose turns are told what they come to, and how long they take."""
 
-    def __init__(self, *turns: ThreadPollResult | Exception, seconds: float = NEVER) -> None:
-        self.new_messages = asyncio.Event()
+    def __init__(self, *turns: MemoryExtractionPollResult | Exception, seconds: float = NEVER) -> None:
+        self.new_messages_event = asyncio.Event()
         self.turns = list(turns)
         self.done = 0
         self.came: asyncio.Queue[LanguageModel | None] = asyncio.Queue()
@@ -33,7 +33,7 @@ class Threaded:
         self.cancelled = 0
         self.lent = 0
         self.is_open = True
-        self.watcher = MemoryThreadLoop(lambda: self if self.is_open else None, self.lend, seconds=seconds)
+        self.watcher = MemoryExtractionLoop(lambda: self if self.is_open else None, self.lend, seconds=seconds)
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[None]:
@@ -43,7 +43,7 @@ class Threaded:
         finally:
             self.lent -= 1
 
-    async def poll(self, language: LanguageModel | None) -> ThreadPollResult:
+    async def poll(self, language: LanguageModel | None) -> MemoryExtractionPollResult:
         self.came.put_nowait(language)
         assert self.lent == 1
         try:
@@ -52,14 +52,18 @@ class Threaded:
             self.cancelled += 1
             raise
         self.done += 1
-        found = self.turns.pop(0) if self.turns else ThreadPollResult()
+        found = self.turns.pop(0) if self.turns else MemoryExtractionPollResult()
         if isinstance(found, Exception):
             raise found
         return found
 
 
 async def test_it_takes_turns_until_nothing_is_left_to_read() -> None:
-    home = Threaded(ThreadPollResult(has_more=True), ThreadPollResult(has_more=True), ThreadPollResult())
+    home = Threaded(
+        MemoryExtractionPollResult(has_more=True),
+        MemoryExtractionPollResult(has_more=True),
+        MemoryExtractionPollResult(),
+    )
     await home.watcher.poll()
     assert (home.done, home.lent) == (3, 0)
 
@@ -68,7 +72,7 @@ async def test_an_observed_message_starts_a_poll_at_once() -> None:
     home = Threaded()
     running = asyncio.create_task(home.watcher.run())
     for _ in range(2):
-        home.new_messages.set()
+        home.new_messages_event.set()
         await home.came.get()
     await home.watcher.stop(running)
     assert home.done == 2
@@ -93,7 +97,7 @@ async def test_it_does_nothing_before_the_memory_is_open() -> None:
 
 
 async def test_a_failing_turn_is_logged_and_retried_at_the_next_poll(caplog: pytest.LogCaptureFixture) -> None:
-    home = Threaded(OSError("no"), ThreadPollResult(Counter(stored=2, read=3)))
+    home = Threaded(OSError("no"), MemoryExtractionPollResult(Counter(stored=2, read=3)))
     with caplog.at_level(logging.INFO):
         await home.watcher.poll()
         await home.watcher.poll()
@@ -108,9 +112,9 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
 ) -> None:
     """It is repeated at the next start (tests/unit/memory/watch/test_thread.py)."""
     monkeypatch.setattr(rounds, "POLL_STOP_GRACE_SECONDS", seconds)
-    home = Threaded(ThreadPollResult(has_more=True))
+    home = Threaded(MemoryExtractionPollResult(has_more=True))
     home.goes_on.clear()
-    home.new_messages.set()
+    home.new_messages_event.set()
     running = asyncio.create_task(home.watcher.run())
     await home.came.get()
     ending = asyncio.create_task(home.watcher.stop(running))
@@ -141,4 +145,4 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
 )
 def test_it_runs_where_a_model_was_chosen_for_this_program(given: dict[str, Any], does: bool) -> None:
     """spec T1: off by default without a model."""
-    assert is_memory_thread_enabled(Settings.model_validate(given)) is does
+    assert is_memory_extraction_enabled(Settings.model_validate(given)) is does

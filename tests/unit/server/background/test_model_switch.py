@@ -77,7 +77,7 @@ async def recalled(memory: OpenedMemory, text: str) -> list[str]:
 
 
 async def switch(memory: OpenedMemory, model: str) -> WantedModelRecord:
-    wanted = await EmbeddingModelRecords(memory.ledger.index_source).request(model)
+    wanted = await EmbeddingModelRecords(memory.ledger.index_source).request_switch(model)
     await memory.model_switch.switch(wanted)
     return wanted
 
@@ -185,7 +185,7 @@ async def test_the_old_vectors_are_kept_for_the_way_back_and_older_ones_dropped(
     monkeypatch.setitem(DIMENSIONS, "third", 32)
     await switch(memory, NEW)
     await switch(memory, "third")
-    assert set(await memory.ledger.index_source.count_vectors()) == {NEW, "third"}
+    assert set(await memory.ledger.index_source.count_vectors_by_model()) == {NEW, "third"}
     record = await EmbeddingModelRecords(memory.ledger.index_source).last_switch()
     assert record is not None
     assert (record.model, record.previous) == ("third", NEW)
@@ -197,7 +197,7 @@ async def test_a_request_is_noticed_by_the_process_that_owns_the_memory(
     monkeypatch.setattr(model_switch, "MODEL_SWITCH_REQUEST_POLL_SECONDS", 0.0)
     async with open_memory(settings(tmp_path), make_embedder=make_embedder) as memory, asyncio.timeout(60):
         await store(memory, *TOLD)
-        await EmbeddingModelRecords(memory.ledger.index_source).request(NEW)
+        await EmbeddingModelRecords(memory.ledger.index_source).request_switch(NEW)
         await changed.wait()
         assert memory.embedder.model == NEW
 
@@ -212,5 +212,5 @@ async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
 
 async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemory) -> None:
     records = EmbeddingModelRecords(memory.ledger.index_source)
-    await records.set_serving(ServingModelRecord(model=NEW, previous=OLD, configured="something else"))
+    await records.set_serving_model(ServingModelRecord(model=NEW, previous=OLD, configured="something else"))
     assert await records.model_to_serve(OLD) == OLD

@@ -16,7 +16,12 @@ import pytest
 from madeleine.operating_system import OperatingSystem
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
-from madeleine.server.clients.catalogue import McpServerEntry, claude_code_hooks, known_clients, server_start_command
+from madeleine.server.clients.catalogue import (
+    McpServerEntry,
+    claude_code_hooks,
+    known_mcp_client_programs,
+    server_start_command,
+)
 from madeleine.server.clients.changes import FileChange, write_file_change
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
@@ -184,7 +189,9 @@ def test_each_system_has_its_places(system: OperatingSystem, variables: Mapping[
     home = Path("/home/ada")
     clients = {
         client.name: client
-        for client in known_clients(ClientConfigurationPaths(home, system, variables), McpServerEntry(["m"], {}))
+        for client in known_mcp_client_programs(
+            ClientConfigurationPaths(home, system, variables), McpServerEntry(["m"], {})
+        )
     }
     assert list(clients) == CLIENTS
     desktop = clients["claude-desktop"].files[0].path.parent
@@ -196,7 +203,9 @@ def test_each_system_has_its_places(system: OperatingSystem, variables: Mapping[
 
 def test_variables_move_the_folders_of_claude_code_and_codex() -> None:
     moved = ClientConfigurationPaths(Path("/home/ada"), "linux", {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/d"})
-    files = [file.path for client in known_clients(moved, McpServerEntry(["m"], {}))[:3] for file in client.files]
+    files = [
+        file.path for client in known_mcp_client_programs(moved, McpServerEntry(["m"], {}))[:3] for file in client.files
+    ]
     assert [str(path) for path in files if path.parts[1] != "home"] == [
         "/c/.claude.json", "/c/settings.json", "/d/config.toml",
     ]  # fmt: skip
@@ -223,7 +232,7 @@ def test_what_uvx_has_made_is_started_by_uvx_again(monkeypatch: pytest.MonkeyPat
 
 def test_every_client_has_its_paste_in_the_documents(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "clients.md").read_text()
-    for client in known_clients(ClientConfigurationPaths(home, "linux", {}), McpServerEntry(["m"], {})):
+    for client in known_mcp_client_programs(ClientConfigurationPaths(home, "linux", {}), McpServerEntry(["m"], {})):
         assert f"## {client.title}\n" in text
         assert f"`{client.name}`" in text
         assert main(["config", "--client", client.name]) == 0

@@ -123,8 +123,8 @@ def test_the_status_tells_what_the_memory_thread_has_to_read(
         async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
             messages = [a_message(text) for text in ("thanks", "My cat is ill.", "Hm.")]
             await ledger.conversations.append_messages(ada, "s", messages, keys=[None] * 3)
-            await ledger.conversations.mark_watched(ada, "s", up_to=1, abandoned=1)
-            await ledger.conversations.postpone_reading_messages(ada, "s", up_to=2, until=NOW)
+            await ledger.conversations.mark_messages_read(ada, "s", up_to=1, abandoned=1)
+            await ledger.conversations.postpone_unread_messages(ada, "s", up_to=2, until=NOW)
             cost = ModelCallCost(purpose="extract", model="m", input_tokens=1_000, output_tokens=234, usd=None)
             await ledger.patrols.record_cost(ada, RunId("r"), cost, at=utc_now())
 
@@ -175,7 +175,9 @@ def test_what_was_forgotten_and_is_still_on_disk_is_counted_with_the_time_by_whi
         async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
             ada = Scope(BeingId("ada"), "test")
             new = (a_memory("The key lies under the pot"), a_memory("The gate is green"))
-            await ledger.memories.commit(ada, StoreBatch(new=new, model=EmbeddingModelName("m"), vectors={}))
+            await ledger.memories.commit_store_batch(
+                ada, StoreBatch(new=new, model=EmbeddingModelName("m"), vectors={})
+            )
             await ledger.erasure.forget(ada, [memory.id for memory in new], at=NOW)
 
     before = utc_now()

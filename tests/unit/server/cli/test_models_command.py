@@ -129,7 +129,7 @@ async def test_a_model_whose_files_are_gone_is_left_at_the_next_start(
         model=str(tmp_path / "gone"), previous=settings.embedding_model, configured=settings.embedding_model
     )
     async with open_ledger_without_index(settings) as ledger:
-        await EmbeddingModelRecords(ledger.index_source).set_serving(gone)
+        await EmbeddingModelRecords(ledger.index_source).set_serving_model(gone)
     assert "serves from the next start" in await run("switch", "--back")
     async with open_memory(settings, background=False) as memory:
         assert memory.embedder.model.startswith("directory/tiny#")

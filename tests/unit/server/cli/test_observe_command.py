@@ -17,7 +17,7 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.cli.observing.command import (
     ObserveCommandOutput,
-    read_max_text_chars,
+    max_text_chars_from_settings,
     run_with_time_limit,
 )
 from madeleine.server.cli.observing.recalling import recall_for_hook
@@ -28,13 +28,13 @@ from madeleine.server.cli.observing.recording import (
     split_long_messages,
     unrecorded_messages,
 )
-from madeleine.server.cli.observing.request import ObserveRequest, parse_claude_code_hook, parse_observe_input
+from madeleine.server.cli.observing.request import ObserveRequest, parse_claude_code_hook, parse_observe_stdin
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
 
 
 def asked(text: str, *words: str) -> ObserveRequest | None:
-    return parse_observe_input(build_command_line_parser().parse_args(["observe", *words]), text)
+    return parse_observe_stdin(build_command_line_parser().parse_args(["observe", *words]), text)
 
 
 def transcript(path: Path, *said: tuple[str, str]) -> Path:
@@ -321,7 +321,7 @@ def test_where_everything_is_refused_it_is_not_tried_without_end(tmp_path: Path)
 def test_messages_are_as_long_as_the_settings_say(tmp_path: Path, variable: str, file: str, limit: int) -> None:
     if file:
         (tmp_path / "madeleine.toml").write_text(file)
-    assert read_max_text_chars({"max_text_chars": variable} if variable else {}, tmp_path) == limit
+    assert max_text_chars_from_settings({"max_text_chars": variable} if variable else {}, tmp_path) == limit
 
 
 # --- recalling

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from pathlib import Path
 
-from madeleine.server.host.host import Host
+from madeleine.server.host.host import MemoryHost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
@@ -26,7 +26,7 @@ async def test_an_idle_host_stays_until_its_background_work_is_done(tmp_path: Pa
 
     settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        host = Host(settings, no_use_cases, LanguageModelPool(settings), wait_until_idle=wait_until_idle)
+        host = MemoryHost(settings, no_use_cases, LanguageModelPool(settings), wait_until_idle=wait_until_idle)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
         assert not host.stop_event.is_set()
@@ -44,7 +44,7 @@ async def test_a_client_that_connects_meanwhile_keeps_an_idle_host(tmp_path: Pat
 
     settings = Settings(data_dir=tmp_path, idle_seconds=0.001)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        host = Host(settings, no_use_cases, LanguageModelPool(settings), wait_until_idle=wait_until_idle)
+        host = MemoryHost(settings, no_use_cases, LanguageModelPool(settings), wait_until_idle=wait_until_idle)
         serving = asyncio.create_task(host.serve(listener))
         await asked.wait()
         _, writer = await asyncio.open_connection(*listener.getsockname())

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from madeleine.memory.lessons.values import LearntLesson, Lesson
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.server.mcp.skills import find_skill_file, get_skill, installed_skills, list_skills, skill_of_lesson
-from madeleine.tools.toolset import make_all_tools, mcp_tool
+from madeleine.tools.toolset import make_all_tools, to_mcp_tool
 from tests.doubles import a_memory
 
 
@@ -30,9 +30,9 @@ def names_in(schema: Any) -> Iterator[str]:
 
 
 def test_a_skill_names_no_tool_argument_or_field_that_there_is_not() -> None:
-    tools = [mcp_tool(tool, 1_000) for tool in make_all_tools(random.Random(0))]
+    tools = [to_mcp_tool(tool, 1_000) for tool in make_all_tools(random.Random(0))]
     known = {name for tool in tools for name in (tool.name, *names_in([tool.input_schema, tool.output_schema]))}
-    known |= {*Decision.model_fields, "kind", "guidance", "earlier", "resembles", "may_supersede", "not_kept"}
+    known |= {*AgentDecision.model_fields, "kind", "guidance", "earlier", "resembles", "may_supersede", "not_kept"}
     for skill in installed_skills():
         for file in skill.files:
             code = re.findall(r"`([^`]+)`", file.text)
@@ -65,7 +65,7 @@ def test_what_is_no_skill_is_refused(uri: str) -> None:
 def test_a_lesson_is_a_skill_of_one_file_that_only_its_being_may_keep() -> None:
     """spec O11"""
     lesson = Lesson(discovery='The "blue" cluster has no GPU', condition="A GPU job", action="Use green")
-    skill = skill_of_lesson(LearntLesson(memory=a_memory("x"), lesson=lesson))
+    skill = skill_of_lesson(LessonWithOutcomeCounts(memory=a_memory("x"), lesson=lesson))
     listing = list_skills([skill])
     assert (listing["cacheScope"], listing["skills"][-1]["uri"]) == ("private", skill.uri)
     assert skill.frontmatter["description"] == 'The "blue" cluster has no GPU. Use when: A GPU job'

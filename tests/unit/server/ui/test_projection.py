@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madeleine.server.ui import projection
-from madeleine.server.ui.projection import MapLandmarks, choose_landmarks, lay_out_landmarks
+from madeleine.server.ui.projection import MapLandmarks, choose_landmark_memories, lay_out_landmarks
 
 
 def grouped_vectors(groups: int, each: int) -> projection.Matrix:
@@ -18,9 +18,9 @@ def grouped_vectors(groups: int, each: int) -> projection.Matrix:
 def drawn(vectors: projection.Matrix) -> projection.Matrix:
     """All memories on the plane, as the page draws them."""
     numbers = list(range(len(vectors)))
-    chosen = choose_landmarks(numbers)
+    chosen = choose_landmark_memories(numbers)
     landmarks = lay_out_landmarks(chosen, vectors[chosen], len(numbers))
-    plane = landmarks.place(numbers, vectors, {number: vectors[number] for number in chosen})
+    plane = landmarks.place_memories(numbers, vectors, {number: vectors[number] for number in chosen})
     plane[chosen] = [landmarks.places[number] for number in chosen]
     return plane
 

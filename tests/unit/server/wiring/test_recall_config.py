@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.recall.reformulation import ReformulationConfig
+from madeleine.memory.recall.reformulation import QueryReformulationConfig
 from madeleine.memory.rules.ranking.matching import MatchThresholds
-from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfileWeights
+from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, AssociativeRankingWeights
 from madeleine.server.settings.settings import Settings, read_settings
 from madeleine.server.wiring.open_memory import recall_config_from_settings, reranker_from_settings
 
@@ -38,7 +38,7 @@ def test_every_setting_of_recall_arrives_where_it_counts(tmp_path: Path) -> None
     assert config == RecallConfig(
         thresholds=MatchThresholds(likeness=0.4),
         ranking="associative",
-        profiles=RankingProfileWeights(associative=associative),
+        profiles=AllRankingProfileWeights(associative=associative),
         min_importance=0.2,
     )
 
@@ -48,7 +48,7 @@ def test_a_filter_and_reformulation_run_when_they_are_switched_on(tmp_path: Path
     assert configured(tmp_path, recall_reformulation_seconds="3").reformulation.max_rounds == 0
     config = configured(tmp_path, recall_non_inferable_only="true", recall_reformulation="on")
     assert config.themes == ("non-inferable",)
-    assert config.reformulation == ReformulationConfig(max_rounds=1, seconds=8.0)
+    assert config.reformulation == QueryReformulationConfig(max_rounds=1, seconds=8.0)
 
 
 def test_a_re_ranker_that_is_named_is_not_loaded_before_it_is_asked(tmp_path: Path) -> None:

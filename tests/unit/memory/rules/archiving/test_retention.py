@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import MEMORY_CATEGORIES, BeingId, MemoryId
 from madeleine.memory.rules.archiving.retention import (
-    BeingRetention,
+    BeingRetentionConfig,
     EndedSessionOrProject,
     MemoryArchivalLinks,
     MemoryRetentionFacts,
@@ -131,7 +131,9 @@ configs = st.builds(
     rules=st.dictionaries(st.sampled_from(MEMORY_CATEGORIES), st.none() | st.integers(1, 100), max_size=3),
     days=st.none() | st.integers(1, 100),
     max_memories=st.none() | st.integers(1, 12),
-    beings=st.dictionaries(st.just("ada"), st.builds(BeingRetention, days=st.none() | st.integers(1, 100)), max_size=1),
+    beings=st.dictionaries(
+        st.just("ada"), st.builds(BeingRetentionConfig, days=st.none() | st.integers(1, 100)), max_size=1
+    ),
 )
 
 

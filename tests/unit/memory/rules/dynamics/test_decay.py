@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import MemoryStatus
-from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance, status_after_flagging
+from madeleine.memory.rules.dynamics.importance import (
+    MAX_DYING_IMPORTANCE,
+    effective_importance,
+    status_from_decayed_importance,
+)
 from tests.contracts.ledger.ledger_values import memory
 from tests.rows import for_each_row
 
@@ -45,14 +49,14 @@ def test_a_memory_is_dying_from_the_cycle_in_which_it_falls_to_the_floor(
     """spec P6 ❸: at or below 0.05."""
 
     def status(cycles: int) -> MemoryStatus:
-        return status_after_flagging(memory(importance=importance, session_count=cycles))
+        return status_from_decayed_importance(memory(importance=importance, session_count=cycles))
 
     assert (status(last_active), status(first_dying)) == ("active", "dying")
 
 
 def test_a_memory_exactly_at_the_floor_is_dying() -> None:
     """spec P6 ❸: "falls at or below 0.05"."""
-    assert status_after_flagging(memory(importance=MAX_DYING_IMPORTANCE)) == "dying"
+    assert status_from_decayed_importance(memory(importance=MAX_DYING_IMPORTANCE)) == "dying"
 
 
 @for_each_row(
@@ -77,7 +81,7 @@ def test_the_status_after_a_patrol(
 ) -> None:
     """spec P6 ❸: pinned ones are excluded; ruling 2: a dying memory above the floor is active again."""
     clocked = memory(status=status, importance=importance, session_count=cycles, pinned=pinned)
-    assert status_after_flagging(clocked) == after
+    assert status_from_decayed_importance(clocked) == after
 
 
 @given(st.floats(0, 1), st.integers(0, 1000), st.integers(0, 1000))

@@ -17,7 +17,7 @@ from madeleine.memory.rules.dynamics.mentions import (
     fold_and_join_texts,
     mentions_forgotten,
     redact_patrol_report,
-    scene_without_timeline_texts,
+    remove_timeline_entries_with_texts,
 )
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -105,4 +105,4 @@ def test_a_survivor_no_longer_retells_what_it_absorbed() -> None:
     """spec P4: consolidation writes an absorbed scene into its survivor's timeline."""
     other = DatedAction("2026-01-01", "the harp was bought")
     told = Scene(action="instruments", when=("2026-01-01", other, DatedAction("2026-02-01", GONE.scene.action)))
-    assert scene_without_timeline_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)
+    assert remove_timeline_entries_with_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)

@@ -25,7 +25,7 @@ def around(topics: int, each: int, *, spread: float = 0.8, shared: float = 0.0, 
 
 
 def founded(vectors: NDArray[np.float32]) -> list[list[int]]:
-    free = without_shared_centre(vectors, VectorSpace.without_languages())
+    free = without_shared_centre(vectors, VectorSpace.create_without_languages())
     return [list(group) for group in find_topics(free, [None] * len(vectors)).founded]
 
 
@@ -49,7 +49,7 @@ def test_two_that_are_alike_make_no_topic() -> None:
 
 def test_a_memory_joins_the_cluster_of_its_neighbours_and_clusters_stay_apart() -> None:
     """rulings 4 and 17: what lies under a root is looked at again; what has a cluster stays."""
-    vectors = without_shared_centre(around(3, 10), VectorSpace.without_languages())
+    vectors = without_shared_centre(around(3, 10), VectorSpace.create_without_languages())
     homes: list[int | None] = [*[0] * 9, None, *[1] * 5, *[2] * 4, None, *[None] * 10]
     found = find_topics(vectors, homes)
     assert found.joined[9] == 0
@@ -79,4 +79,4 @@ def test_the_direction_that_a_language_shares_is_taken_off_memories_and_clusters
     memories, clusters = without_shared_direction(vectors[[0, 4]], vectors[[1, 5]], space)
     cosines = memories @ clusters.T
     assert cosines.diagonal().min() > 0.3 > cosines[[0, 1], [1, 0]].max()
-    assert without_shared_direction(vectors, vectors[:1], VectorSpace.without_languages())[0] is vectors
+    assert without_shared_direction(vectors, vectors[:1], VectorSpace.create_without_languages())[0] is vectors

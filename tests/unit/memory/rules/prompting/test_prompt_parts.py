@@ -18,7 +18,7 @@ from madeleine.memory.rules.prompting import (
     TURN_PARTS,
     PromptPartName,
 )
-from madeleine.memory.text.structure import text_within_tags
+from madeleine.memory.text.structure import escape_all_markup
 from tests.doubles import a_memory
 from tests.rows import for_each_row
 
@@ -218,4 +218,4 @@ def test_two_entries_together_open_and_close_no_tag(part: PromptPartName) -> Non
     opening, closing = prompting.prompt_part_delimiters(part)
     inside = whole.removeprefix(opening).removesuffix(closing)
     assert inside.strip("\n").replace("\n\n", "\n") == "- a &lt;\n- context> b &lt;/\n- memory> c <\n- d"
-    assert text_within_tags(inside) == inside
+    assert escape_all_markup(inside) == inside

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from madeleine.memory.index import CandidatePool, RankingFeatures, WordingSignals
+from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking import blended
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, first_name_of_actor, word_and_meaning_scores
@@ -216,7 +216,9 @@ def test_the_first_name_of_an_actor_is_its_first_word(actor: str, name: str) -> 
 def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
     """What is added to each turn's own score by its neighbours; (speaker, cosine, whether it asks)."""
     features = [
-        replace(PLAIN, session_id=session, turn=at, actors=(who,) if who else (), signals=WordingSignals(asks=asks))
+        replace(
+            PLAIN, session_id=session, turn=at, actors=(who,) if who else (), signals=MemoryWordingTraits(asks=asks)
+        )
         for at, (who, _, asks) in enumerate(turns)
     ]
     cosines = [cosine for _, cosine, _ in turns]
@@ -255,7 +257,7 @@ def test_among_many_similar_candidates_a_neighbour_does_not_outrank_the_answer()
 @pytest.mark.parametrize("others", [0, 5, 40])
 def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> None:
     """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
-    asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=WordingSignals(asks=True))
+    asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=MemoryWordingTraits(asks=True))
     answered = replace(PLAIN, session_id="s", turn=1, actors=("Bo",))
     scores = blended_ranking_scores(
         "ramen",
@@ -331,14 +333,14 @@ def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
 @for_each_row(
     ("query", "features", "moved"),
     [
-        ("where are my keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.09),
-        ("where are the keys", replace(PLAIN, signals=WordingSignals(first_person=0.6)), 0.0),
-        ("where are my keys", replace(PLAIN, actors=("Ann",), signals=WordingSignals(first_person=0.6)), 0.0),
-        ("any tips for Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.25),
-        ("any tips for Rome?", replace(PLAIN, actors=("assistant",), signals=WordingSignals(prefers=True)), 0.0),
-        ("where is Rome?", replace(PLAIN, signals=WordingSignals(prefers=True)), 0.0),
-        ("when was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.2),
-        ("was Rome built?", replace(PLAIN, signals=WordingSignals(tells_when=True)), 0.0),
+        ("where are my keys", replace(PLAIN, signals=MemoryWordingTraits(first_person=0.6)), 0.09),
+        ("where are the keys", replace(PLAIN, signals=MemoryWordingTraits(first_person=0.6)), 0.0),
+        ("where are my keys", replace(PLAIN, actors=("Ann",), signals=MemoryWordingTraits(first_person=0.6)), 0.0),
+        ("any tips for Rome?", replace(PLAIN, signals=MemoryWordingTraits(prefers=True)), 0.25),
+        ("any tips for Rome?", replace(PLAIN, actors=("assistant",), signals=MemoryWordingTraits(prefers=True)), 0.0),
+        ("where is Rome?", replace(PLAIN, signals=MemoryWordingTraits(prefers=True)), 0.0),
+        ("when was Rome built?", replace(PLAIN, signals=MemoryWordingTraits(tells_when=True)), 0.2),
+        ("was Rome built?", replace(PLAIN, signals=MemoryWordingTraits(tells_when=True)), 0.0),
     ],
 )
 def test_the_wording_moves_the_score_where_it_is_asked_for(query: str, features: RankingFeatures, moved: float) -> None:
@@ -353,7 +355,7 @@ TRAITS = st.builds(
     st.sampled_from([(), ("joy",), ("joy", "fear")]),
     st.integers(0, 30),
     st.just(0),
-    st.builds(WordingSignals, st.booleans(), st.booleans(), st.booleans(), st.floats(0, 1)),
+    st.builds(MemoryWordingTraits, st.booleans(), st.booleans(), st.booleans(), st.floats(0, 1)),
 )
 CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width=32), TRAITS), max_size=8).map(
     lambda found: [(c, b, replace(features, turn=at)) for at, (c, b, features) in enumerate(found)]
@@ -363,7 +365,7 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 9, width
 def test_a_candidate_that_has_all_that_goes_together_is_near_one() -> None:
     """Best of both channels and of its session, followed by as good a one, of the user and with the actor, long, with
     every emotion, a preference and a time: (1.15 × 1.25 + 1.05) / 3.32. The user does not answer questions."""
-    signs = WordingSignals(prefers=True, tells_when=True)
+    signs = MemoryWordingTraits(prefers=True, tells_when=True)
     best = RankingFeatures("s", 0, ("user", "Hashi"), ("joy",), 15, 0, signs)
     after = RankingFeatures("s", 1, (), (), 0, 0)
     query, joy = "when should I call Hashi, and how was it?", frozenset({"joy"})

@@ -16,7 +16,7 @@ from madeleine.memory.rules.ranking.matching import (
     CandidateSimilarity,
     MatchThresholds,
     ThingsNamedInQuery,
-    matching_candidates,
+    matching_candidate_mask,
     near_unmatched_candidates,
     score_candidate_similarity,
 )
@@ -57,7 +57,7 @@ def found(
 def matched(
     candidates: CandidatePool, cosines: Sequence[float], legible: float = 1.0, without: Sequence[float] | None = None
 ) -> list[int]:
-    return np.flatnonzero(matching_candidates(found(candidates, cosines, legible, without), THRESHOLDS)).tolist()
+    return np.flatnonzero(matching_candidate_mask(found(candidates, cosines, legible, without), THRESHOLDS)).tolist()
 
 
 def test_the_long_word_of_a_question_without_spaces_is_most_of_it() -> None:
@@ -101,7 +101,7 @@ def test_two_known_things_that_are_no_names_tell_what_is_asked() -> None:
         candidates = replace(pool([[1, 1, 0]], [0, 0, 1]), words=words)
         named = ThingsNamedInQuery.from_query(question, candidates)
         found = score_candidate_similarity(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
-        return bool(matching_candidates(found, THRESHOLDS).any())
+        return bool(matching_candidate_mask(found, THRESHOLDS).any())
 
     assert matches("Which evening must stay free?", "evening", "stay", "free")
     assert not matches("What breed is Maria's dog?", "maria", "dog", "breed")
@@ -119,7 +119,7 @@ def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_aske
         likeness = score_candidate_similarity(
             named, np.zeros(len(held), np.float32), legible=0.0, thresholds=THRESHOLDS
         )
-        return bool(matching_candidates(likeness, THRESHOLDS).any())
+        return bool(matching_candidate_mask(likeness, THRESHOLDS).any())
 
     assert matches([[1, 1, 0, 0]])
     assert not matches([[1, 0, 0, 0], [0, 1, 0, 0]]), "held apart"
@@ -132,7 +132,7 @@ def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches:
     named = ThingsNamedInQuery.from_query("", candidates)
     cosines = np.asarray([0.45, 0.2], np.float32)
     likeness = score_candidate_similarity(named, cosines, legible=1.0, thresholds=THRESHOLDS, memories=memories)
-    assert matching_candidates(likeness, THRESHOLDS).tolist() == [matches, matches]
+    assert matching_candidate_mask(likeness, THRESHOLDS).tolist() == [matches, matches]
 
 
 def test_an_unknown_word_that_draws_to_a_memory_is_a_synonym_there() -> None:

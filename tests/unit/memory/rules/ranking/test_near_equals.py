@@ -8,12 +8,12 @@ from madeleine.memory.rules.ranking.near_equals import (
     QuestionMatch,
     are_comparable_statements,
     asks_for_past,
-    newer_version_score,
+    newer_replaces_older_score,
     only_older_answers_question,
     order_newer_before_older,
 )
-from madeleine.memory.rules.storing.statements import Statement
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.rules.storing.statements import StatementForComparison
+from madeleine.memory.text.reading import AnalysedText
 
 LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
@@ -37,7 +37,12 @@ def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or
 def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_names(
     question: str, newer: str, older: str, alone: bool
 ) -> None:
-    assert only_older_answers_question(Statement(question), Statement(newer), Statement(older)) is alone
+    assert (
+        only_older_answers_question(
+            StatementForComparison(question), StatementForComparison(newer), StatementForComparison(older)
+        )
+        is alone
+    )
 
 
 BOTH_NEAR = (0.6, 0.6)
@@ -88,21 +93,23 @@ JOINED = MemoryPairLink(is_proposed=True, joined_by_proposals=True)
 def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_the_same(
     question: str, newer: str, older: str, *, cosines: tuple[float, float], link: MemoryPairLink, is_first: bool
 ) -> None:
-    asked = Statement(question)
+    asked = StatementForComparison(question)
 
     def match(text: str, cosine: float) -> QuestionMatch:
-        statement = Statement(text)
+        statement = StatementForComparison(text)
         return QuestionMatch(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
 
     new, old = map(match, (newer, older), cosines)
     rarest = 0.8 if new.statement.content_words_by_stem.keys() & old.statement.content_words_by_stem.keys() else 0.0
-    score = newer_version_score(asked, new, old, link, rarest_shared_word=rarest, is_read=True)
+    score = newer_replaces_older_score(asked, new, old, link, rarest_shared_word=rarest, is_read=True)
     assert (score > 0) is is_first, score
 
 
 def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
-    fact, question, much = map(Statement, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30))
-    assert are_comparable_statements(fact, Statement("Ivo moved to Trieste"))
+    fact, question, much = map(
+        StatementForComparison, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30)
+    )
+    assert are_comparable_statements(fact, StatementForComparison("Ivo moved to Trieste"))
     assert not are_comparable_statements(fact, question)
     assert not are_comparable_statements(much, fact)
 
@@ -119,4 +126,4 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     ],
 )
 def test_a_question_for_the_past_is_told_by_its_wording(question: str, past: bool) -> None:
-    assert asks_for_past(TextReading(question)) is past
+    assert asks_for_past(AnalysedText(question)) is past

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from madeleine.memory.index import CandidatePool, MemoryRankingState
 from madeleine.memory.rules.ranking.profiles import (
+    AllRankingProfileWeights,
     AssociativeRankingWeights,
     LinearRankingWeights,
-    RankingProfileWeights,
     associative_ranking_scores,
     candidate_similarity,
     evenly_falling_scores,
@@ -28,7 +28,7 @@ from tests.doubles import NOW
 from tests.rows import for_each_row
 from tests.unit.memory.rules.ranking.test_blended import pool
 
-WEIGHTS = RankingProfileWeights()
+WEIGHTS = AllRankingProfileWeights()
 HOUR = timedelta(hours=1)
 
 
@@ -46,12 +46,12 @@ def near(*values: float) -> NDArray[np.float32]:
     return np.asarray(values, np.float32)
 
 
-def linear_of(cosine: float, one: MemoryRankingState, weights: RankingProfileWeights = WEIGHTS) -> float:
+def linear_of(cosine: float, one: MemoryRankingState, weights: AllRankingProfileWeights = WEIGHTS) -> float:
     return float(linear_ranking_scores(near(cosine), [one], now=NOW, weights=weights).scores[0])
 
 
 def associative_of(
-    cosine: float, one: MemoryRankingState, shared: float = 0.0, weights: RankingProfileWeights = WEIGHTS
+    cosine: float, one: MemoryRankingState, shared: float = 0.0, weights: AllRankingProfileWeights = WEIGHTS
 ) -> float:
     return float(associative_ranking_scores(near(cosine), [one], [shared], now=NOW, weights=weights).scores[0])
 
@@ -123,9 +123,9 @@ def test_linear_counts_from_when_it_happened_and_not_from_the_last_recall() -> N
 
 def test_weights_that_add_up_to_more_than_one_are_scaled_and_others_are_not() -> None:
     """0.5 × 1 + 1 × 1 = 1.5, of 1.5; 0.2 × 0.5 + 0.3 × 1 = 0.4 as it is."""
-    heavy = RankingProfileWeights(linear=LinearRankingWeights(relevance=0.5, recency=1.0, personal_boost=0.0))
+    heavy = AllRankingProfileWeights(linear=LinearRankingWeights(relevance=0.5, recency=1.0, personal_boost=0.0))
     assert linear_of(1.0, state(), heavy) == pytest.approx(1.0)
-    light = RankingProfileWeights(linear=LinearRankingWeights(relevance=0.2, recency=0.3, personal_boost=0.0))
+    light = AllRankingProfileWeights(linear=LinearRankingWeights(relevance=0.2, recency=0.3, personal_boost=0.0))
     assert linear_of(0.5, state(), light) == pytest.approx(0.4)
 
 
@@ -158,7 +158,7 @@ def test_each_of_the_five_weights_is_a_setting() -> None:
     one = state(importance=1.0, told=10**9)
     nothing = AssociativeRankingWeights(similarity=0, importance=0, recency=0, reinforcement=0, emotion=0)
     for name in ("similarity", "importance", "recency", "reinforcement", "emotion"):
-        weights = RankingProfileWeights(associative=replace(nothing, **{name: 0.3}))
+        weights = AllRankingProfileWeights(associative=replace(nothing, **{name: 0.3}))
         assert associative_of(1.0, one, 1.0, weights) == pytest.approx(0.3, abs=1e-6)
 
 
@@ -170,7 +170,7 @@ VITALS = st.builds(
 )
 CANDIDATES = st.lists(st.tuples(SHARES, VITALS, SHARES), min_size=1, max_size=8)
 ANY_WEIGHTS = st.builds(
-    RankingProfileWeights,
+    AllRankingProfileWeights,
     linear=st.builds(LinearRankingWeights, relevance=SHARES, recency=SHARES, personal_boost=SHARES),
     associative=st.builds(AssociativeRankingWeights, similarity=SHARES, importance=SHARES, recency=SHARES,
                           reinforcement=SHARES, emotion=SHARES),
@@ -179,7 +179,7 @@ ANY_WEIGHTS = st.builds(
 
 
 def both(
-    candidates: Sequence[tuple[float, MemoryRankingState, float]], weights: RankingProfileWeights
+    candidates: Sequence[tuple[float, MemoryRankingState, float]], weights: AllRankingProfileWeights
 ) -> list[NDArray[np.float32]]:
     cosines, given, shared = zip(*candidates, strict=True)
     return [
@@ -190,7 +190,7 @@ def both(
 
 @given(CANDIDATES, ANY_WEIGHTS, st.randoms())
 def test_a_score_is_a_share_and_does_not_depend_on_the_order_of_the_candidates(
-    candidates: list[tuple[float, MemoryRankingState, float]], weights: RankingProfileWeights, random: object
+    candidates: list[tuple[float, MemoryRankingState, float]], weights: AllRankingProfileWeights, random: object
 ) -> None:
     order = list(range(len(candidates)))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -201,7 +201,7 @@ def test_a_score_is_a_share_and_does_not_depend_on_the_order_of_the_candidates(
 
 @given(SHARES, SHARES, VITALS, SHARES, ANY_WEIGHTS)
 def test_more_of_anything_never_makes_a_score_less(
-    less: float, more: float, one: MemoryRankingState, shared: float, weights: RankingProfileWeights
+    less: float, more: float, one: MemoryRankingState, shared: float, weights: AllRankingProfileWeights
 ) -> None:
     less, more = sorted((less, more))
     later = replace(one, happened_at=one.happened_at + HOUR, last_active=one.last_active + HOUR)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.index import WordingSignals
+from madeleine.memory.index import MemoryWordingTraits
 from madeleine.memory.rules.ranking.blended import (
     analyse_query,
     asks_about_oneself,
@@ -102,10 +102,10 @@ def test_any_text_can_be_read_and_kept_in_one_number(text: str) -> None:
 
 def test_every_sign_has_a_bit_of_its_own() -> None:
     each = [
-        WordingSignals(asks=True),
-        WordingSignals(tells_when=True),
-        WordingSignals(prefers=True),
-        WordingSignals(first_person=1.0),
+        MemoryWordingTraits(asks=True),
+        MemoryWordingTraits(tells_when=True),
+        MemoryWordingTraits(prefers=True),
+        MemoryWordingTraits(first_person=1.0),
     ]
     assert [unpack_wording_signals(pack_wording_signals(one)) for one in each] == each
 

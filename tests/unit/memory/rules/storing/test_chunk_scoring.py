@@ -24,7 +24,7 @@ from madeleine.memory.rules.storing.chunk_scoring import (
     words_for_rarity,
 )
 from madeleine.memory.text import reading
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.vector_space import VectorSpace
 from tests.doubles import at_cosine, unit
 from tests.rows import for_each_row
@@ -33,7 +33,7 @@ MEAN = unit([1, 0, 0, 0])
 
 
 def salience_of(text: str, *, rarity: float = 0.0) -> float:
-    return chunk_salience(TextReading(text), rarity=rarity)
+    return chunk_salience(AnalysedText(text), rarity=rarity)
 
 
 @for_each_row(
@@ -76,7 +76,7 @@ def test_each_signal_adds_what_the_spec_gives_it(text: str, expected: float) -> 
     ],
 )
 def test_names_of_people_places_firms_and_products_are_seen(text: str) -> None:
-    assert TextReading(text).names_something
+    assert AnalysedText(text).contains_recognised_name
 
 
 @for_each_row(
@@ -92,19 +92,19 @@ def test_names_of_people_places_firms_and_products_are_seen(text: str) -> None:
     ],
 )
 def test_what_merely_has_a_capital_names_nobody(text: str) -> None:
-    assert not TextReading(text).names_something
+    assert not AnalysedText(text).contains_recognised_name
 
 
 @for_each_row(
     "text", ["twelve eggs", "last week", "٣ كتب", "三月に行った", "昨日は寒かった", "am Dienstag", "le 4 mai", "вчера"]
 )
 def test_numbers_and_dates_are_seen_in_words_and_other_scripts(text: str) -> None:
-    assert TextReading(text).tells_number
+    assert AnalysedText(text).mentions_number
 
 
 @pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い"])
 def test_other_words_are_no_numbers(text: str) -> None:
-    assert not TextReading(text).tells_number
+    assert not AnalysedText(text).mentions_number
 
 
 @for_each_row(
@@ -117,12 +117,12 @@ def test_other_words_are_no_numbers(text: str) -> None:
     ],
 )  # fmt: skip
 def test_preferences_are_seen_in_several_languages(text: str) -> None:
-    assert TextReading(text).tells_taste
+    assert AnalysedText(text).states_personal_taste
 
 
 @pytest.mark.parametrize("text", ["I'd like to order a pizza", "it looks like rain", "she was always there", "we ate"])
 def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
-    assert not TextReading(text).tells_taste
+    assert not AnalysedText(text).states_personal_taste
 
 
 def test_rare_words_make_a_text_technical() -> None:
@@ -203,12 +203,12 @@ def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(pie
 
 
 def test_everything_is_new_to_a_being_without_memories() -> None:
-    assert chunk_novelty(at_cosine(0.9), None, VectorSpace.without_languages()) == 1.0
+    assert chunk_novelty(at_cosine(0.9), None, VectorSpace.create_without_languages()) == 1.0
 
 
 @pytest.mark.parametrize(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
 def test_novelty_is_the_cosine_distance_to_the_mean_and_never_above_one(cosine: float, expected: float) -> None:
-    assert chunk_novelty(at_cosine(cosine), MEAN, VectorSpace.without_languages()) == pytest.approx(expected)
+    assert chunk_novelty(at_cosine(cosine), MEAN, VectorSpace.create_without_languages()) == pytest.approx(expected)
 
 
 def legible(share: float) -> VectorSpace:
@@ -235,7 +235,7 @@ def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))
 def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
-    assert 0 <= chunk_novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.without_languages()) <= 1
+    assert 0 <= chunk_novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.create_without_languages()) <= 1
 
 
 @for_each_row(
@@ -262,4 +262,4 @@ def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
     ],
 )
 def test_a_text_goes_where_the_first_rule_that_holds_sends_it(text: str, expected: Category) -> None:
-    assert chunk_category(TextReading(text)) == expected
+    assert chunk_category(AnalysedText(text)) == expected

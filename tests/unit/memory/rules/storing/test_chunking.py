@@ -19,7 +19,7 @@ from madeleine.memory.rules.storing.chunking import (
     partition_atoms_into_chunks,
     split_into_chunks,
 )
-from madeleine.memory.text.normalization import clean_text
+from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
 
 SMALL = ChunkTokenLimits(least=5, most=12)
 
@@ -144,7 +144,7 @@ def test_chunks_join_back_and_keep_to_their_limits(text: str, limits: ChunkToken
     with either neighbour it would be above the greatest, also where words are cut; by a tokenizer that counts in a text
     what it counts in the parts of it, as one that counts words does not, if a word is cut, and none of them as 0."""
     assert callable(count)
-    text = clean_text(text)
+    text = normalize_unicode_and_whitespace(text)
     chunks = asyncio.run(split_into_chunks(text, count, limits))
     assert "".join(chunks) == text
     lengths = asyncio.run(count(chunks))
@@ -195,7 +195,7 @@ def seconds(text: str) -> float:
 
     def once() -> float:
         begun = time.process_time()
-        asyncio.run(split_into_chunks(clean_text(text), like_a_model))
+        asyncio.run(split_into_chunks(normalize_unicode_and_whitespace(text), like_a_model))
         return time.process_time() - begun
 
     return min(once() for _ in range(2))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.rules.storing.similar_wording import (
     MIN_NOTED_RESEMBLANCE,
-    most_resembling_text,
+    index_of_most_resembling_text,
     resemblances_to_texts,
 )
 from madeleine.memory.vector_space import VectorSpace
@@ -43,11 +43,11 @@ def test_what_the_model_cannot_read_has_no_cosine() -> None:
     means = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
     space = VectorSpace(means, np.array([1, 0], np.float32))
     legible, alike, illegible = (np.array(row, np.float32) for row in ([0.9, 0, 0.4], [0.8, 0, 0.5], [0, 1, 0.1]))
-    cosines = space.readable_cosines(legible, [alike, illegible, None])
+    cosines = space.cosines_of_readable_vectors(legible, [alike, illegible, None])
     assert cosines[0] is not None
     assert cosines[0] > 0.8
     assert cosines[1:] == [None, None]
-    assert space.readable_cosines(None, [alike]) == [None]
+    assert space.cosines_of_readable_vectors(None, [alike]) == [None]
 
 
 WORDS = "the lift lifts is out of order for three 3 weeks since 12 May".split()
@@ -63,4 +63,4 @@ def test_the_most_resembling_text_is_found_without_reading_all(
     scores = resemblances_to_texts(text, texts, cosines)
     best = max(range(len(scores)), key=scores.__getitem__, default=None)
     expected = best if best is not None and scores[best] >= MIN_NOTED_RESEMBLANCE else None
-    assert most_resembling_text(text, texts, cosines, at_least=MIN_NOTED_RESEMBLANCE) == expected
+    assert index_of_most_resembling_text(text, texts, cosines, at_least=MIN_NOTED_RESEMBLANCE) == expected

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from madeleine.memory.rules.storing.statements import Statement, differ_in_one_value, states_change_in_one_place
-from madeleine.memory.rules.storing.supersession import WordRarity, supersession_score, word_rarity
+from madeleine.memory.rules.storing.statements import (
+    StatementForComparison,
+    differ_in_one_value,
+    states_change_in_one_place,
+)
+from madeleine.memory.rules.storing.supersession import WordRarities, supersession_score, word_rarities_from_idf
 
 RARE = 0.8
 STRANGERS = (0.3, 0.25, 0.2)
@@ -18,8 +22,8 @@ STRANGERS = (0.3, 0.25, 0.2)
 def score(
     new: str, old: str, *, cosine: float = 0.65, others: Sequence[float] = STRANGERS, rarity: float = RARE
 ) -> float:
-    after, before = Statement(new), Statement(old)
-    guessed = WordRarity(dict.fromkeys(before.content_words_by_stem, rarity), is_known=False)
+    after, before = StatementForComparison(new), StatementForComparison(old)
+    guessed = WordRarities(dict.fromkeys(before.content_words_by_stem, rarity), is_known=False)
     return supersession_score(after, before, cosine=cosine, other_cosines=others, rarity=guessed)
 
 
@@ -47,7 +51,7 @@ def test_the_same_subject_with_another_value_may_supersede(old: str, new: str) -
     ],
 )
 def test_the_same_words_but_for_one_value_may_supersede(old: str, new: str) -> None:
-    assert differ_in_one_value(Statement(new), Statement(old))
+    assert differ_in_one_value(StatementForComparison(new), StatementForComparison(old))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +80,7 @@ def test_look_alikes_questions_and_strangers_may_not(old: str, new: str) -> None
     ],
 )
 def test_two_of_one_wording_that_may_both_be_true_are_no_change(old: str, new: str) -> None:
-    assert not differ_in_one_value(Statement(new), Statement(old))
+    assert not differ_in_one_value(StatementForComparison(new), StatementForComparison(old))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_two_of_one_wording_that_may_both_be_true_are_no_change(old: str, new: s
     ],
 )
 def test_one_place_and_a_word_of_change_tell_that_it_may_supersede(old: str, new: str) -> None:
-    assert states_change_in_one_place(Statement(new), Statement(old))
+    assert states_change_in_one_place(StatementForComparison(new), StatementForComparison(old))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_one_place_and_a_word_of_change_tell_that_it_may_supersede(old: str, new
     ],
 )
 def test_other_subjects_and_other_events_of_a_kind_may_not(old: str, new: str) -> None:
-    assert not states_change_in_one_place(Statement(new), Statement(old))
+    assert not states_change_in_one_place(StatementForComparison(new), StatementForComparison(old))
 
 
 def test_what_a_whole_store_has_in_common_tells_nothing() -> None:
@@ -127,7 +131,7 @@ def test_what_a_whole_store_has_in_common_tells_nothing() -> None:
 
 def rarity_among(memories: int, *, holders: int) -> float:
     idf = [math.log((memories + 1) / (holding + 0.5)) for holding in (holders, 0)]
-    return word_rarity({"word": idf[0]}, idf[1]).by_stem["word"]
+    return word_rarities_from_idf({"word": idf[0]}, idf[1]).by_stem["word"]
 
 
 def test_a_word_of_one_memory_is_rare_in_a_store_of_any_size() -> None:

@@ -18,7 +18,7 @@ from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.sql.administration import read_store_setting, write_store_settings
 from madeleine.storage.sql.database import sqlite
 from madeleine.storage.sql.database.engine import mark_as_brief_read, run_to_completion
-from madeleine.storage.sql.database.mapping import first_column
+from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.database.sqlite import SqliteDatabase, open_sqlite_database
 from madeleine.storage.sql.database.tables import settings as table
 from tests.remains import found_in
@@ -98,15 +98,15 @@ async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_write
     await write_store_settings(database, {"a": 1})
     async with database.transaction() as transaction:
         await transaction.run(INSERT, [{"name": "b", "value": "1"}])
-        await transaction.rows(names, first_column)
-        assert await database.rows(names, first_column) == ["a"]
-    assert await database.rows(names, first_column) == ["a", "b"]
+        await transaction.rows(names, first_column_of_row)
+        assert await database.rows(names, first_column_of_row) == ["a"]
+    assert await database.rows(names, first_column_of_row) == ["a", "b"]
 
 
 async def test_a_closed_database_refuses_a_brief_read(database: SqliteDatabase) -> None:
     await database.close()
     with pytest.raises(StorageError):
-        await database.rows(mark_as_brief_read(select(table.c.name)), first_column)
+        await database.rows(mark_as_brief_read(select(table.c.name)), first_column_of_row)
 
 
 async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: SqliteDatabase) -> None:
@@ -219,7 +219,7 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(
     for name in chance.sample(sorted(words), 300):
         await write_store_settings(database, {name: "y" * chance.randrange(900)})
         await read_store_setting(database, name)
-    await database.scrub()
+    await database.scrub_deleted_bytes()
     await write_store_settings(database, {"new": 1})
     left = {name: word for name, word in words.items() if word in str(await read_store_setting(database, name))}
     assert len(left) == 100
@@ -236,8 +236,8 @@ async def test_scrubbing_fails_while_another_process_reads_and_can_be_done_again
         async with database.transaction() as transaction:
             await transaction.rows(text("PRAGMA busy_timeout = 1"), tuple)
         with pytest.raises(StorageBusy):
-            await database.scrub()
-    await database.scrub()
+            await database.scrub_deleted_bytes()
+    await database.scrub_deleted_bytes()
     assert (tmp_path / "memory.db-wal").stat().st_size == 0
     assert await read_store_setting(database, "a") == "before"
 

@@ -17,7 +17,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     JournalColumnChanges,
     KeepOnUndo,
     KeepWhenForgetting,
-    RedactWith,
+    RedactByFunction,
     RestorationDeclaration,
 )
 
@@ -48,7 +48,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.column, *(one.values or ())} <= columns
             case JournalColumnChanges():
                 assert {one.key, *one.columns} <= columns
-            case RedactWith():
+            case RedactByFunction():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
             case KeepWhenForgetting() | KeepOnUndo():
                 assert one.reason

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.text.normalization import FOLDED_TEXT_SEPARATOR, fold_text
+from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme, fold_themes
 
 
@@ -11,7 +11,7 @@ from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme, f
 def test_folding_twice_is_folding_once_and_what_is_folded_can_be_stored(text: str) -> None:
     folded = fold_text(text)
     assert fold_text(folded) == folded
-    assert FOLDED_TEXT_SEPARATOR not in folded
+    assert FOLDED_FIELD_SEPARATOR not in folded
     folded.encode()
 
 

@@ -14,7 +14,7 @@ from madeleine.memory.index import MemoryRankingState
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.rules.storing.retelling import Reinforcement
+from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from tests.doubles import ADA, BOB, NOW, a_memory
 from tests.household import new_store
@@ -29,7 +29,7 @@ async def ledger(tmp_path: Path, templates: Path) -> AsyncIterator[Ledger]:
 
 
 async def put(ledger: Ledger, *memories: Memory, scope: Scope = ADA) -> None:
-    await ledger.memories.commit(scope, StoreBatch(new=memories, model=EmbeddingModelName("m"), vectors={}))
+    await ledger.memories.commit_store_batch(scope, StoreBatch(new=memories, model=EmbeddingModelName("m"), vectors={}))
 
 
 def a_preference(text: str, importance: float = 0.5, **fields: object) -> Memory:
@@ -79,11 +79,11 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
         a_memory("recalled"),
     )
     await put(ledger, plain, told, recalled)
-    again = [Reinforcement(memory_id=told.id, text="told", at=NOW + days * DAY, tool="store") for days in (1, 2)]
-    await ledger.memories.commit(
+    again = [MemoryRetelling(memory_id=told.id, text="told", at=NOW + days * DAY, tool="store") for days in (1, 2)]
+    await ledger.memories.commit_store_batch(
         ADA, StoreBatch(reinforcements=tuple(again), model=EmbeddingModelName("m"), vectors={})
     )
-    ledger.activations.add(ADA, [MemoryReactivation(recalled.id, 1, NOW + 3 * DAY)])
+    ledger.activations.add_reactivations(ADA, [MemoryReactivation(recalled.id, 1, NOW + 3 * DAY)])
     await ledger.activations.flush()
     found = await ledger.recall.ranking_states(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
     assert found == {

@@ -15,7 +15,7 @@ from sqlalchemy import ClauseElement
 from madeleine.memory.errors import CannotUndo, StorageError
 from madeleine.memory.model import ClusterId, RunId
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.patrol.deciding.answers import Decision
+from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.storage.sql.database.engine import Transaction
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, household, new_store, orphaned_vectors, rows
@@ -234,12 +234,12 @@ async def test_what_an_agent_decided_is_undone_as_well(home: Household) -> None:
     report = await home.run_patrol()
     before = home.told()
     [offer] = [one for one in report.pending if one.kind == "consolidate"]
-    decision = Decision.model_validate({"offer": offer.id, "merges": [[soups[0].id, soups[1].id]]})
-    done = await home.patrol.decide(ADA, [decision])
+    decision = AgentDecision.model_validate({"offer": offer.id, "merges": [[soups[0].id, soups[1].id]]})
+    done = await home.patrol.apply_decisions_and_offer_more(ADA, [decision])
     assert done.decided[0].counts["absorbed"] == 1
     await home.undo(done.run_id)
     assert home.told() == before
-    again = await home.patrol.decide(ADA, [decision])
+    again = await home.patrol.apply_decisions_and_offer_more(ADA, [decision])
     assert "decided before" in again.decided[0].refused
 
 
@@ -263,10 +263,10 @@ async def test_the_run_of_a_dead_process_is_rolled_back_at_the_start(tmp_path: P
                 break  # it took no more than these
         async with household(path, clock) as home:
             assert await run_of(home, (await home.patrol.runs(ADA))[0].id) == "running"
-            assert await home.patrol.roll_back_unfinished() == 1
+            assert await home.patrol.roll_back_unfinished_runs() == 1
             assert home.told() == before
             assert "running" not in {run.state for run in await home.patrol.runs(ADA)}
-            assert await home.patrol.roll_back_unfinished() == 0
+            assert await home.patrol.roll_back_unfinished_runs() == 0
     assert transactions > 9
 
 
@@ -289,7 +289,7 @@ async def test_a_run_that_cannot_be_rolled_back_counts_as_finished_as_far_as_it_
     home.mortal.dead = False
     [made] = await home.all()
     await home.stored("Ann sold the boat to Carl")
-    await home.patrol.roll_back_unfinished()
+    await home.patrol.roll_back_unfinished_runs()
     assert (await home.now(made)).access_count == 1
     [run] = await home.patrol.runs(ADA)
     assert (run.state, run.report["interrupted"]) == ("finished", True)

@@ -141,7 +141,7 @@ async def test_what_was_changed_by_hand_since_stays_changed(home: Household) -> 
     await home.undo(report.run_id)
     now = await home.now(memories["other"])
     assert (now.scene.action, now.importance, now.fresh, now.cluster_id) == ("Ann burnt the soup", 0.123, True, None)
-    assert len(await home.ledger.recall.revisions(ADA, [now.id])) == 1
+    assert len(await home.ledger.recall.revision_history(ADA, [now.id])) == 1
 
 
 async def test_a_survivor_that_was_changed_by_hand_keeps_its_new_words_and_loses_its_timeline(home: Household) -> None:
