@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
+from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import (
+    MAX_SUPERSEDED_TEXT_CHARS,
     EmotionSummary,
     Memory,
     MemoryId,
@@ -25,6 +27,7 @@ from madeleine.memory.model import (
     timeline_to_json,
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
+from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
@@ -232,3 +235,33 @@ def missing_vector_notice(outcome: str, reason: str) -> str:
 def notice_field(*sentences: str) -> dict[str, Any]:
     """The sentences under the key `notice`; nothing if all are empty."""
     return without_empty_fields(notice=" ".join(filter(None, sentences)))
+
+
+def supersession_advice(memory: Memory, before: Memory) -> str:
+    """What to do about a memory that the new one may supersede (ruling 14)."""
+    if begin := future_start_of_replacement(before, memory, memory.created_at):
+        day = memory_date(memory) if begin == memory.happened_at else begin.date().isoformat()
+        return (
+            f"A plan until {day}: {before.short_id} stays true until then. From that day on this comes first; to "
+            f"retire {before.short_id} repeat then with supersedes: {before.short_id}."
+        )
+    return (
+        f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
+        f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
+    )
+
+
+def told_again_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
+    """What to do where the new memory says what an earlier one said that is not true any more."""
+    earlier, now = told_again.earlier, told_again.now
+    if now is None:
+        return (
+            f"{earlier.short_id} said this and was retracted: {earlier.retraction_reason!r}. If that is so, "
+            f"update_memory({memory.short_id}, retracted)."
+        )
+    until = earlier.valid_until.date().isoformat() if earlier.valid_until else ""
+    return (
+        f"{earlier.short_id} said this until {until}; {now.short_id} is true instead and still comes first: "
+        f"{now.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If this is true again, repeat this store with supersedes: "
+        f"{now.short_id}."
+    )

@@ -11,9 +11,7 @@ from pydantic import Field, WithJsonSchema
 from madeleine.memory.errors import CannotUndo, InvalidInput, MadeleineError
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoredSceneResult
-from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory
 from madeleine.memory.model import (
-    MAX_SUPERSEDED_TEXT_CHARS,
     Category,
     EmotionVector,
     Memory,
@@ -30,14 +28,20 @@ from madeleine.memory.recall.selection import (
 from madeleine.memory.rules.dynamics.future_dates import (
     different_future_day_in_text,
     future_day_missing_from_dates,
-    future_start_of_replacement,
 )
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
-from madeleine.tools.replies import memory_version_as_json, missing_vector_notice, notice_field, without_empty_fields
+from madeleine.tools.replies import (
+    memory_version_as_json,
+    missing_vector_notice,
+    notice_field,
+    supersession_advice,
+    told_again_notice,
+    without_empty_fields,
+)
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned", "when")
@@ -210,9 +214,9 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         DUPLICATE_WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.embedding_error),
         MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
-        _supersession_advice(memory, before) if before else "",
+        supersession_advice(memory, before) if before else "",
         _decided_notice(stored),
-        _told_again_notice(memory, stored.told_again) if stored.told_again else "",
+        told_again_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
         _undated_event_notice(stored),
     )
@@ -234,38 +238,10 @@ def _id_and_text(memory: Memory) -> dict[str, str]:
     return {"id": memory.short_id, "text": memory.scene.action}
 
 
-def _supersession_advice(memory: Memory, before: Memory) -> str:
-    if begin := future_start_of_replacement(before, memory, memory.created_at):
-        day = memory_date(memory) if begin == memory.happened_at else begin.date().isoformat()
-        return (
-            f"A plan until {day}: {before.short_id} stays true until then. From that day on this comes first; to "
-            f"retire {before.short_id} repeat then with supersedes: {before.short_id}."
-        )
-    return (
-        f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
-        f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
-    )
-
-
 def _decided_notice(stored: StoredSceneResult) -> str:
     if stored.superseded is None or (stored.status == "stored" and not stored.repeated):
         return ""
     return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
-
-
-def _told_again_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
-    earlier, now = told_again.earlier, told_again.now
-    if now is None:
-        return (
-            f"{earlier.short_id} said this and was retracted: {earlier.retraction_reason!r}. If that is so, "
-            f"update_memory({memory.short_id}, retracted)."
-        )
-    until = earlier.valid_until.date().isoformat() if earlier.valid_until else ""
-    return (
-        f"{earlier.short_id} said this until {until}; {now.short_id} is true instead and still comes first: "
-        f"{now.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If this is true again, repeat this store with supersedes: "
-        f"{now.short_id}."
-    )
 
 
 def _besides_notice(stored: StoredSceneResult) -> str:
@@ -325,7 +301,7 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
             superseded=memory_version_as_json(stored.superseded) if stored.superseded else None
         )
         planned = stored.may_supersede
-        besides = _supersession_advice(memory, planned) if planned else _besides_notice(stored)
+        besides = supersession_advice(memory, planned) if planned else _besides_notice(stored)
     else:
         updated = await call.use_cases.update(call.scope, memory_id, changes)
         memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
