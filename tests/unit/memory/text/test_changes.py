@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.text.reading import TextReading
+from madeleine.memory.text.reading import AnalysedText
 
 CHANGES = {
     "ar": """
@@ -187,10 +187,10 @@ def _lines(text: str) -> list[str]:
 @pytest.mark.parametrize("language", CHANGES)
 def test_changes_in_any_tense_and_corrections_tell_a_change(language: str) -> None:
     """ruling 14"""
-    assert [text for text in _lines(CHANGES[language]) if not TextReading(text).matches("change")] == []
+    assert [text for text in _lines(CHANGES[language]) if not AnalysedText(text).matches("change")] == []
 
 
 @pytest.mark.parametrize("language", NO_CHANGES)
 def test_habits_moves_of_the_body_and_plain_comparisons_tell_no_change(language: str) -> None:
     """ruling 14"""
-    assert [text for text in _lines(NO_CHANGES[language]) if TextReading(text).matches("change")] == []
+    assert [text for text in _lines(NO_CHANGES[language]) if AnalysedText(text).matches("change")] == []
