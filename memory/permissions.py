@@ -55,6 +55,6 @@ class KnowledgeWriteAccess(BaseModel):
     def may_write(self, role: Role, kind: KnowledgeKind) -> bool:
         return role in self.roles_by_knowledge_kind[kind]
 
-    def may_change(self, role: Role, kind: KnowledgeKind, *, is_author: bool) -> bool:
+    def role_may_change(self, role: Role, kind: KnowledgeKind, *, is_author: bool) -> bool:
         """Supersede or retract; where `is_author`, what the caller's being has shared."""
         return self.may_write(role, kind) and (is_author or role in _TRUSTED)

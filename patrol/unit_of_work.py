@@ -95,7 +95,7 @@ class UnitOfWork:
 
     # --- memories -----------------------------------------------------------------------------------------------
 
-    def working_copies_of_states(self, states: Iterable[MemoryFieldsForPatrol]) -> list[MemoryFieldsForPatrol]:
+    def states_as_changed_in_unit(self, states: Iterable[MemoryFieldsForPatrol]) -> list[MemoryFieldsForPatrol]:
         """The memories that were read from the transaction, as they are in this working copy."""
         current = []
         for state in states:
@@ -108,7 +108,7 @@ class UnitOfWork:
     async def load_memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
         """Of those that exist."""
         if unread := [id_ for id_ in ids if id_ not in self._states]:
-            self.working_copies_of_states(await self.transaction.memory_states(unread))
+            self.states_as_changed_in_unit(await self.transaction.memory_states(unread))
         return [self._states[id_] for id_ in ids if id_ in self._states]
 
     async def cluster_members(self, cluster_id: ClusterId) -> list[MemoryFieldsForPatrol]:
@@ -120,7 +120,7 @@ class UnitOfWork:
         """All at once, so that `cluster_members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
-            self.working_copies_of_states(await self.transaction.cluster_members(*unread))
+            self.states_as_changed_in_unit(await self.transaction.cluster_members(*unread))
 
     async def load_vectors_of_active_members(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""

@@ -21,8 +21,8 @@ from madeleine.memory.model import (
     memory_date,
 )
 from madeleine.memory.recall.selection import (
-    MISSING_NON_INFERABLE_THEME_ADVICE,
-    NON_INFERABLE_THEME,
+    ADVICE_ON_MISSING_NON_INFERABLE_THEME,
+    THEME_OF_WHAT_CANNOT_BE_INFERRED,
     has_non_inferable_theme,
 )
 from madeleine.memory.rules.dynamics.future_dates import (
@@ -195,8 +195,9 @@ async def _store_together_or_singly(
 
 async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
-    advice_due = NON_INFERABLE_THEME in call.use_cases.recall.config.themes and not has_non_inferable_theme(
-        memory.themes
+    advice_due = (
+        THEME_OF_WHAT_CANNOT_BE_INFERRED in call.use_cases.recall.config.themes
+        and not has_non_inferable_theme(memory.themes)
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembles == before.id)
     resembled = None if is_named else stored.resembled
@@ -213,7 +214,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
     ) | notice_field(
         DUPLICATE_WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.embedding_error),
-        MISSING_NON_INFERABLE_THEME_ADVICE if advice_due else "",
+        ADVICE_ON_MISSING_NON_INFERABLE_THEME if advice_due else "",
         supersession_advice(memory, before) if before else "",
         _decided_notice(stored),
         told_again_notice(memory, stored.told_again) if stored.told_again else "",

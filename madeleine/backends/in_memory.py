@@ -222,7 +222,7 @@ class InMemoryBackend(CompanyBackend):
 
     def _require_change(self, author: OrgFactAuthor, fact: OrgFact) -> None:
         is_author = fact.author.agent_id == author.agent_id
-        if not self._config.org_memory.write_access.may_change(author.role, fact.category, is_author=is_author):
+        if not self._config.org_memory.write_access.role_may_change(author.role, fact.category, is_author=is_author):
             raise MemoryStoreError(f"{author.agent_id} may not change what {fact.author.agent_id} has written.")
 
 

@@ -11,6 +11,7 @@ from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import ErasedBytesLedger
 
 DEFAULT_ERASURE_SECONDS = 60.0
+MAX_SCRUB_RETRY_SECONDS = 60.0
 MAX_SCRUB_DELAY_SECONDS = 2.0
 """Time in which more may be forgotten, before the files are rewritten without it."""
 
@@ -40,7 +41,7 @@ class ErasedBytesScrubber:
     @property
     def retry_seconds(self) -> float:
         """Pause after a failed run."""
-        return self.promised_seconds / 4
+        return min(MAX_SCRUB_RETRY_SECONDS, self.promised_seconds / 4)
 
     @property
     def is_worth_finishing(self) -> bool:

@@ -39,7 +39,7 @@ from madeleine.memory.lessons.values import (
     require_no_conversation_in_failure,
 )
 from madeleine.memory.model import LIVING_STATUSES, MemoryChanges, MemoryId, RunId, Scene, Scope, Vector
-from madeleine.memory.recall.selection import NON_INFERABLE_THEME
+from madeleine.memory.recall.selection import THEME_OF_WHAT_CANNOT_BE_INFERRED
 from madeleine.memory.rules.storing.secrets import CountingRedactor
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.vector_space import centred_cosines
@@ -189,7 +189,7 @@ class LearnLessons:
             scene=Scene(action=lesson.embedded_text),
             category="procedural",
             lesson=lesson.advice,
-            themes=(NON_INFERABLE_THEME,),
+            themes=(THEME_OF_WHAT_CANNOT_BE_INFERRED,),
             session_id=session_id,
             tool=REPORT_FAILURE_TOOL_NAME,
             learnt=lesson,

@@ -35,7 +35,7 @@ MAX_IMPORTED_STATEMENT_CHARS = 4_000
 """A longer text becomes several memories: no model reads more of one."""
 MAX_THEMES_PER_IMPORTED_STATEMENT = 20
 """As many as a store takes."""
-MAX_IMPORT_SAMPLES_PER_FORMAT = 3
+MAX_IMPORT_SAMPLES_SHOWN_PER_FORMAT = 3
 """Statements and conversations of a format that a report shows."""
 MAX_IMPORT_PROBLEMS_NAMED = 20
 SendStatements = Callable[[Mapping[str, ImportedStatement]], Awaitable[StatementImportCounts]]
@@ -231,7 +231,7 @@ class _Batch:
 
 
 def _show(report: ImportReportOfFileFormat, text: str, when: str, *, title: str = "") -> None:
-    if len(report.samples) < MAX_IMPORT_SAMPLES_PER_FORMAT:
+    if len(report.samples) < MAX_IMPORT_SAMPLES_SHOWN_PER_FORMAT:
         line = " ".join(text.split())
         about = ": ".join(part for part in (when[:10], title) if part)
         shown = f"{line[:119]}…" if len(line) > 120 else line

@@ -209,7 +209,7 @@ class OrganisationKnowledge:
             kind = fact.knowledge or "policy"
             is_author = as_author and fact.provenance.author == scope.being_id
             self._require_write(scope, kind)
-            if not access.may_change(scope.role, kind, is_author=is_author):
+            if not access.role_may_change(scope.role, kind, is_author=is_author):
                 raise NotPermitted(tool, permission="change what others have shared", role=scope.role)
         return known
 

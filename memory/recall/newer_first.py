@@ -17,7 +17,7 @@ from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryPairLink,
     QuestionMatch,
-    are_comparable_statements,
+    are_short_and_no_questions,
     asks_for_past,
     newer_replaces_older_score,
     only_older_answers_question,
@@ -152,7 +152,7 @@ def _pairs(
                     yield pair
             elif link.joined_by_proposals or not (newer.provenance.session_id and older.provenance.session_id):
                 statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
-                if are_comparable_statements(*statements) and (pair.shared_words or link.joined_by_proposals):
+                if are_short_and_no_questions(*statements) and (pair.shared_words or link.joined_by_proposals):
                     yield pair
 
 

@@ -130,17 +130,18 @@ def fuse_rankings_by_rrf(*lists: Sequence[RankedItemT], k: int = RRF_K) -> list[
     return sorted(scored, key=lambda scored_item: -scored_item[1])
 
 
-NON_INFERABLE_THEME = "non-inferable"
+THEME_OF_WHAT_CANNOT_BE_INFERRED = "non-inferable"
 """The theme of memories that nobody could read out of the code or the surroundings."""
-MISSING_NON_INFERABLE_THEME_ADVICE = (
-    f"Recall is restricted to memories with the theme {NON_INFERABLE_THEME!r}, which this one lacks: it is kept, and "
-    "not recalled. If nobody could find it out by looking at the code or the surroundings (why something was decided, "
-    "what the team agreed on, why not otherwise, what other projects know), add the theme by update_memory."
+ADVICE_ON_MISSING_NON_INFERABLE_THEME = (
+    f"Recall is restricted to memories with the theme {THEME_OF_WHAT_CANNOT_BE_INFERRED!r}, which this one lacks: "
+    "it is kept, and not recalled. If nobody could find it out by looking at the code or the surroundings (why "
+    "something was decided, what the team agreed on, why not otherwise, what other projects know), add the theme by "
+    "update_memory."
 )
 
 
 def has_non_inferable_theme(themes: Iterable[str]) -> bool:
-    return any(fold_text(theme) == NON_INFERABLE_THEME for theme in themes)
+    return any(fold_text(theme) == THEME_OF_WHAT_CANNOT_BE_INFERRED for theme in themes)
 
 
 BUDGET_FILL_BATCH_MEMORIES = 10

@@ -56,7 +56,7 @@ MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.load_clusters()
     work.notes = work.prepared.notes
-    unclustered = work.working_copies_of_states(
+    unclustered = work.states_as_changed_in_unit(
         await work.transaction.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
     )
     for memory in work.prepared.memories:

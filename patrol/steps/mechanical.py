@@ -153,7 +153,7 @@ async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
-    for state in work.working_copies_of_states(await work.transaction.memory_states_with_outdated_status()):
+    for state in work.states_as_changed_in_unit(await work.transaction.memory_states_with_outdated_status()):
         status = status_from_decayed_importance(state)
         work.put_memory_state(replace(state, status=status))
         counts["dying" if status == "dying" else "active_again"] += 1
@@ -165,7 +165,7 @@ async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
 async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
-    dead = work.working_copies_of_states(await work.transaction.recalled_dead_memory_states())
+    dead = work.states_as_changed_in_unit(await work.transaction.recalled_dead_memory_states())
     depths = {state.id: len(await survivor_chain_of_memory(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived: list[MemoryFieldsForPatrol] = []

@@ -26,7 +26,7 @@ PROFILE_CONNECTION_LOST_HINT = "`madeleine profile show` tells what became of it
 
 async def profile_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `HostRefused`, and the error that the tool answers with."""
-    require_profile_tool_allowed(settings)
+    require_profile_command_allowed(settings)
     tool_arguments = await asyncio.to_thread(build_profile_tool_arguments, arguments)
     async with open_tool_client(
         settings, "profile", command="madeleine profile", lost_hint=PROFILE_CONNECTION_LOST_HINT
@@ -41,7 +41,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
         print(f"{done} {redacted_secrets_sentence(answer.get('redacted', {}))}".rstrip())
 
 
-def require_profile_tool_allowed(settings: Settings) -> None:
+def require_profile_command_allowed(settings: Settings) -> None:
     """Raises `InvalidInput` where the settings keep `profile`, which shows and writes, from every client."""
     if settings.read_only:
         raise InvalidInput(

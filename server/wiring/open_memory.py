@@ -47,7 +47,7 @@ from madeleine.memory.recall.search import (
     SearchStoredTexts,
     find_spelling_corrections,
 )
-from madeleine.memory.recall.selection import NON_INFERABLE_THEME
+from madeleine.memory.recall.selection import THEME_OF_WHAT_CANNOT_BE_INFERRED
 from madeleine.memory.retention.archive import MemoryArchive
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights
@@ -345,7 +345,7 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
         thresholds=MatchThresholds(likeness=settings.recall_threshold),
         ranking=settings.ranking,
         profiles=AllRankingProfileWeights(associative=settings.associative_weights),
-        themes=(NON_INFERABLE_THEME,) if settings.recall_non_inferable_only else (),
+        themes=(THEME_OF_WHAT_CANNOT_BE_INFERRED,) if settings.recall_non_inferable_only else (),
         min_importance=settings.recall_min_importance,
         reformulation=QueryReformulationConfig(
             max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds

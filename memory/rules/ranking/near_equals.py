@@ -85,7 +85,7 @@ def question_words_only_in_first(
     ]
 
 
-def are_comparable_statements(newer: StatementForComparison, older: StatementForComparison) -> bool:
+def are_short_and_no_questions(newer: StatementForComparison, older: StatementForComparison) -> bool:
     return not any(
         one.contains_question_mark or len(one.words) > MAX_WORDS_OF_SINGLE_FACT_MEMORY for one in (newer, older)
     )

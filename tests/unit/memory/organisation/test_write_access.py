@@ -28,8 +28,8 @@ def test_a_role_writes_the_kinds_of_its_row(role: Role) -> None:
 @pytest.mark.parametrize("kind", KNOWLEDGE_KINDS)
 def test_an_agent_changes_only_what_its_being_has_shared(role: Role, kind: KnowledgeKind) -> None:
     access = KnowledgeWriteAccess()
-    assert access.may_change(role, kind, is_author=True) == access.may_write(role, kind)
-    assert access.may_change(role, kind, is_author=False) == (access.may_write(role, kind) and role != "agent")
+    assert access.role_may_change(role, kind, is_author=True) == access.may_write(role, kind)
+    assert access.role_may_change(role, kind, is_author=False) == (access.may_write(role, kind) and role != "agent")
 
 
 def test_another_table_replaces_only_the_kinds_that_it_names() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.recall.selection import MISSING_NON_INFERABLE_THEME_ADVICE, has_non_inferable_theme
+from madeleine.memory.recall.selection import ADVICE_ON_MISSING_NON_INFERABLE_THEME, has_non_inferable_theme
 
 
 @pytest.mark.parametrize(
@@ -16,5 +16,5 @@ def test_a_theme_marks_what_nobody_can_find_out(themes: tuple[str, ...], is_one:
 
 
 def test_the_advice_names_the_theme_and_what_to_do() -> None:
-    assert "'non-inferable'" in MISSING_NON_INFERABLE_THEME_ADVICE
-    assert "update_memory" in MISSING_NON_INFERABLE_THEME_ADVICE
+    assert "'non-inferable'" in ADVICE_ON_MISSING_NON_INFERABLE_THEME
+    assert "update_memory" in ADVICE_ON_MISSING_NON_INFERABLE_THEME

@@ -6,7 +6,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryPairLink,
     QuestionMatch,
-    are_comparable_statements,
+    are_short_and_no_questions,
     asks_for_past,
     newer_replaces_older_score,
     only_older_answers_question,
@@ -109,9 +109,9 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     fact, question, much = map(
         StatementForComparison, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30)
     )
-    assert are_comparable_statements(fact, StatementForComparison("Ivo moved to Trieste"))
-    assert not are_comparable_statements(fact, question)
-    assert not are_comparable_statements(much, fact)
+    assert are_short_and_no_questions(fact, StatementForComparison("Ivo moved to Trieste"))
+    assert not are_short_and_no_questions(fact, question)
+    assert not are_short_and_no_questions(much, fact)
 
 
 @pytest.mark.parametrize(
