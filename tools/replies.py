@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_types import CallToolResult, TextContent
 
 from madeleine.memory.errors import ERROR_META_KEY, MadeleineError, error_as_json
+from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory
 from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import (
@@ -103,8 +104,9 @@ def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
 def undecided_supersession_as_json(memory: Memory, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     """Which memory of the same answer it may supersede, while nobody has decided that (ruling 14): they contradict each
     other. `short_ids`: of the memories of the answer."""
-    older = short_ids.get(memory.may_supersede or memory.id) if memory.awaits_supersession_decision else None
-    return without_empty_fields(may_supersede=older)
+    if memory.may_supersede is None or not memory.awaits_supersession_decision:
+        return {}
+    return without_empty_fields(may_supersede=short_ids.get(memory.may_supersede))
 
 
 def memory_annotations_as_json(memory: Memory) -> dict[str, Any]:
@@ -265,3 +267,10 @@ def told_again_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str
         f"{now.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If this is true again, repeat this store with supersedes: "
         f"{now.short_id}."
     )
+
+
+def known_memory_supersedes_notice(stored: StoredSceneResult) -> str:
+    """That a memory which was there before has taken the place of another one by this store."""
+    if stored.superseded is None or (stored.status == "stored" and not stored.repeated):
+        return ""
+    return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."

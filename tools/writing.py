@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from madeleine.memory.errors import CannotUndo, InvalidInput, MadeleineError
+from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.ports import NoTruthChangeToUndo
 from madeleine.memory.ingest.store import StoredSceneResult
+from madeleine.memory.ingest.update_and_forget import UpdateOutcome
 from madeleine.memory.model import (
     Category,
     EmotionVector,
@@ -35,6 +37,7 @@ from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArgumen
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import (
+    known_memory_supersedes_notice,
     memory_version_as_json,
     missing_vector_notice,
     notice_field,
@@ -216,7 +219,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         missing_vector_notice("Stored", stored.embedding_error),
         ADVICE_ON_MISSING_NON_INFERABLE_THEME if advice_due else "",
         supersession_advice(memory, before) if before else "",
-        _decided_notice(stored),
+        known_memory_supersedes_notice(stored),
         told_again_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
         _undated_event_notice(stored),
@@ -237,12 +240,6 @@ def _undated_event_notice(stored: StoredSceneResult) -> str:
 
 def _id_and_text(memory: Memory) -> dict[str, str]:
     return {"id": memory.short_id, "text": memory.scene.action}
-
-
-def _decided_notice(stored: StoredSceneResult) -> str:
-    if stored.superseded is None or (stored.status == "stored" and not stored.repeated):
-        return ""
-    return f"{stored.memory.short_id} was stored before; now it supersedes {stored.superseded.short_id}."
 
 
 def _besides_notice(stored: StoredSceneResult) -> str:
@@ -296,25 +293,39 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
         raise InvalidInput("Nothing to change. Give text, when, importance, themes, pinned, retracted or undo.")
     if text and dates:
         [when] = dates
-        stored = await call.use_cases.change_truth.revise(call.scope, memory_id, changes, when=when)
-        memory, changed, redacted, error = stored.memory, changes, stored.redacted, stored.embedding_error
-        superseded = without_empty_fields(
-            superseded=memory_version_as_json(stored.superseded) if stored.superseded else None
+        return _revision_as_json(
+            await call.use_cases.change_truth.revise(call.scope, memory_id, changes, when=when), changes
         )
-        planned = stored.may_supersede
-        besides = supersession_advice(memory, planned) if planned else _besides_notice(stored)
-    else:
-        updated = await call.use_cases.update(call.scope, memory_id, changes)
-        memory, changed, redacted, error = updated.memory, updated.changes, updated.redacted, updated.embedding_error
-        superseded = {}
-        day = different_future_day_in_text(memory, call.use_cases.update.now()) if changed.text is not None else ""
-        besides = f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else ""
+    return _update_as_json(call, await call.use_cases.update(call.scope, memory_id, changes))
+
+
+def _revision_as_json(stored: StoredSceneResult, changes: MemoryChanges) -> dict[str, Any]:
+    planned = stored.may_supersede
+    return {
+        "id": stored.memory.short_id,
+        "changed": _changed_field_names(changes),
+        **without_empty_fields(
+            superseded=memory_version_as_json(stored.superseded) if stored.superseded else None,
+            redacted=dict(stored.redacted),
+        ),
+        **notice_field(
+            missing_vector_notice("Changed", stored.embedding_error),
+            supersession_advice(stored.memory, planned) if planned else _besides_notice(stored),
+        ),
+    }
+
+
+def _update_as_json(call: ToolCallContext, updated: UpdateOutcome) -> dict[str, Any]:
+    memory, changes = updated.memory, updated.changes
+    day = different_future_day_in_text(memory, call.use_cases.update.now()) if changes.text is not None else ""
     return {
         "id": memory.short_id,
-        "changed": _changed_field_names(changed),
-        **superseded,
-        **without_empty_fields(redacted=dict(redacted)),
-        **notice_field(missing_vector_notice("Changed", error), besides),
+        "changed": _changed_field_names(changes),
+        **without_empty_fields(redacted=dict(updated.redacted)),
+        **notice_field(
+            missing_vector_notice("Changed", updated.embedding_error),
+            f"It is dated {memory_date(memory)}; for {day} update its when alone, too." if day else "",
+        ),
     }
 
 
@@ -331,11 +342,11 @@ async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: U
     if arguments.undo:
         try:
             outcome = await call.use_cases.change_truth.undo(call.scope, memory_id)
-        except CannotUndo:
+        except NoTruthChangeToUndo:
             undone = await call.use_cases.update.undo_last_change(call.scope, memory_id)
             if undone is None:
                 raise
-            return {"id": undone.memory.short_id, "changed": _changed_field_names(undone.changes)}
+            return _update_as_json(call, undone)
     else:
         outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
     changed = {memory.id: memory for memory in outcome.changed}

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorCache
+from madeleine.memory.errors import CannotUndo
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import (
     ContentHash,
@@ -118,7 +119,8 @@ class ForgetLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScrubBacklog:
-    """`pending`: entries that are erased and whose bytes may still be in the files; the first `since` then."""
+    """`pending`: number of erased entries whose bytes may still be in the files. `since`: when the first of them was
+    erased; None without any."""
 
     pending: int
     since: datetime | None
@@ -141,6 +143,10 @@ class ErasedBytesLedger(Protocol):
         """
 
 
+class NoTruthChangeToUndo(CannotUndo):
+    """No act has concerned the memory. Not the same as an act on which a later one stands."""
+
+
 class TruthChangeLedger(Protocol):
     """Acts that change what is true, each journalled and undone by one call (ruling 14)."""
 
@@ -149,7 +155,7 @@ class TruthChangeLedger(Protocol):
 
     async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
-        memory. Raises `CannotUndo` if there is no act, or a later one stands on it."""
+        memory. Raises `NoTruthChangeToUndo`, and `CannotUndo` if a later act stands on it."""
 
 
 class UpdateMemoryLedger(VectorCache, Protocol):

@@ -15,7 +15,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput
 from madeleine.memory.index import WritableIndex
-from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.erased_bytes import MAX_SCRUB_WAIT_SECONDS, ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import (
     IndexKeeper,
     index_committed_points,
@@ -125,14 +125,10 @@ def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
     )
 
 
-MAX_SCRUB_WAIT_SECONDS = 20.0
-"""Of a call that waits: rewriting the files takes about 4 s at 10,000 memories, 50,000 may take longer."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetOutcome:
     """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
-    memories that stay (`ports.Erased`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
+    memories that stay (`ErasedIds`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
     whether the files hold nothing of it any more; if not yet, they will within `promised_seconds`. `current_again`: as
     in `ErasedIds`. `copies`: files that were made before and may still hold what was erased (ruling 25)."""
 
@@ -178,12 +174,12 @@ class ForgetMemories:
             # A memory that the ledger lacks is in no answer, and the scrubber removes it again.
             with suppress(IndexUnavailable):
                 await self.keeper.remove_memories(erased.erased_ids)
-        self.scrubber.request()
+        gone = {*erased.erased_ids, *erased.message_ids}
+        bytes_scrubbed = not gone
         if wait:
             bytes_scrubbed = await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
-        else:
-            bytes_scrubbed = not (erased.erased_ids or erased.message_ids)
-        gone = {*erased.erased_ids, *erased.message_ids}
+        elif gone:
+            self.scrubber.request()
         return ForgetOutcome(
             erased=tuple(id_ for id_ in ids if id_ in gone),
             missing=tuple(id_ for id_ in ids if id_ not in gone),

@@ -21,7 +21,7 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.index import Index
-from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
+from madeleine.memory.ingest.erased_bytes import MAX_SCRUB_WAIT_SECONDS, ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, model_name_at_full_precision
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
@@ -40,7 +40,6 @@ OTHER_SERVERS_SCAN_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
 GRAPH_EXTRACTION_DELAY_SECONDS, GRAPH_EXTRACTION_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
-MAX_SCRUB_WAIT_AT_END_SECONDS = 20.0
 MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
@@ -109,7 +108,7 @@ class BackgroundIndexUpkeep:
                 yield
             finally:
                 if self.scrubber.is_worth_finishing and not task.done():
-                    await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_AT_END_SECONDS)
+                    await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -89,12 +89,14 @@ def ledger_status_lines(status: dict[str, Any]) -> Iterator[str]:
             "tokens in 24 hours."
         )
     if (erasure := status.get("erasure")) and erasure["pending"]:
-        by = datetime.fromisoformat(erasure["promised_by"])
-        late = " That time has passed: the log says what hinders it." if by < utc_now() else ""
-        running = "" if "pid" in status else " No process serves the memory: the next one does it first."
+        promised_by = datetime.fromisoformat(erasure["promised_by"])
+        if "pid" not in status:
+            remark = " No process serves the memory: the next one does it first."
+        else:
+            remark = " That time has passed: the log says what hinders it." if promised_by < utc_now() else ""
         yield (
             f"Forgotten: {count_phrase(erasure['pending'], 'entry', 'entries')} in no answer any more, and gone from "
-            f"the disk by {by.astimezone():%Y-%m-%d %H:%M:%S}.{running or late}"
+            f"the disk by {promised_by.astimezone():%Y-%m-%d %H:%M:%S}.{remark}"
         )
     if notes := status.get("unreadable_notes"):
         yield (

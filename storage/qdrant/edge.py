@@ -6,8 +6,8 @@ thread would not keep the event loop free, only add 0.1 ms. Hence:
 - files are listed, copied and synced in a thread of our own, which also orders that work;
 - `optimize` runs in another process, on a copy. Writes go to the live index and are recorded; when the copy is done
   they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped;
-- a deleted point stays in the engine's log, its payload pages and its mapped segments. So `scrub` works in the same
-  way: the other process writes every living point into new files.
+- a deleted point stays in the engine's log, its payload pages and its mapped segments. So `scrub_deleted_bytes`
+  works in the same way: the other process writes every living point into new files.
 
 On disk: `index.json`, the manifest, names the directory ("generation") that is the index; any other is a leftover.
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, KeyConflict, StorageError
 from madeleine.memory.index import MemoryRankingState
-from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, StoreBatch
+from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutcome, NoTruthChangeToUndo, StoreBatch
 from madeleine.memory.model import (
     LIVING_STATUSES,
     Cluster,
@@ -152,7 +152,7 @@ class InMemoryMemories:
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
         if not acts:
-            raise CannotUndo(f"Memory {memory_id!r} was neither superseded nor retracted.")
+            raise NoTruthChangeToUndo(f"Memory {memory_id!r} was neither superseded nor retracted.")
         kind, before, after = acts[-1]
         restored: dict[MemoryId, Memory] = {}
         for id_, one in after.items():

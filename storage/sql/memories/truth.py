@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, or_, select
 
 from madeleine.memory.errors import CannotUndo, InvalidInput
+from madeleine.memory.ingest.ports import NoTruthChangeToUndo
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import truth
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange, TruthChangeKind
@@ -130,7 +131,7 @@ async def undo_last_truth_change(
         return None
     acts = await transaction.rows(_SELECT_LAST_ACT, first_two_columns_of_row, id=memory_id, being=scope.being_id)
     if not acts:
-        raise CannotUndo(
+        raise NoTruthChangeToUndo(
             f"Memory {known[0].short_id} was neither superseded nor retracted nor corrected, nor has it superseded "
             "another. Nothing was changed: recall_memory shows its versions."
         )

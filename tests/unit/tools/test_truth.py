@@ -229,6 +229,19 @@ async def test_a_correction_is_taken_back_too(use: Use) -> None:
     assert await recalled(use, OSLO) == [OSLO]
 
 
+async def test_where_a_later_change_stands_on_it_undo_takes_back_nothing(use: Use) -> None:
+    """ruling 14: of a memory that was corrected, too, the later change is undone first."""
+    lyon = (await use("store", text=ROME, when="2026-01"))["id"]
+    await use("update_memory", id=lyon, text=LYON)
+    for text, when in ((ROME, "2026-02"), (OSLO, "2026-03")):
+        current = (await use("search_memory", limit=1))["hits"][0]["id"]
+        await use("update_memory", id=current, text=text, when=when)
+    with pytest.raises(RuntimeError, match="undo that first"):
+        await use("update_memory", id=lyon, undo=True)
+    [memory] = (await use("recall_memory", ids=[lyon]))["memories"]
+    assert memory["text"] == LYON
+
+
 async def test_a_version_that_is_not_current_is_not_superseded_and_the_current_one_is_named(use: Use) -> None:
     lyon, _, oslo = await moved(use)
     with pytest.raises(RuntimeError, match=f"superseded by {oslo}.*{OSLO}.*supersede {oslo} instead"):
