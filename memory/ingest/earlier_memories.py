@@ -24,10 +24,11 @@ logger = logging.getLogger(__name__)
 
 class EarlierSimilarMemories(NamedTuple):
     """(memory, cosine) of what a new scene may say again. `near`: with the very text, the nearest, and those that share
-    words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `candidates`: those
-    that are still true, and those that the call stores with it."""
+    words; of these 1 where the model cannot read the text, for then the words alone decide, else 0. `together`: those
+    that the call stores with it. `candidates`: of both, those that are still true."""
 
     near: Sequence[tuple[Memory, float]]
+    together: Sequence[tuple[Memory, float]]
     candidates: Sequence[tuple[Memory, float]]
 
 
@@ -43,7 +44,8 @@ async def find_earlier_similar_memories(
 ) -> EarlierSimilarMemories:
     """`supersedes`: no candidate. `sharing_words`: those that `ids_sharing_words` found, if they are known."""
     near = await _near(ledger, index, scope, point, sharing_words)
-    known = plan.similar_memories(point) + [
+    together = plan.similar_memories(point)
+    known = together + [
         (other, cosine)
         for other, cosine in near
         if other.status in LIVING_STATUSES
@@ -52,7 +54,9 @@ async def find_earlier_similar_memories(
         and other.id != supersedes
         and other.level in (None, point.memory.level)  # else it would go sooner than what is told now
     ]
-    return EarlierSimilarMemories(near, [(plan.retold.get(other.id, other), cosine) for other, cosine in known])
+    return EarlierSimilarMemories(
+        near, together, [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
+    )
 
 
 async def ids_sharing_words(index: WritableIndex, scope: Scope, memory: Memory) -> list[MemoryId]:

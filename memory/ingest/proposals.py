@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
-from madeleine.memory.model import LIVING_STATUSES, Memory, Scope
+from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics.future_dates import have_different_future_days
 from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.storing.similar_wording import resemblances_to_texts
@@ -32,6 +33,9 @@ from madeleine.memory.rules.storing.supersession import (
 
 logger = logging.getLogger(__name__)
 
+IDF_DROP_FROM_ZERO_TO_ONE_MEMORY = math.log(3)
+"""Of a word that one memory has, from one that none has."""
+
 
 @dataclass(frozen=True, eq=False)
 class SupersededMemorySearch:
@@ -40,13 +44,19 @@ class SupersededMemorySearch:
     index: WordIdfSource
 
     async def __call__(
-        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool = True
+        self,
+        scope: Scope,
+        memory: Memory,
+        near: Sequence[tuple[Memory, float]],
+        *,
+        is_read: bool = True,
+        unindexed: Collection[MemoryId] = (),
     ) -> Memory | None:
         """The earlier current memory that the new one most likely takes the place of, of those `near` with their
         cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
-        are compared in place of the cosines."""
+        are compared in place of the cosines. `unindexed`: those that are stored together with the new one."""
         try:
-            return await self._find(scope, memory, near if is_read else _by_wording(memory, near))
+            return await self._find(scope, memory, near if is_read else _by_wording(memory, near), unindexed)
         except IndexUnavailable as error:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
@@ -60,9 +70,11 @@ class SupersededMemorySearch:
             for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
         ]
         likely = [one for one in old if share_content_words(new, one) and may_be_superseded(new, one)]
-        await self._rarities(scope, likely)
+        await self._rarities(scope, likely, [True] * len(likely))
 
-    async def _find(self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]) -> Memory | None:
+    async def _find(
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], unindexed: Collection[MemoryId]
+    ) -> Memory | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:MAX_NEIGHBOURS_READ_FOR_SUPERSESSION] if cosine > 0]
         new = cached_statement_for_comparison(memory.scene.action)
@@ -85,7 +97,8 @@ class SupersededMemorySearch:
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
         best, best_score = None, MIN_SUPERSESSION_PROPOSAL_SCORE
         candidates = [candidate for candidate in candidates if may_be_superseded(new, candidate[-1])]
-        rarities = await self._rarities(scope, [old for _, _, old in candidates])
+        indexed = [other.id not in unindexed for other, _, _ in candidates]
+        rarities = await self._rarities(scope, [old for _, _, old in candidates], indexed)
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
             cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
@@ -93,18 +106,27 @@ class SupersededMemorySearch:
                 best, best_score = other, score
         return best
 
-    async def _rarities(self, scope: Scope, statements: Sequence[StatementForComparison]) -> list[WordRarities]:
-        """Of each statement's words that the index has. A word that no memory has is as rare as a word can be."""
+    async def _rarities(
+        self, scope: Scope, statements: Sequence[StatementForComparison], indexed: Sequence[bool]
+    ) -> list[WordRarities]:
+        """Of each statement's words that the index has; of a statement that is not `indexed` yet, of all of them, as if
+        it were. A word that no memory has is as rare as a word can be."""
         if not statements:
             return []
         words = list({word for statement in statements for word in statement.content_words_by_stem.values()})
         *values, greatest = await self.index.idf(scope, [*words, NONSENSE_WORD_FOR_MAX_IDF])
-        known = {word: value for word, value in zip(words, values, strict=True) if 0 < value < greatest}
+        idf = dict(zip(words, values, strict=True))
+        in_one_memory = greatest - IDF_DROP_FROM_ZERO_TO_ONE_MEMORY
         return [
             word_rarities_from_idf(
-                {stem: known[word] for stem, word in statement.content_words_by_stem.items() if word in known}, greatest
+                {
+                    stem: min(idf[word], in_one_memory)
+                    for stem, word in statement.content_words_by_stem.items()
+                    if idf[word] > 0 and (idf[word] < greatest or not is_indexed)
+                },
+                greatest,
             )
-            for statement in statements
+            for statement, is_indexed in zip(statements, indexed, strict=True)
         ]
 
 

@@ -16,6 +16,7 @@ from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling
+from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.text.terms import bm25_text_of_memory
 
@@ -80,11 +81,28 @@ class StorePlan:
         return {point.memory.content_hash: point.vector for point in self.points if point.vector is not None}
 
     def similar_memories(self, point: IndexPoint) -> list[tuple[Memory, float]]:
-        """(memory, cosine): first the memory with the same words, then the nearest."""
+        """(memory, cosine): first the memory with the same words, then the nearest. Where the model cannot read the
+        text, those that share the most words, with 1: the words alone decide."""
         similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory.scene.action))) else {}
-        if point.vector is not None and self._vectors is not None:
+        if point.vector is None:
+            for other in self._memories_sharing_words(point.memory):
+                similar.setdefault(other.id, (other, 1.0))
+        elif self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
             for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
                 other = self.points[position].memory
                 similar.setdefault(other.id, (other, float(cosines[position])))
         return list(similar.values())
+
+    def _memories_sharing_words(self, memory: Memory) -> list[Memory]:
+        others = [point.memory for point in self.points]
+        shared = [_count_shared_words(memory, other) for other in others]
+        most = sorted(range(len(others)), key=lambda position: -shared[position])[:MAX_DUPLICATE_CANDIDATES]
+        return [others[position] for position in most if shared[position]]
+
+
+def _count_shared_words(one: Memory, other: Memory) -> int:
+    words, others = (
+        cached_statement_for_comparison(memory.scene.action).content_words_by_stem for memory in (one, other)
+    )
+    return len(words.keys() & others.keys())

@@ -27,7 +27,7 @@ PNPM = "builds of storefront-web moved to pnpm now"
 
 class Home:
     def __init__(self, ledger: Ledger, index: EmbeddedQdrantIndex) -> None:
-        self.clock, embedder = Clock(), WordEmbedder()
+        self.clock, self.embedder = Clock(), (embedder := WordEmbedder())
         search = SupersededMemorySearch(index)
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
         self._recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.clock)
@@ -36,6 +36,13 @@ class Home:
         self.clock.advance(timedelta(hours=1))
         scenes = [NewScene(scene=Scene(action=text), supersedes=supersedes, session_id=session_id) for text in texts]
         return (await self._store(ADA, scenes))[-1]
+
+    async def store_dated(self, *texts_by_date: tuple[str, str]) -> list[StoredSceneResult]:
+        """In one call. `texts_by_date`: date or "", text."""
+        self.clock.advance(timedelta(hours=1))
+        return await self._store(
+            ADA, [NewScene(scene=Scene(action=text, when=(date,) if date else ())) for date, text in texts_by_date]
+        )
 
     async def recalled(self, question: str, *, newer_first: bool = True) -> list[str]:
         recall = replace(self._recall, config=RecallConfig(newer_among_near_equals=newer_first))
@@ -66,6 +73,22 @@ async def test_what_comes_again_with_another_value_each_time_is_a_series_and_not
     """The runs of each day are all true; of only two of one wording the later one may be a change."""
     told = [await home.store(f"Ran {distance} km along the canal before work") for distance in (5, 7, 6, 9)]
     assert [one.may_supersede is not None for one in told] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_a_change_told_in_one_call_is_proposed_where_dates_tell_which_was_first(home: Home, reads: bool) -> None:
+    """As if they had been stored one by one, also in a language that the model cannot read."""
+    home.embedder.available = reads
+    told = [("2025-01-10", NPM), ("2025-03-02", "the neighbour mows the lawn"), ("2025-05-20", PNPM)]
+    before, _, after = await home.store_dated(*told)
+    assert after.may_supersede is not None
+    assert after.may_supersede.id == before.memory.id
+    assert after.memory.may_supersede == before.memory.id
+
+
+@pytest.mark.parametrize("date", ["", "2025-01-10"])
+async def test_what_one_call_tells_of_one_time_is_true_together(home: Home, date: str) -> None:
+    assert [one.may_supersede for one in await home.store_dated((date, NPM), (date, PNPM))] == [None, None]
 
 
 async def test_what_was_superseded_by_an_act_is_not_proposed(home: Home) -> None:
@@ -125,7 +148,7 @@ class _RecordedSearch(SupersededMemorySearch):
     cosines: Mapping[str, float]
 
     async def __call__(
-        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool = True
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], **_: object
     ) -> Memory | None:
         object.__setattr__(self, "cosines", {other.scene.action: cosine for other, cosine in near})
         return None
