@@ -21,7 +21,7 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.core_blocks import read_core_blocks
-from madeleine.storage.sql.database.dialect import equals_any, upsert_statement
+from madeleine.storage.sql.database.dialect import equals_any, upsert_statement, without_index_use
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
@@ -162,7 +162,6 @@ _SELECT_LAST_EMOTIONS = (
 _start_memories = (
     select(*MEMORY_COLUMNS)
     .where(
-        _m.being_id == _BEING,
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
         _m.truth == "current",
         _m.compressed.is_(False),
@@ -172,19 +171,32 @@ _start_memories = (
     )
     .limit(bindparam("limit"))
 )
-_latest_memories = _start_memories.order_by(_m.created_at.desc(), _m.seq.desc())
-_SELECT_PINNED_MEMORIES = _latest_memories.where(_m.pinned.is_(True))
-_SELECT_STORED_MEMORIES = _latest_memories.where(_m.created_at >= bindparam("changed_since"))
-_SELECT_CORRECTED_MEMORIES = _latest_memories.where(
-    _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since"))),
+_IS_OWN = _m.being_id == _BEING
+# Few memories are pinned, corrected or due: SQLite is to find those, and not to read all in the order of time.
+_IS_OWN_OF_FEW, _created_at_of_few = without_index_use(_m.being_id) == _BEING, without_index_use(_m.created_at)
+_SELECT_STORED_MEMORIES = _start_memories.where(_IS_OWN, _m.created_at >= bindparam("changed_since")).order_by(
+    _m.created_at.desc(), _m.seq.desc()
 )
-# What was told before it happens; what is told of a day that has begun is news.
+_SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OWN, _m.pinned.is_(True)).order_by(
+    _created_at_of_few.desc(), _m.seq.desc()
+)
+_SELECT_CORRECTED_MEMORIES = _start_memories.where(
+    _IS_OWN_OF_FEW, _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since")))
+).order_by(_created_at_of_few.desc(), _m.seq.desc())
+_spans = memories.alias("spans").c
 _SELECT_DUE_MEMORIES = _start_memories.where(
-    _m.span_start > _m.created_at, _m.span_end >= bindparam("now"), _m.span_start <= bindparam("due_until")
+    _IS_OWN_OF_FEW,
+    # What was told before it happens; what is told of a day that has begun is news.
+    _m.span_start > _m.created_at,
+    _m.id.in_(
+        select(_spans.id).where(
+            _spans.being_id == _BEING, _spans.span_end >= bindparam("now"), _spans.span_start <= bindparam("due_until")
+        )
+    ),
 ).order_by(_m.span_start, _m.seq)
 _times_used = _m.access_count + _m.reactivation_count
 _SELECT_IMPORTANT_MEMORIES = _start_memories.where(
-    or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
+    _IS_OWN, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
 ).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())
 
 

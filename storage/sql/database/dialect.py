@@ -9,7 +9,21 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Function, Table, bindparam, case, literal_column, null, or_, select, text
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Function,
+    Select,
+    Table,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.compiler import compiles
@@ -217,8 +231,18 @@ def without_index_use(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return _unindexed_function(column, type_=column.type)
 
 
+def select_distinct_indexed_values(column: Column[Any]) -> Select[Any]:
+    """Each value of the first column of an index, once, by one step through the index a value: `DISTINCT` reads a row
+    after the other. Not NULL."""
+    values = select(func.min(column).label("value")).cte(f"values_of_{column.name}", recursive=True)
+    following = select(func.min(column)).where(column > values.c.value).correlate(values).scalar_subquery()
+    values = values.union_all(select(following).where(values.c.value.is_not(None)))
+    return select(values.c.value).where(values.c.value.is_not(None))
+
+
 def bind_that_fixes_join_order(first: ColumnElement[Any], bind: ColumnElement[Any]) -> ColumnElement[Any]:
-    """`bind`, evaluated after a row of `first` is read: so SQLite begins the join with that table."""
+    """`bind`, evaluated after a row of `first` is read: so SQLite begins the join with that table. `first` may be NULL,
+    else SQLite knows the answer before."""
     return case((first.is_not(None), bind))
 
 

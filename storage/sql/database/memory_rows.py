@@ -26,7 +26,12 @@ from madeleine.memory.model import (
     timeline_as_search_text,
 )
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import UtcMicrosColumnType, sql_text_start, upsert_statement
+from madeleine.storage.sql.database.dialect import (
+    UtcMicrosColumnType,
+    bind_that_fixes_join_order,
+    sql_text_start,
+    upsert_statement,
+)
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.filters import is_in_bound_project
 from madeleine.storage.sql.database.mapping import (
@@ -93,16 +98,18 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
 
 
 _superseded, _absorbed = memories.alias("superseded"), memories.alias("absorbed").c
-_SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS)).where(
-    _superseded.c.being_id == _m.being_id
-)
+_SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
 _BEFORE = func.coalesce(
-    _SUPERSEDED_TEXT.where(_superseded.c.superseded_by == _m.id)
+    _SUPERSEDED_TEXT.where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)
     .correlate(memories)
     .scalar_subquery(),
-    _SUPERSEDED_TEXT.where(_absorbed.absorbed_into == _m.id, _superseded.c.superseded_by == _absorbed.id)
+    _SUPERSEDED_TEXT.where(
+        _absorbed.absorbed_into == _m.id,
+        _superseded.c.being_id == bind_that_fixes_join_order(_absorbed.absorbed_into, _m.being_id),
+        _superseded.c.superseded_by == _absorbed.id,
+    )
     .limit(1)
     .correlate(memories)
     .scalar_subquery(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,11 +13,16 @@ from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import ErasedIds, ScrubBacklog
-from madeleine.memory.model import Cluster, Memory, MemoryId, Scope
+from madeleine.memory.model import ClusterId, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.erasing import rearchive_after_erasure, restore_archived_to_erase
-from madeleine.storage.sql.database.dialect import equals_any, is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.dialect import (
+    equals_any,
+    is_in_bound_list,
+    json_list_bind_value,
+    without_index_use,
+)
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.mapping import (
     first_column_of_row,
@@ -41,6 +46,7 @@ from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories import clusters
+from madeleine.storage.sql.memories.clusters import ClusterName
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids, revision_history_of_memories
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
@@ -54,14 +60,15 @@ _REMOVE_MEMORIES = dependent_rows_removal_statements(metadata, DeleteRowsNamingF
 _SELECT_REINFORCEMENT_TEXTS = select(reinforcements_table.c.text).where(
     is_in_bound_list(reinforcements_table.c.memory_id, "ids")
 )
-_IS_REMAINING = (_m.being_id == _BEING, ~is_in_bound_list(_m.id, "ids"))
+_IS_OWN = without_index_use(_m.being_id) == _BEING
+_IS_REMAINING = (_IS_OWN, ~is_in_bound_list(_m.id, "ids"))
 _SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, is_in_bound_list(_m.absorbed_into, "ids"))
 _SET_SURVIVOR = update_row_of_being_statement(memories, "absorbed_into")
 _SELECT_NOTES_OF_MEMORIES = select(notes_table.c.id).where(is_in_bound_list(notes_table.c.memory_id, "ids"))
 _SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, is_in_bound_list(_m.compressed_into, "ids")).order_by(_m.seq)
 _CLEAR_SUMMARY = (
     update(memories)
-    .where(_m.being_id == _BEING, is_in_bound_list(_m.compressed_into, "ids"))
+    .where(_IS_OWN, is_in_bound_list(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
 _SELECT_MEMBERS = (
@@ -208,22 +215,35 @@ class _MemoryErasure:
         """Recompute the means that the changed memories were part of, and rename clusters whose names mention the
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
-        former = {memory.cluster_id for memory in changed}
-        known = {cluster.id: cluster for cluster in await clusters.read_clusters(transaction, scope)}
-        outdated = [cluster for cluster in known.values() if cluster.id in former]
-        mended = {c.id: c for c in await clusters.clusters_with_recomputed_vectors(transaction, scope, outdated)}
-        removed = []
+        former = {memory.cluster_id for memory in changed if memory.cluster_id}
+        # A store has as many clusters as an eighth of its memories: most are read without their vectors.
+        known = {cluster.id: cluster for cluster in await clusters.read_cluster_names(transaction, scope)}
+        renamed, removed = await self._clusters_to_rename_or_remove(known, words)
+        outdated = {c.id: c for c in await clusters.read_clusters(transaction, scope, former | renamed.keys())}
+        left = [outdated[id_] for id_ in former if id_ in outdated]
+        outdated |= {c.id: c for c in await clusters.clusters_with_recomputed_vectors(transaction, scope, left)}
+        mended = [replace(cluster, name=renamed.get(cluster.id, cluster.name)) for cluster in outdated.values()]
+        await clusters.upsert_clusters(transaction, scope, mended)
+        await clusters.delete_clusters(transaction, scope, removed)
+        return {id_: renamed.get(id_, cluster.name) for id_, cluster in known.items() if id_ not in removed}
+
+    async def _clusters_to_rename_or_remove(
+        self, known: Mapping[ClusterId, ClusterName], words: str
+    ) -> tuple[dict[ClusterId, str], list[ClusterId]]:
+        """New names of those whose names mention the words, and those of which nothing would be left."""
+        renamed: dict[ClusterId, str] = {}
+        removed: list[ClusterId] = []
+        parents = {cluster.parent_id for cluster in known.values()}
         for cluster in await asyncio.to_thread(_clusters_mentioning, list(known.values()), words):
-            members = await transaction.rows(_SELECT_MEMBERS, memory_from_row, being=scope.being_id, cluster=cluster.id)
-            parent = known.get(cluster.parent_id)
-            name = mentions.cluster_name_without_forgotten(cluster.name, words, members, parent.name if parent else "")
-            if name != cluster.name and not members and all(c.parent_id != cluster.id for c in known.values()):
+            binds = {"being": self._scope.being_id, "cluster": cluster.id}
+            members = await self._transaction.rows(_SELECT_MEMBERS, memory_from_row, **binds)
+            parent = known[cluster.parent_id].name if cluster.parent_id in known else ""
+            name = mentions.cluster_name_without_forgotten(cluster.name, words, members, parent)
+            if name != cluster.name and not members and cluster.id not in parents:
                 removed.append(cluster.id)
             elif name != cluster.name:
-                mended[cluster.id] = replace(mended.get(cluster.id, cluster), name=name)
-        await clusters.upsert_clusters(transaction, scope, list(mended.values()))
-        await clusters.delete_clusters(transaction, scope, removed)
-        return {cluster.id: cluster.name for cluster in (known | mended).values() if cluster.id not in removed}
+                renamed[cluster.id] = name
+        return renamed, removed
 
     async def _redact_reports(self, words: str, names: frozenset[str]) -> None:
         reports = await self._transaction.rows(_SELECT_REPORTS, first_two_columns_of_row, being=self._scope.being_id)
@@ -275,7 +295,7 @@ def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
     )
 
 
-def _clusters_mentioning(known: Iterable[Cluster], words: str) -> list[Cluster]:
+def _clusters_mentioning(known: Iterable[ClusterName], words: str) -> list[ClusterName]:
     return [cluster for cluster in known if not cluster.is_root and mentions.mentions_forgotten(cluster.name, words)]
 
 

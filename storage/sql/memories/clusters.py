@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import BindParameter, and_, bindparam, delete, select
@@ -25,6 +26,7 @@ _c, _m = clusters_table.c, memories.c
 _BEING: BindParameter[str] = bindparam("being")
 _CLUSTER = RowMap(Cluster, clusters_table)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
+_SELECT_CLUSTER_NAMES = select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING).order_by(_c.id)
 _SELECT_CLUSTERS = (
     select(*_CLUSTER.columns)
     .where(is_in_bound_list(_c.id, "ids"), without_index_use(_c.being_id) == _BEING)
@@ -46,6 +48,20 @@ _SELECT_MEMBER_VECTORS = (
     .order_by(_m.seq)
 )
 _DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
+
+
+class ClusterName(NamedTuple):
+    """Without the vector, which is most of a cluster."""
+
+    id: ClusterId
+    name: str
+    parent_id: ClusterId
+    is_root: bool
+
+
+async def read_cluster_names(reads: QueryReader, scope: Scope) -> list[ClusterName]:
+    """Of all of the being's clusters, in order of id."""
+    return await reads.rows(_SELECT_CLUSTER_NAMES, ClusterName._make, being=scope.being_id)
 
 
 async def read_clusters(reads: QueryReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:

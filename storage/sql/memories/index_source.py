@@ -17,6 +17,7 @@ from madeleine.storage.sql.database.dialect import (
     insert_if_missing_statement,
     is_in_bound_list,
     json_list_bind_value,
+    select_distinct_indexed_values,
     sql_last_sequence_number,
 )
 from madeleine.storage.sql.database.engine import (
@@ -46,7 +47,9 @@ _SELECT_VECTORS = mark_as_brief_read(
 )
 _INSERT_VECTOR = insert_if_missing_statement(embeddings)
 _DELETE_ORPHANED_VECTORS = delete(embeddings).where(
-    is_in_bound_list(_e.content_hash, "hashes"), ~exists().where(_m.content_hash == _e.content_hash)
+    _e.model.in_(select_distinct_indexed_values(_e.model)),  # else every vector is read
+    is_in_bound_list(_e.content_hash, "hashes"),
+    ~exists().where(_m.content_hash == _e.content_hash),
 )
 _SELECT_HASHES_OF_MODEL = select(_e.content_hash).where(_e.model == bindparam("model")).limit(bindparam("limit"))
 _DELETE_VECTORS_OF_MODEL = delete(embeddings).where(

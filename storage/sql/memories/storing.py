@@ -158,7 +158,9 @@ _CHANGED_COLUMNS = (
 )  # fmt: skip
 _UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories, *_CHANGED_COLUMNS)
 _CLEAR_RESEMBLES = (
-    update(tables.memories).where(_m.resembles == bindparam("target"), _m.being_id == _BEING).values(resembles=None)
+    update(tables.memories)
+    .where(_m.resembles == bindparam("target"), dialect.without_index_use(_m.being_id) == _BEING)
+    .values(resembles=None)
 )
 _REVISION = RowMap(MemoryChanges, tables.revisions_table)
 _INSERT_REVISION = insert(tables.revisions_table)

@@ -16,7 +16,13 @@ from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import truth
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange, TruthChangeKind
 from madeleine.storage.sql.administration import record_audit_entry
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_field, json_list_bind_value
+from madeleine.storage.sql.database.dialect import (
+    is_in_bound_list,
+    json_field,
+    json_items,
+    json_list_bind_value,
+    without_index_use,
+)
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import (
     encode_column_value,
@@ -49,12 +55,14 @@ _SELECT_LAST_ACT = (
     .limit(1)
 )
 _absorbed = memories.alias("absorbed").c
-_IS_ABSORBED = (_absorbed.being_id == _BEING, is_in_bound_list(_absorbed.absorbed_into, "ids"))
+_IS_ABSORBED = (without_index_use(_absorbed.being_id) == _BEING, is_in_bound_list(_absorbed.absorbed_into, "ids"))
+_asked = json_items(bindparam("ids"))
 _SELECT_PREDECESSORS_OF_SURVIVOR = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.being_id == _BEING,
-        or_(is_in_bound_list(_m.superseded_by, "ids"), _m.superseded_by.in_(select(_absorbed.id).where(*_IS_ABSORBED))),
+        _m.superseded_by.is_not(None),
+        _m.superseded_by.in_(select(_asked.c.value).union_all(select(_absorbed.id).where(*_IS_ABSORBED))),
     )
     .order_by(_m.valid_until, _m.seq)
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, false, func, or_, select, true, union_all
+from sqlalchemy import and_, bindparam, false, func, or_, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersion
@@ -37,8 +37,17 @@ _ends = _latest.cte("ends")
 _versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
 _versions = _versions.union(
     select(_versions.c.origin, _m.id)
-    .select_from(_versions.join(memories, or_(_m.superseded_by == _versions.c.id, _m.absorbed_into == _versions.c.id)))
-    .where(_m.being_id == _BEING)
+    .select_from(
+        _versions.join(
+            memories,
+            or_(
+                # The being stands with it, as the index has them.
+                and_(_m.being_id == _BEING, _m.superseded_by.is_not(None), _m.superseded_by == _versions.c.id),
+                _m.absorbed_into == _versions.c.id,
+            ),
+        )
+    )
+    .where(_IS_OWN)
 )
 _SELECT_VERSIONS = (
     select(_versions.c.origin, *MEMORY_COLUMNS)

@@ -1,0 +1,46 @@
+"""ruling 25, ruling 14: what looks for a few memories does not read all of a being's."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import ClauseElement
+
+from madeleine.storage.sql.conversations import context
+from madeleine.storage.sql.database.sqlite import compile_statement
+from madeleine.storage.sql.erasing import memories as erasing
+from madeleine.storage.sql.ledger import open_ledger
+from madeleine.storage.sql.memories import index_source, reading, storing, truth, versions
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        erasing._SELECT_ABSORBED,
+        erasing._SELECT_SUMMARISED,
+        erasing._CLEAR_SUMMARY,
+        index_source._DELETE_ORPHANED_VECTORS,
+        storing._CLEAR_RESEMBLES,
+        truth._SELECT_PREDECESSORS,
+        truth._SELECT_PREDECESSORS_OF_SURVIVOR,
+        versions._SELECT_CURRENT_VERSIONS,
+        versions._SELECT_VERSIONS,
+        reading._SELECT_MEMORIES,
+        context._SELECT_PINNED_MEMORIES,
+        context._SELECT_CORRECTED_MEMORIES,
+    ],
+)
+async def test_few_memories_are_found_by_an_index(new_db: Path, statement: ClauseElement) -> None:
+    async with open_ledger(new_db):
+        pass
+    compiled = compile_statement(statement)
+    with closing(sqlite3.connect(new_db)) as connection:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {compiled}", compiled.params).fetchall()
+    steps = [row[-1] for row in rows]
+    of_beings = ("SEARCH beings", "SEARCH revisions")
+    assert not [step for step in steps if step.endswith("(being_id=?)") and not step.startswith(of_beings)]
+    assert not [step for step in steps if step.startswith(("SCAN memories", "SCAN embeddings"))]
+    assert any(" INDEX " in step for step in steps)
