@@ -22,6 +22,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     newer_replaces_older_score,
     only_older_answers_question,
     order_newer_before_older,
+    question_names_only_older,
     question_words_only_in_first,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
@@ -77,6 +78,12 @@ async def put_newer_memories_first(
     told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
     for again, current in told_again:
         later[again].append(memories[current])
+    unrelated = {
+        (pair.newer.id, pair.older.id)
+        for pair in pairs
+        if not pair.link.is_proposed
+        and question_names_only_older(asked, matches[pair.newer.id].statement, matches[pair.older.id].statement)
+    }
     for pair, rarest in zip(pairs, rarities, strict=True):
         if (pair.newer.id, pair.older.id) in told_again:
             continue
@@ -87,7 +94,7 @@ async def put_newer_memories_first(
             score = newer_replaces_older_score(
                 asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read
             )
-            is_newer_version = score > 0
+            is_newer_version = score > 0 and (pair.newer.id, pair.older.id) not in unrelated
         if is_newer_version and not future_start_of_replacement(pair.older, pair.newer, now):
             later[pair.older.id].append(pair.newer)
         elif is_newer_version and not question_words_only_in_first(asked, newer.statement, older.statement):
@@ -99,7 +106,9 @@ async def put_newer_memories_first(
         ]
         for older, newer_ones in later.items()
     }
-    ordered = order_newer_before_older(scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER)
+    ordered = order_newer_before_older(
+        scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
+    )
     lifted = {
         newer: older
         for older, newer_ones in newest_first.items()

@@ -19,7 +19,7 @@ rounded. A question that wishes for the past ("before", "at first", "used to") i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -30,6 +30,7 @@ from madeleine.memory.rules.storing.statements import (
     share_of_same_wording,
 )
 from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN
 
 MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
@@ -53,6 +54,16 @@ def only_older_answers_question(
     if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE:
         return False
     return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_name, named))
+
+
+def question_names_only_older(
+    question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
+) -> bool:
+    """The same, by a whole word: where words are not spaced, two signs may be of two words and name nothing."""
+    named = question_words_only_in_first(question, older, newer)
+    return any(not HAN_OR_KANA_SIGN_PATTERN.match(word) for word in named) and only_older_answers_question(
+        question, newer, older
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +135,24 @@ def newer_replaces_older_score(
 
 
 def order_newer_before_older(
-    scores: Mapping[MemoryId, float], newer: Mapping[MemoryId, Sequence[MemoryId]], *, max_corrected: int
+    scores: Mapping[MemoryId, float],
+    newer: Mapping[MemoryId, Sequence[MemoryId]],
+    *,
+    max_corrected: int,
+    unrelated: Collection[tuple[MemoryId, MemoryId]] = (),
 ) -> dict[MemoryId, float]:
     """Scores, best first: before each of the `max_corrected` best stands what says it anew, with its score, in the
-    order of `newer`, and before that what says that anew. `scores`: best first."""
+    order of `newer`, and before that what says that anew. `scores`: best first. `unrelated`: (newer, older) that speak
+    of two things, so that the one is not put before the other by way of a third either."""
     ordered: dict[MemoryId, float] = {}
     begun: set[MemoryId] = set()
 
-    def put(id_: MemoryId, score: float) -> None:
-        if id_ in begun:
+    def put(id_: MemoryId, score: float, behind: tuple[MemoryId, ...] = ()) -> None:
+        if id_ in begun or any((id_, older) in unrelated for older in behind):
             return
         begun.add(id_)
         for later in newer.get(id_, ()):
-            put(later, score)
+            put(later, score, (*behind, id_))
         ordered[id_] = score
 
     for id_ in islice(scores, max_corrected):

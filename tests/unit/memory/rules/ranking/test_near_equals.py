@@ -11,6 +11,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     newer_replaces_older_score,
     only_older_answers_question,
     order_newer_before_older,
+    question_names_only_older,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.reading import AnalysedText
@@ -24,6 +25,23 @@ def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or
     assert list(ordered.items()) == [(ROME, 0.8), (PARIS, 0.8), (LYON, 0.8), (SOUP, 0.7)]
     assert order_newer_before_older(scores, {ROME: [PARIS]}, max_corrected=2) == scores
     assert list(order_newer_before_older({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, max_corrected=2)) == [PARIS, LYON]
+
+
+def test_what_speaks_of_another_thing_is_not_put_first_by_way_of_a_third_either() -> None:
+    scores, chain = {LYON: 0.8, ROME: 0.7}, {LYON: [PARIS], PARIS: [ROME]}
+    ordered = order_newer_before_older(scores, chain, max_corrected=2, unrelated={(ROME, LYON)})
+    assert list(ordered.items()) == [(PARIS, 0.8), (LYON, 0.8), (ROME, 0.7)]
+
+
+def test_two_signs_of_a_script_without_spaces_name_nothing() -> None:
+    question, newer, older = map(
+        StatementForComparison,
+        ("健身馆的会员怎么收费?", "健身馆取消了年度会员,改成每月 25 元", "健身馆的年度会员价是 199 元"),
+    )
+    assert not question_names_only_older(question, newer, older)
+    assert question_names_only_older(
+        *map(StatementForComparison, ("Theo's dentist", "Dentist for Lotte: 9:50", "Dentist for Theo: 9:20"))
+    )
 
 
 @pytest.mark.parametrize(
