@@ -102,10 +102,18 @@ def main() -> None:
     figures = asyncio.run(run(arguments.folder, arguments.sets, arguments.days))
     show(Console(width=140), figures)
     if arguments.record:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "life.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        (RESULTS / "life.md").write_text(markdown(figures), encoding="utf-8")
-        plot(figures, RESULTS / "life.png")
+        record(figures)
+
+
+def record(figures: dict[str, Any]) -> None:
+    """Lives that were recorded before and not lived now stay: all together take hours."""
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / "life.json"
+    recorded = json.loads(file.read_text(encoding="utf-8"))["lives"] if file.exists() else {}
+    figures = figures | {"lives": recorded | figures["lives"]}
+    file.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (RESULTS / "life.md").write_text(markdown(figures), encoding="utf-8")
+    plot(figures, RESULTS / "life.png")
 
 
 if __name__ == "__main__":
