@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from madeleine.memory.chat import MessageId
 from madeleine.memory.ingest.ports import ErasedIds, ScrubBacklog
@@ -83,7 +83,11 @@ _SELECT_COPIES = (
     .order_by(_c.made_at, _c.path)
 )
 _SELECT_PENDING_SCRUBS = select(forgotten_table.c.mark, forgotten_table.c.memory_id).order_by(forgotten_table.c.mark)
-_SELECT_ERASED_AT = select(forgotten_table.c.erased_at).where(forgotten_table.c.mark == bindparam("of_mark"))
+_first = select(func.min(forgotten_table.c.mark)).scalar_subquery()
+_SELECT_BACKLOG = select(
+    select(func.count(forgotten_table.c.mark)).scalar_subquery(),
+    select(forgotten_table.c.erased_at).where(forgotten_table.c.mark == _first).scalar_subquery(),
+)
 _CLEAR_SCRUB = delete(forgotten_table).where(forgotten_table.c.mark == bindparam("old_mark"))
 
 
@@ -338,11 +342,8 @@ class ErasureRepository(DatabaseRepository):
         return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns_of_row)
 
     async def scrub_backlog(self) -> ScrubBacklog:
-        pending = await self.pending_scrub_marks()
-        oldest = (
-            await self._database.rows(_SELECT_ERASED_AT, first_column_of_row, of_mark=pending[0][0]) if pending else []
-        )
-        return ScrubBacklog(len(pending), moment_from_microseconds(oldest[0]) if oldest else None)
+        [(count, erased_at)] = await self._database.rows(_SELECT_BACKLOG, first_two_columns_of_row)
+        return ScrubBacklog(count, None if erased_at is None else moment_from_microseconds(erased_at))
 
     async def clear_scrub_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:
