@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -53,12 +53,19 @@ class ProfileLedger(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartMemories:
     """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
-    soonest first; `important`: the most important first, or often used. A memory may be in several."""
+    soonest first; `important`: the most important first, or often used. A memory may be in several. `superseded`: short
+    ids of the memories, true until now, that one of these may supersede."""
 
     pinned: Sequence[Memory] = ()
     due: Sequence[Memory] = ()
     important: Sequence[Memory] = ()
     changed: Sequence[Memory] = ()
+    superseded: Mapping[MemoryId, str] = field(default_factory=dict)
+
+    def may_supersede(self, memory: Memory) -> str:
+        """Short id of what it may supersede, while nobody has decided that; "" for nothing."""
+        older = memory.may_supersede if memory.awaits_supersession_decision else None
+        return self.superseded.get(older, "") if older else ""
 
     def groups(self) -> dict[PromptPartName, list[Memory]]:
         """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless

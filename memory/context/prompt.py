@@ -117,7 +117,11 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
             entry
             for part, memories in material.start.groups().items()
             for entry in _entries_best_first(
-                part, ((memory.id, render_memory_line_with_id(memory)) for memory in memories)
+                part,
+                (
+                    (memory.id, render_memory_line_with_id(memory, material.start.may_supersede(memory)))
+                    for memory in memories
+                ),
             )
         ),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),

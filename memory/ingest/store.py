@@ -199,13 +199,15 @@ class StoreScenes:
             points = [*fresh, *await self._points_of(tuple(changed.values()))]
             if points and await index_committed_points(self.index, points):
                 report_indexed(point.memory.id for point in fresh)
+            # What the call itself has stored has its number now.
+            proposed = {id_: new.get(older.id, older) for id_, older in plan.proposed.items()}
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.error_text)
             return [
                 replace(answer, superseded=changed.get(scene.supersedes))
                 if scene.supersedes is not None and scene.supersedes in changed
                 else replace(
                     answer,
-                    may_supersede=plan.proposed.get(answer.memory.id),
+                    may_supersede=proposed.get(answer.memory.id),
                     told_again=plan.told_again.get(answer.memory.id),
                 )
                 for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)

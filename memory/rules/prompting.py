@@ -277,10 +277,11 @@ def render_dated_item(label: str, at: datetime, text: str) -> str:
     return render_list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
 
-def render_memory_line_with_id(memory: Memory) -> str:
-    """The line of a prompt block, cut, behind the id by which the memory can be opened or changed."""
+def render_memory_line_with_id(memory: Memory, may_supersede: str) -> str:
+    """The line of a prompt block, cut, behind the id by which the memory can be opened or changed. `may_supersede`: id
+    of what it may take the place of; "" for nothing."""
     line = truncate_with_ellipsis(f"{memory.short_id} {render_memory_line(memory)}", MAX_MEMORY_LINE_WITH_ID_CHARS)
-    return f"{line} (may replace an older one: see run_patrol)" if memory.awaits_supersession_decision else line
+    return f"{line} (may supersede {may_supersede})" if may_supersede else line
 
 
 def render_scene_item(memory: Memory) -> str:

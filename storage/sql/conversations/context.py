@@ -14,20 +14,36 @@ from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.lessons.values import REPORT_FAILURE_TOOL_NAME
-from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope
+from madeleine.memory.model import (
+    Emotion,
+    Memory,
+    MemoryId,
+    Note,
+    NoteId,
+    NoteState,
+    Scope,
+    short_id_of_memory_number,
+)
 from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.core_blocks import read_core_blocks
-from madeleine.storage.sql.database.dialect import equals_any, upsert_statement, without_index_use
+from madeleine.storage.sql.database.dialect import (
+    equals_any,
+    is_in_bound_list,
+    json_list_bind_value,
+    upsert_statement,
+    without_index_use,
+)
 from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
     encode_json_list,
     first_column_of_row,
+    first_two_columns_of_row,
     is_row_of_being,
     microseconds_from_moment,
     row_of_being_binds,
@@ -194,6 +210,9 @@ _SELECT_DUE_MEMORIES = _start_memories.where(
         )
     ),
 ).order_by(_m.span_start, _m.seq)
+_SELECT_NUMBERS_OF_CURRENT = select(_m.id, _m.number).where(
+    _IS_OWN_OF_FEW, is_in_bound_list(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
+)
 _times_used = _m.access_count + _m.reactivation_count
 _SELECT_IMPORTANT_MEMORIES = _start_memories.where(
     _IS_OWN, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
@@ -350,9 +369,18 @@ class ContextRepository(ConversationRepository):
             for memory in await select_memories(statement, "changed_since")
         }
         latest = sorted(changed.values(), key=lambda memory: memory.corrected_at or memory.created_at, reverse=True)
-        return SessionStartMemories(
+        start = SessionStartMemories(
             pinned=await select_memories(_SELECT_PINNED_MEMORIES),
             due=await select_memories(_SELECT_DUE_MEMORIES, "now", "due_until"),
             important=await select_memories(_SELECT_IMPORTANT_MEMORIES),
             changed=latest[:limit],
         )
+        shown = (*start.pinned, *start.due, *start.important, *start.changed)
+        ids = {memory.may_supersede for memory in shown if memory.may_supersede}
+        if not ids:
+            return start
+        numbers = await self._database.rows(
+            _SELECT_NUMBERS_OF_CURRENT, first_two_columns_of_row, being=scope.being_id, ids=json_list_bind_value(ids)
+        )
+        short_ids = {MemoryId(id_): short_id_of_memory_number(number, scope.being_id) for id_, number in numbers}
+        return replace(start, superseded=short_ids)

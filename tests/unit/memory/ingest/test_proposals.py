@@ -82,7 +82,7 @@ async def test_a_change_told_in_one_call_is_proposed_where_dates_tell_which_was_
     told = [("2025-01-10", NPM), ("2025-03-02", "the neighbour mows the lawn"), ("2025-05-20", PNPM)]
     before, _, after = await home.store_dated(*told)
     assert after.may_supersede is not None
-    assert after.may_supersede.id == before.memory.id
+    assert (after.may_supersede.id, after.may_supersede.short_id) == (before.memory.id, before.memory.short_id)
     assert after.memory.may_supersede == before.memory.id
 
 
