@@ -17,6 +17,7 @@ from madeleine.memory.context.ports import SessionStartMemories
 from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
 from madeleine.memory.ingest import update_and_forget
 from madeleine.memory.ingest.new_scene import NewScene
+from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import MemoryId, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, ThoughtsForNextSession
 from madeleine.memory.recall.ports import MemoryReactivation
@@ -446,6 +447,19 @@ async def test_the_start_shows_what_is_due_and_what_is_important_once_and_cut(ho
     assert [line.split()[0] for line in important] == ["m5"]
     assert 150 < len(important[0]) <= 200
     assert [line.split()[0] for line in changed] == ["m4", "m3"]
+
+
+async def test_the_start_names_what_a_memory_may_supersede_while_that_is_true(house: House) -> None:
+    """ruling 14: an agent that reads the mark can look at both."""
+    [old] = await house.store("The gate code is 4471", pinned=True)
+    new = replace(a_memory("The garage code is 9026", pinned=True), may_supersede=old)
+    await house.memory.ledger.memories.commit_store_batch(
+        ADA, StoreBatch(new=(new,), model=WordEmbedder().model, vectors={})
+    )
+    assert "m2 [EPISODIC] The garage code is 9026 (may supersede m1)" in (await house.build(blocks=["start"])).prompt
+    scene = NewScene(scene=Scene(action="The gate code is 3350 now"), supersedes=old)
+    await house.memory.use_cases.store(ADA, [scene])
+    assert "may supersede" not in (await house.build(blocks=["start"])).prompt
 
 
 def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -> None:
