@@ -13,6 +13,7 @@ from madeleine.patrol.deciding.requests import (
     DECISION_GUIDANCE_INTRODUCTION,
     DecisionRequest,
     decision_request_for_agent,
+    guidance_names,
 )
 
 StepName = Literal[
@@ -112,8 +113,8 @@ class PatrolModelCosts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
-    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions. `explained_kinds`:
-    kinds of decisions that an answer before this one has told how to make."""
+    before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions. `explained`:
+    `guidance_names` of decisions that an answer before this one has told how to make."""
 
     run_id: RunId
     dry_run: bool = False
@@ -123,15 +124,15 @@ class PatrolReport:
     pending: tuple[DecisionRequest, ...] = ()
     still_open: tuple[DecisionRequestId, ...] = ()
     waiting_count: int = 0
-    explained_kinds: frozenset[str] = frozenset()
+    explained: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
         """For the caller: with all that is to be decided now, and how to decide it."""
         guidance = {}
-        kinds = [kind for kind in dict.fromkeys(r.kind for r in self.pending) if kind not in self.explained_kinds]
-        if kinds:
-            guidance = {"how": DECISION_GUIDANCE_INTRODUCTION} | {kind: AGENT_DECISION_GUIDANCE[kind] for kind in kinds}
-        if self.waiting_count and not self.dry_run and not self.explained_kinds:
+        names = [name for name in guidance_names(self.pending) if name not in self.explained]
+        if names:
+            guidance = {"how": DECISION_GUIDANCE_INTRODUCTION} | {name: AGENT_DECISION_GUIDANCE[name] for name in names}
+        if self.waiting_count and not self.dry_run and not self.explained:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of_non_memory(self.run_id)}
         report |= {"pending": self._pending_as_json()}

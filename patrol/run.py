@@ -21,7 +21,7 @@ from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import AgentDecision, RejectedAgentDecision
-from madeleine.patrol.deciding.requests import DecisionRequest
+from madeleine.patrol.deciding.requests import DecisionRequest, guidance_names
 from madeleine.patrol.deciding.resolution import (
     DECISION_HANDLERS,
     MAX_OFFERED_DECISION_REQUESTS_BYTES,
@@ -148,8 +148,8 @@ class RunPatrols:
                 report = await self._finish(context, report, pending_bytes)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
-                explained = frozenset(request.kind for request in open_before)
-                return replace(report, pending=new, still_open=still_open, explained_kinds=explained)
+                explained = frozenset(guidance_names(open_before))
+                return replace(report, pending=new, still_open=still_open, explained=explained)
 
     async def undo_patrol(self, scope: Scope, run_id: RunId) -> PatrolUndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""

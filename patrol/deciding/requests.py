@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tomllib
 import uuid
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -254,8 +254,8 @@ DECISION_SYSTEM_PROMPTS: Mapping[str, str] = {
 """For a language model, by the purpose of the prompt."""
 SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
 """spec L3, word for word."""
-AGENT_DECISION_GUIDANCE: Mapping[DecisionKind, str] = _PROMPTS["guidance"]
-"""For the agent that reads requests in a tool's answer, once a kind."""
+AGENT_DECISION_GUIDANCE: Mapping[str, str] = _PROMPTS["guidance"]
+"""For the agent that reads requests in a tool's answer, once each (`guidance_names`)."""
 DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
 MAX_DECISION_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
 
@@ -380,3 +380,13 @@ def _escaped(value: str | Sequence[str]) -> str | list[str]:
 
 def _quoted_lines(text: str) -> str:
     return escape_tags_on_one_line(" / ".join(line for line in text.splitlines() if line.strip()))
+
+
+def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
+    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status."""
+    names: dict[str, None] = {}
+    for request in requests:
+        names[request.kind] = None
+        if request.kind == "consolidate" and any(memory.status == "dying" for memory in request.memories):
+            names["dying"] = None
+    return list(names)

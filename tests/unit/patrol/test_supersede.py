@@ -23,7 +23,7 @@ class _LastStored:
         self.before: Memory | None = None
 
     async def __call__(
-        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], *, is_read: bool
+        self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], **_: object
     ) -> Memory | None:
         before, self.before = self.before, memory
         return before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -225,15 +225,16 @@ def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> No
 # --- what the agent is told, and its decisions ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(kind: DecisionKind) -> None:
+@pytest.mark.parametrize("guidance", [*KINDS, "dying"])
+def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(guidance: str) -> None:
     """ruling 10"""
-    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_DECISION_GUIDANCE[kind])
+    kind = cast(DecisionKind, "consolidate" if guidance == "dying" else guidance)
+    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_DECISION_GUIDANCE[guidance])
     assert example
     text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<id>", "offer-1")
-    for id_ in IDS[2:4] if kind == "split" else (IDS[0], IDS[1], IDS[2]):
+    for id_ in IDS[2:4] if guidance in ("split", "dying") else (IDS[0], IDS[1], IDS[2]):
         text = text.replace("<memory id>", id_, 1)
-    offer = request_of(kind, MEMORIES)
+    offer = request_of(kind, [one for one in MEMORIES if guidance != "consolidate" or one.status != "dying"])
     answer = DECISION_HANDLERS[kind].answer_type.from_agent_decision(AgentDecision.model_validate(json.loads(text)))
     assert not isinstance(answer, RejectedModelAnswer)
     assert not isinstance(answer.check_against_request(offer), RejectedModelAnswer)
