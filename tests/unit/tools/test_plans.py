@@ -56,6 +56,14 @@ async def test_an_appointment_that_is_moved_is_superseded_at_once(use: Use, tool
     assert await recalled(use, DENTIST, as_of=str(day(0)), limit=1) == [moved_to(day(later))]
 
 
+async def test_a_price_to_come_stands_behind_what_is_true_until_then(use: Use) -> None:
+    """ruling 24; a question's "per" is no word that the plan alone tells of."""
+    await begun(use, price := "An hour of technician labour costs 92 euros net.")
+    plan = f"As of {written(day(40))} we will charge 98 euros net per technician hour."
+    assert "plan" in (await use("store", text=plan, when=str(day(40))))["notice"]
+    assert await recalled(use, "What do we take per hour of a technician these days?", limit=2) == [price, plan]
+
+
 async def test_an_appointment_told_without_when_is_moved_all_the_same(use: Use) -> None:
     await begun(use)
     old = (await use("store", text=appointment(day(13))))["id"]
