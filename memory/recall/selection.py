@@ -242,8 +242,9 @@ class RecallSelector:
         if query.max_limit <= query.limit:
             return query.limit
         scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.max_limit]]
+        best = ranked.scores[ranked.ids[0]]  # a preference's, it may be
         return result_count_without_limit(
-            scored, least=query.limit, whole_list=asks_for_list(analyse_query(query.text))
+            scored, least=query.limit, best=best, whole_list=asks_for_list(analyse_query(query.text))
         )
 
     async def _shortened(self, memory: Memory, budget: int) -> Memory | None:

@@ -11,13 +11,15 @@ tokens. Of the evidence of LoCoMo 73 % is in such an answer of 330 tokens, 62 % 
 of 560 tokens 78 % (`make bench`)."""
 
 
-def result_count_without_limit(scored: Sequence[tuple[float, int]], *, least: int, whole_list: bool = False) -> int:
+def result_count_without_limit(
+    scored: Sequence[tuple[float, int]], *, least: int, best: float = 0.0, whole_list: bool = False
+) -> int:
     """How many of these (score, tokens), best first, an answer holds that has no set limit; `least` in any case. Of a
-    `whole_list` all that match, within the tokens."""
+    `whole_list` all that match, within the tokens. `best`: score of what stands beside them in the answer."""
     tokens, enough = 0, 0.0 if whole_list else MIN_SHARE_OF_BEST_RECALL_SCORE
     for position, (score, cost) in enumerate(scored):
         tokens += cost
-        if position >= least and (score < enough * scored[0][0] or tokens > MAX_RECALL_TOKENS_WITHOUT_LIMIT):
+        if position >= least and (score < enough * max(best, scored[0][0]) or tokens > MAX_RECALL_TOKENS_WITHOUT_LIMIT):
             return position
     return max(least, len(scored))
 

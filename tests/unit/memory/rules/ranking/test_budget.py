@@ -76,3 +76,9 @@ def test_an_answer_without_a_limit_ends_where_scores_fall_or_tokens_are_spent(
 ) -> None:
     scored = [(score, tokens) for score in scores]
     assert result_count_without_limit(scored, least=3, whole_list=whole_list) == count
+
+
+def test_beside_a_preference_that_answers_memories_that_match_less_are_left_out() -> None:
+    scored = [(score, 10) for score in (0.4, 0.38, 0.36, 0.35, 0.34)]
+    assert result_count_without_limit(scored, least=3) == 5
+    assert result_count_without_limit(scored, least=3, best=0.9) == 3
