@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,13 @@ def _cosine(vectors: Mapping[MemoryId, Vector], one: MemoryId, other: MemoryId) 
 def _can_say_the_same(memory: Memory, other: Memory) -> bool:
     """Not of a pair that another decision is about: whether the newer one has superseded the older one."""
     awaits_supersession_decision = memory.may_supersede == other.id or other.may_supersede == memory.id
-    return not awaits_supersession_decision and not difference_in_facts(memory.scene.action, other.scene.action)
+    return not awaits_supersession_decision and _tell_no_other_facts(memory.scene.action, other.scene.action)
+
+
+@lru_cache(maxsize=2_000)
+def _tell_no_other_facts(text: str, other: str) -> bool:
+    """A night compares the same two once for each answer, and again the next night while they are not decided."""
+    return not difference_in_facts(text, other)
 
 
 def batches_of_similar_memories(
