@@ -65,12 +65,13 @@ INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 
 _i, _m, _r = tables.ingested_texts_table.c, tables.memories.c, tables.reinforcements_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
+_IS_OWN = dialect.without_index_use(_m.being_id) == _BEING
 
 _SELECT_IDS_BY_HASH = mark_as_brief_read(
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
-        dialect.without_index_use(_m.being_id) == _BEING,
+        _IS_OWN,
         MEMORY_IS_IN_BOUND_PROJECT,
         or_(_m.status != "dead", _m.truth != "current", _m.absorbed_into.is_not(None)),
     )
@@ -149,7 +150,7 @@ _INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(message_memories_tabl
     .where(
         messages_table.c.id == bindparam("message"),
         _m.id == bindparam("memory"),
-        dialect.without_index_use(_m.being_id) == _BEING,
+        _IS_OWN,
     ),
 )
 _CHANGED_COLUMNS = (
@@ -157,11 +158,7 @@ _CHANGED_COLUMNS = (
     "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end",
 )  # fmt: skip
 _UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories, *_CHANGED_COLUMNS)
-_CLEAR_RESEMBLES = (
-    update(tables.memories)
-    .where(_m.resembles == bindparam("target"), dialect.without_index_use(_m.being_id) == _BEING)
-    .values(resembles=None)
-)
+_CLEAR_RESEMBLES = update(tables.memories).where(_IS_OWN, _m.resembles == bindparam("target")).values(resembles=None)
 _REVISION = RowMap(MemoryChanges, tables.revisions_table)
 _INSERT_REVISION = insert(tables.revisions_table)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
