@@ -65,7 +65,7 @@ def _new_folder(within: str) -> Path:
     return Path(tempfile.mkdtemp(dir=within))
 
 
-async def run(folder: Path, sets: str, days: int) -> dict[str, Any]:
+async def run(folder: Path, sets: str, ways: str, days: int) -> dict[str, Any]:
     figures: dict[str, Any] = {"days": days, "lives": {}}
     with tempfile.TemporaryDirectory(prefix="madeleine-") as temporary, Progress() as bar:
         model = DenseEmbedder(Settings().embedding_model, Path(temporary) / "models")
@@ -82,7 +82,7 @@ async def run(folder: Path, sets: str, days: int) -> dict[str, Any]:
                 "topics": len({session.topic for session in life.sessions}),
                 "ways": {},
             }
-            for way in WAYS:
+            for way in [way for way in WAYS if way.name in ways.split(",")]:
                 settings = Settings(data_dir=_new_folder(temporary), being=SCOPE.being_id)
                 passing_days = bar.track(range(days), description=f"{life.name}, {way.name}")
                 lived = await live(life, way, settings, embedder, passing_days)
@@ -96,10 +96,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default=names, help="separated by commas")
+    parser.add_argument("--ways", default=",".join(way.name for way in WAYS), help="separated by commas")
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--record", action="store_true", help=f"write figures, tables and a plot to {RESULTS.name}/")
     arguments = parser.parse_args()
-    figures = asyncio.run(run(arguments.folder, arguments.sets, arguments.days))
+    figures = asyncio.run(run(arguments.folder, arguments.sets, arguments.ways, arguments.days))
     show(Console(width=140), figures)
     if arguments.record:
         record(figures)

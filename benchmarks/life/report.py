@@ -88,7 +88,7 @@ def plot(figures: Mapping[str, Any], path: Path) -> None:
     lives = figures["lives"]
     grid, axes = plt.subplots(len(lives), 3, figsize=(12, 2.8 * len(lives)), layout="constrained", squeeze=False)
     for row, (name, life) in zip(axes, lives.items(), strict=True):
-        for (way, of_way), colour in zip(life["ways"].items(), COLOURS, strict=True):
+        for (way, of_way), colour in zip(life["ways"].items(), COLOURS, strict=False):
             days = [point["day"] for point in of_way["days"]]
             shares = [point["clusters"]["largest %"] for point in of_way["days"]]
             for axis, values in (
