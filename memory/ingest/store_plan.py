@@ -53,6 +53,8 @@ class StorePlan:
         self.changes_words = False
         """A reinforcement changes what is searched of its memory."""
         self._by_words: dict[str, Memory] = {}
+        self._unread: list[tuple[Memory, frozenset[str]]] = []
+        """Memories without a vector, with the stems of their content words."""
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
 
@@ -69,7 +71,9 @@ class StorePlan:
         self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
 
     def add_index_point(self, point: IndexPoint) -> None:
-        if point.vector is not None:
+        if point.vector is None:
+            self._unread.append((point.memory, _stems_of_content_words(point.memory)))
+        else:
             if self._vectors is None:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
             self._vectors[len(self.points)] = point.vector
@@ -85,8 +89,7 @@ class StorePlan:
         text, those that share the most words, with 1: the words alone decide."""
         similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory.scene.action))) else {}
         if point.vector is None:
-            for other in self._memories_sharing_words(point.memory):
-                similar.setdefault(other.id, (other, 1.0))
+            similar |= {other.id: (other, 1.0) for other in self._unread_memories_sharing_words(point.memory)}
         elif self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
             for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
@@ -94,15 +97,12 @@ class StorePlan:
                 similar.setdefault(other.id, (other, float(cosines[position])))
         return list(similar.values())
 
-    def _memories_sharing_words(self, memory: Memory) -> list[Memory]:
-        others = [point.memory for point in self.points]
-        shared = [_count_shared_words(memory, other) for other in others]
-        most = sorted(range(len(others)), key=lambda position: -shared[position])[:MAX_DUPLICATE_CANDIDATES]
-        return [others[position] for position in most if shared[position]]
+    def _unread_memories_sharing_words(self, memory: Memory) -> list[Memory]:
+        words = _stems_of_content_words(memory)
+        shared = [(len(words & others), other) for other, others in self._unread]
+        most = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])
+        return [other for _, other in most[:MAX_DUPLICATE_CANDIDATES]]
 
 
-def _count_shared_words(one: Memory, other: Memory) -> int:
-    words, others = (
-        cached_statement_for_comparison(memory.scene.action).content_words_by_stem for memory in (one, other)
-    )
-    return len(words.keys() & others.keys())
+def _stems_of_content_words(memory: Memory) -> frozenset[str]:
+    return frozenset(cached_statement_for_comparison(memory.scene.action).content_words_by_stem)
