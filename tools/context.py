@@ -29,7 +29,7 @@ from madeleine.tools.arguments import LongText, ShortText, ToolArguments, valida
 from madeleine.tools.profile import show_profile
 from madeleine.tools.replies import (
     attributes_as_json,
-    iso_time,
+    datetime_as_iso,
     memory_ref_as_json,
     search_hit_as_json,
     without_empty_fields,
@@ -149,7 +149,7 @@ def recent_memory_as_json(memory: Memory) -> dict[str, Any]:
         "text": scene_to_text(memory.scene, memory.feeling),
         "category": memory.category,
         "when": memory_date(memory),
-        "last_activated": iso_time(memory.last_activated),
+        "last_activated": datetime_as_iso(memory.last_activated),
     }
 
 
@@ -157,7 +157,7 @@ def context_message_as_json(message: ConversationMessage) -> dict[str, Any]:
     text = truncate_with_ellipsis(message.text, MAX_PROMPT_MESSAGE_CHARS)
     fields = {
         "id": short_id_of_non_memory(message.id),
-        "when": iso_time(message.at),
+        "when": datetime_as_iso(message.at),
         "role": message.role,
         "text": text,
     }

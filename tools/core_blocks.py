@@ -17,7 +17,7 @@ from madeleine.memory.core_blocks.values import (
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
-from madeleine.tools.replies import iso_time, without_empty_fields
+from madeleine.tools.replies import datetime_as_iso, without_empty_fields
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 BlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
@@ -100,5 +100,5 @@ async def edit_core_memory(call: ToolCallContext, arguments: EditCoreMemoryArgum
 def core_block_as_json(block: CoreBlock) -> dict[str, Any]:
     shown = {"name": block.name, "version": block.version, "text": block.text, "max_chars": block.max_chars}
     return shown | without_empty_fields(
-        description=block.description, written=iso_time(block.written_at), client=block.client
+        description=block.description, written=datetime_as_iso(block.written_at), client=block.client
     )

@@ -12,7 +12,7 @@ from madeleine.memory.model import MemoryId, Note, short_id_of_non_memory
 from madeleine.memory.permissions import Permission
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
-from madeleine.tools.replies import iso_time, without_empty_fields
+from madeleine.tools.replies import datetime_as_iso, without_empty_fields
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 MAX_PROFILE_VALUE_CHARS = 8_000
@@ -154,10 +154,10 @@ def profile_entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]
     memory_id = short_ids[entry.memory_id] if entry.memory_id else None
     name = memory_id if entry.learnt else entry.name
     return {"kind": entry.kind, "name": name, "text": entry.value} | without_empty_fields(
-        enabled=entry.enabled if switchable else None, memory_id=memory_id, updated=iso_time(entry.updated_at)
+        enabled=entry.enabled if switchable else None, memory_id=memory_id, updated=datetime_as_iso(entry.updated_at)
     )
 
 
 def note_as_json(note: Note) -> dict[str, Any]:
     shown = {"id": short_id_of_non_memory(note.id), "type": note.type, "text": note.shown_text}
-    return shown | {"when": iso_time(note.created_at)}
+    return shown | {"when": datetime_as_iso(note.created_at)}

@@ -76,12 +76,12 @@ def attributes_as_json(value: object, names: str) -> dict[str, Any]:
     return {name: list(field) if isinstance(field, tuple) else field for name, field in attributes.items()}
 
 
-def iso_time(at: datetime | None) -> str | None:
+def datetime_as_iso(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
 
 
 def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[str, Any]:
-    return without_empty_fields(stored_at=iso_time(stored_at), **asdict(source))
+    return without_empty_fields(stored_at=datetime_as_iso(stored_at), **asdict(source))
 
 
 def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def cluster_as_json(cluster: ClusterWithMemoryCounts, mood: EmotionSummary | Non
 
 def truth_details_as_json(memory: Memory) -> dict[str, Any]:
     return without_empty_fields(
-        valid_from=iso_time(memory.valid_from),
-        valid_until=iso_time(memory.valid_until),
+        valid_from=datetime_as_iso(memory.valid_from),
+        valid_until=datetime_as_iso(memory.valid_until),
         retraction_reason=memory.retraction_reason,
     )
 
@@ -176,7 +176,7 @@ def truth_details_as_json(memory: Memory) -> dict[str, Any]:
 def memory_version_as_json(version: Memory) -> dict[str, Any]:
     """One of the versions of what a memory says (ruling 14)."""
     return {"id": version.short_id, "text": version.scene.action, "truth": version.truth} | without_empty_fields(
-        valid_from=iso_time(beginning_of_validity(version)), valid_until=iso_time(version.valid_until)
+        valid_from=datetime_as_iso(beginning_of_validity(version)), valid_until=datetime_as_iso(version.valid_until)
     )
 
 
@@ -221,7 +221,7 @@ def memory_revision_as_json(revision: MemoryRevision) -> dict[str, Any]:
     """An earlier version of a memory, in the fields that were changed."""
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
     before |= {name: list(before[name]) for name in ("themes", "when") if name in before}
-    return without_empty_fields(until=iso_time(revision.at), changed_by=revision.client) | before
+    return without_empty_fields(until=datetime_as_iso(revision.at), changed_by=revision.client) | before
 
 
 def words_only_notice(reason: str) -> str:

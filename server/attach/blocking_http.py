@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerError, ServerUnavailable
 from madeleine.server.addresses import is_http_url
 from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_request
-from madeleine.server.attach.tool_calls import json_rpc_result, structured_content_of_tool_result
+from madeleine.server.attach.tool_calls import result_of_json_rpc_answer, structured_content_of_tool_result
 
 MAX_ERROR_BODY_BYTES = 65_536
 
@@ -53,7 +53,7 @@ class BlockingHttpToolClient:
                 is_stream = response.headers.get_content_type() == "text/event-stream"
                 for answer in _messages(response if is_stream else [response.read()], is_stream=is_stream):
                     if "method" not in answer and answer.get("id") == message["id"]:
-                        return structured_content_of_tool_result(json_rpc_result(answer))
+                        return structured_content_of_tool_result(result_of_json_rpc_answer(answer))
         except HTTPError as error:
             with error:
                 raise error_of_http_status(self._url, error.code, error.read(MAX_ERROR_BODY_BYTES)) from error

@@ -19,8 +19,8 @@ from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_s
 from madeleine.server.attach.streams import read_lines
 from madeleine.server.attach.tool_calls import (
     encode_json_rpc,
-    json_rpc_result,
     mcp_initialize_params,
+    result_of_json_rpc_answer,
     structured_content_of_tool_result,
 )
 
@@ -93,7 +93,7 @@ class HostClient(ToolClient):
             await self._send(id=id_, method=method, params={**params, **token})
             while (message := await received.get()) is not None:
                 if "method" not in message:
-                    return json_rpc_result(message)
+                    return result_of_json_rpc_answer(message)
                 if on_progress:
                     await deliver_progress_notification(message, on_progress)
             raise self._connection_lost()

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from madeleine.memory.errors import ConnectionLost, ServerError, ServerUnavailable
 from madeleine.server.attach.client import ToolClient, ToolProgressCallback, deliver_progress_notification
 from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_request
-from madeleine.server.attach.tool_calls import json_rpc_result
+from madeleine.server.attach.tool_calls import result_of_json_rpc_answer
 
 JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
 TOOL_CALL_HTTP_TIMEOUT = httpx2.Timeout(30, read=300)
@@ -41,7 +41,7 @@ class HttpToolClient(ToolClient):
                 await _check_http_status(response)
                 async for received in _response_messages(response):
                     if "method" not in received:
-                        return json_rpc_result(received)
+                        return result_of_json_rpc_answer(received)
                     if on_progress and received["method"] == "notifications/progress":
                         await deliver_progress_notification(received, on_progress)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:

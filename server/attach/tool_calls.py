@@ -29,7 +29,7 @@ def encode_json_rpc(**message: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n"
 
 
-def json_rpc_result(answer: Mapping[str, Any]) -> dict[str, Any]:
+def result_of_json_rpc_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a JSON-RPC answer. Raises `ServerError`."""
     if "error" in answer:
         raise ServerError(str(answer["error"].get("message")))
@@ -70,7 +70,7 @@ class BlockingHostClient:
             for line in self._lines:
                 message = json.loads(line)
                 if isinstance(message, dict) and message.get("id") == self._request_count and "method" not in message:
-                    return json_rpc_result(message)
+                    return result_of_json_rpc_answer(message)
         except OSError as error:
             raise ConnectionLost(str(error)) from error
         except ValueError as error:

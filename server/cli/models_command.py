@@ -50,7 +50,7 @@ from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import MODELS_FOLDER, redaction_from_settings
 from madeleine.storage.sql.ledger import Ledger
 
-MODELS_CLIENT_NAME = "madeleine models"
+MODELS_COMMAND_CLIENT_NAME = "madeleine models"
 TRAINING_COST_RUN_ID = RunId("train")
 """Under which the cost of questions is recorded."""
 MODEL_SWITCH_PROGRESS_POLL_SECONDS = 1.0
@@ -237,7 +237,7 @@ async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, 
     queries = await asyncio.to_thread(evaluation.read_labelled_queries, file)
     texts = {str(memory.id): memory.embedded_text async for memory in _memories(settings, ledger)}
     named = sorted({id_ for query in queries for id_ in query.relevant})
-    scope = Scope(BeingId(settings.being), MODELS_CLIENT_NAME)
+    scope = Scope(BeingId(settings.being), MODELS_COMMAND_CLIENT_NAME)
     full = await ShortIdTranslator(ledger.short_ids).full_memory_ids(scope, named)
     if unknown := [id_ for id_ in named if full[id_] not in texts]:
         raise InvalidInput(f"{file}: {settings.being!r} has no memory {unknown[0]!r}.")
@@ -361,7 +361,7 @@ def _write_texts(work_dir: Path, texts: Sequence[str]) -> Path:
 
 def _questions_by(language: LanguageModel, settings: Settings, ledger: Ledger) -> WriteQuestions:
     """Secrets are taken out of what the model is shown, and the cost is recorded."""
-    scope = Scope(BeingId(settings.being), MODELS_CLIENT_NAME)
+    scope = Scope(BeingId(settings.being), MODELS_COMMAND_CLIENT_NAME)
     redact = redaction_from_settings(settings)
 
     async def write(passage: str) -> Sequence[str]:

@@ -34,7 +34,7 @@ from madeleine.server.ui.memory_map import SemanticMapCache
 from madeleine.server.ui.past_overview import past_overview_as_json
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
-from madeleine.tools.replies import cluster_as_json, iso_time, memory_item_as_json, without_empty_fields
+from madeleine.tools.replies import cluster_as_json, datetime_as_iso, memory_item_as_json, without_empty_fields
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -140,7 +140,7 @@ class WebUiDataReader:
                 _message_as_json(message)
                 for message in self._until(await overview.messages_of_memory(scope, id_), lambda message: message.at)
             ],
-            "aged": [iso_time(run.started) for run in runs if _has_aged(run)][::-1],
+            "aged": [datetime_as_iso(run.started) for run in runs if _has_aged(run)][::-1],
             "cluster": names.get(found[0].cluster_id, "") if found and found[0].cluster_id else "",
         }
 
@@ -213,7 +213,8 @@ class WebUiDataReader:
         sessions = await self.memory.ledger.conversations.sessions(self.scope, limit=500, all_projects=True)
         return {
             "sessions": [
-                asdict(session) | {"first_at": iso_time(session.first_at), "last_at": iso_time(session.last_at)}
+                asdict(session)
+                | {"first_at": datetime_as_iso(session.first_at), "last_at": datetime_as_iso(session.last_at)}
                 for session in self._until(sessions, lambda session: session.first_at)
             ]
         }
@@ -334,7 +335,7 @@ def _fading_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]
 
 
 def _message_as_json(message: ConversationMessage) -> dict[str, Any]:
-    fields = {"id": short_id_of_non_memory(message.id), "when": iso_time(message.at), "role": message.role}
+    fields = {"id": short_id_of_non_memory(message.id), "when": datetime_as_iso(message.at), "role": message.role}
     return fields | {
         "text": message.text,
         "speaker": message.speaker,
@@ -349,18 +350,18 @@ def _has_aged(run: PatrolRun) -> bool:
 
 
 def patrol_run_for_web_ui(run: PatrolRun) -> dict[str, Any]:
-    ended = None if run.state == "running" else iso_time(run.finished)
+    ended = None if run.state == "running" else datetime_as_iso(run.finished)
     return {
         "id": short_id_of_non_memory(run.id),
         "state": run.state,
-        "started": iso_time(run.started),
+        "started": datetime_as_iso(run.started),
         "finished": ended,
         "report": dict(run.report),
     }
 
 
 def _entry_as_json(entry: AuditEntry) -> dict[str, Any]:
-    return {"seq": entry.seq, "at": iso_time(entry.at), "event": entry.event, "count": len(entry.ids)} | (
+    return {"seq": entry.seq, "at": datetime_as_iso(entry.at), "event": entry.event, "count": len(entry.ids)} | (
         without_empty_fields(client=entry.client, role=entry.role, token=entry.token, tool=entry.tool)
     )
 

@@ -13,7 +13,7 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.output import make_console
 from madeleine.server.suggestions import did_you_mean_text
 
-OVERVIEW_DOCUMENTATION_PAGE = "README"
+UNLISTED_HELP_PAGE = "README"
 
 
 def help_command(arguments: argparse.Namespace) -> None:
@@ -22,11 +22,11 @@ def help_command(arguments: argparse.Namespace) -> None:
     topic = (arguments.topic or "").lower().removesuffix(".md")
     if not topic:
         print(build_command_line_parser().format_help())
-        others = sorted(set(pages) - {OVERVIEW_DOCUMENTATION_PAGE})
+        others = sorted(set(pages) - {UNLISTED_HELP_PAGE})
         print(f"pages (madeleine help PAGE):\n  {', '.join(others)}")
         return
     if topic not in pages:
-        meant = did_you_mean_text(topic, set(pages) - {OVERVIEW_DOCUMENTATION_PAGE})
+        meant = did_you_mean_text(topic, set(pages) - {UNLISTED_HELP_PAGE})
         raise InvalidInput(f"There is no page {visible_line(topic)!r}.{meant}")
     text = pages[topic].read_text(encoding="utf-8")
     out = make_console()

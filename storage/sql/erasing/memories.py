@@ -46,7 +46,7 @@ from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
 from madeleine.storage.sql.memories import clusters
-from madeleine.storage.sql.memories.clusters import ClusterName
+from madeleine.storage.sql.memories.clusters import ClusterWithoutVector
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids, revision_history_of_memories
 from madeleine.storage.sql.memories.storing import remove_ingest_digests
@@ -221,7 +221,7 @@ class _MemoryErasure:
         transaction, scope = self._transaction, self._scope
         former = {memory.cluster_id for memory in changed if memory.cluster_id}
         # A store has as many clusters as an eighth of its memories: most are read without their vectors.
-        known = {cluster.id: cluster for cluster in await clusters.read_cluster_names(transaction, scope)}
+        known = {cluster.id: cluster for cluster in await clusters.read_clusters_without_vectors(transaction, scope)}
         renamed, removed = await self._clusters_to_rename_or_remove(known, words)
         outdated = {c.id: c for c in await clusters.read_clusters(transaction, scope, former | renamed.keys())}
         left = [outdated[id_] for id_ in former if id_ in outdated]
@@ -232,7 +232,7 @@ class _MemoryErasure:
         return {id_: renamed.get(id_, cluster.name) for id_, cluster in known.items() if id_ not in removed}
 
     async def _clusters_to_rename_or_remove(
-        self, known: Mapping[ClusterId, ClusterName], words: str
+        self, known: Mapping[ClusterId, ClusterWithoutVector], words: str
     ) -> tuple[dict[ClusterId, str], list[ClusterId]]:
         """New names of those whose names mention the words, and those of which nothing would be left."""
         renamed: dict[ClusterId, str] = {}
@@ -299,7 +299,7 @@ def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
     )
 
 
-def _clusters_mentioning(known: Iterable[ClusterName], words: str) -> list[ClusterName]:
+def _clusters_mentioning(known: Iterable[ClusterWithoutVector], words: str) -> list[ClusterWithoutVector]:
     return [cluster for cluster in known if not cluster.is_root and mentions.mentions_forgotten(cluster.name, words)]
 
 

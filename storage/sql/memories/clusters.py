@@ -50,8 +50,8 @@ _SELECT_MEMBER_VECTORS = (
 _DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
-class ClusterName(NamedTuple):
-    """Without the vector, which is most of a cluster."""
+class ClusterWithoutVector(NamedTuple):
+    """Its name and place: the vector is most of a cluster."""
 
     id: ClusterId
     name: str
@@ -59,9 +59,9 @@ class ClusterName(NamedTuple):
     is_root: bool
 
 
-async def read_cluster_names(reads: QueryReader, scope: Scope) -> list[ClusterName]:
+async def read_clusters_without_vectors(reads: QueryReader, scope: Scope) -> list[ClusterWithoutVector]:
     """Of all of the being's clusters, in order of id."""
-    return await reads.rows(_SELECT_CLUSTER_NAMES, ClusterName._make, being=scope.being_id)
+    return await reads.rows(_SELECT_CLUSTER_NAMES, ClusterWithoutVector._make, being=scope.being_id)
 
 
 async def read_clusters(reads: QueryReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:

@@ -34,7 +34,7 @@ from madeleine.tools.reading import (
     recall_result_as_json,
 )
 from madeleine.tools.replies import (
-    iso_time,
+    datetime_as_iso,
     memory_as_json,
     memory_item_as_json,
     search_hit_as_json,
@@ -159,8 +159,8 @@ def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
     assert memory_item_as_json(SPARSE, 0.5)["when"] == "2026-03-01"
     assert memory_date(FULL) == "2026-02-27"
     assert memory_date(a_memory("We ate.", when=("Day7",))) == "Day7"
-    assert iso_time(None) is None
-    assert iso_time(NOW) == "2026-03-01T12:00:00+00:00"
+    assert datetime_as_iso(None) is None
+    assert datetime_as_iso(NOW) == "2026-03-01T12:00:00+00:00"
 
 
 @given(
