@@ -43,7 +43,9 @@ async def find_earlier_similar_memories(
     sharing_words: Sequence[MemoryId] | None = None,
 ) -> EarlierSimilarMemories:
     """`supersedes`: no candidate. `sharing_words`: those that `ids_sharing_words` found, if they are known."""
-    near = await _near(ledger, index, scope, point, sharing_words)
+    near = [
+        pair for pair in await _near(ledger, index, scope, point, sharing_words) if not plan.is_superseded(pair[0].id)
+    ]
     together = plan.similar_memories(point)
     known = together + [
         (other, cosine)

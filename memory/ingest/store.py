@@ -314,10 +314,11 @@ class StoreScenes:
         memory = replace(memory, resembles=resembles)
         before = draft.planned_to_supersede
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
-            near = [*near, *earlier.together]
+            together = plan.told_before(draft.point, earlier.together)
+            near = [*near, *together]
             if undated_vector is not None:
                 near = with_cosines_to_vector(near, undated_vector, vectors)
-            unindexed = {other.id for other, _ in earlier.together}
+            unindexed = {other.id for other, _ in together}
             before = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
         if before is None:
             return memory

@@ -14,7 +14,7 @@ from madeleine.memory.index import IndexPoint
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId
-from madeleine.memory.rules.dynamics.truth import Supersession
+from madeleine.memory.rules.dynamics.truth import Supersession, start_of_truth_or_telling
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling
 from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 from madeleine.memory.text.same_words import wording_key
@@ -22,6 +22,8 @@ from madeleine.memory.text.terms import bm25_text_of_memory
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
+MAX_UNREAD_COMPARED = 500
+"""Scenes of one call, the latest, whose words are compared where the model cannot read them."""
 StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
@@ -85,23 +87,29 @@ class StorePlan:
         return {point.memory.content_hash: point.vector for point in self.points if point.vector is not None}
 
     def similar_memories(self, point: IndexPoint) -> list[tuple[Memory, float]]:
-        """(memory, cosine): first the memory with the same words, then the nearest. Where the model cannot read the
-        text, those that share the most words, with 1: the words alone decide."""
+        """(memory, cosine): first the memory with the same words, then the nearest."""
         similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory.scene.action))) else {}
-        if point.vector is None:
-            similar |= {other.id: (other, 1.0) for other in self._unread_memories_sharing_words(point.memory)}
-        elif self._vectors is not None:
+        if point.vector is not None and self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
             for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
                 other = self.points[position].memory
                 similar.setdefault(other.id, (other, float(cosines[position])))
         return list(similar.values())
 
-    def _unread_memories_sharing_words(self, memory: Memory) -> list[Memory]:
-        words = _stems_of_content_words(memory)
-        shared = [(len(words & others), other) for other, others in self._unread]
-        most = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])
-        return [other for _, other in most[:MAX_DUPLICATE_CANDIDATES]]
+    def told_before(self, point: IndexPoint, similar: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
+        """(memory, cosine) of those that are true since an earlier time than the point's: of `similar_memories`, or,
+        where the model cannot read the text, of those that share the most words, with 1 (the words alone decide)."""
+        if point.vector is None:
+            words = _stems_of_content_words(point.memory)
+            shared = [(len(words & others), other) for other, others in self._unread[-MAX_UNREAD_COMPARED:]]
+            most = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])[:MAX_DUPLICATE_CANDIDATES]
+            similar = [(other, 1.0) for _, other in most]
+        start = start_of_truth_or_telling(point.memory)
+        return [(other, cosine) for other, cosine in similar if start_of_truth_or_telling(other) < start]
+
+    def is_superseded(self, memory_id: MemoryId) -> bool:
+        """By the call itself."""
+        return any(act.old == memory_id for act in self.supersessions)
 
 
 def _stems_of_content_words(memory: Memory) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -78,12 +78,15 @@ async def put_newer_memories_first(
     told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
     for again, current in told_again:
         later[again].append(memories[current])
-    unrelated = {
-        (pair.newer.id, pair.older.id)
-        for pair in pairs
-        if not pair.link.is_proposed
-        and question_names_only_older(asked, matches[pair.newer.id].statement, matches[pair.older.id].statement)
-    }
+    unrelated = _with_what_leads_to_them(
+        {
+            (pair.newer.id, pair.older.id)
+            for pair in pairs
+            if not pair.link.is_proposed
+            and question_names_only_older(asked, matches[pair.newer.id].statement, matches[pair.older.id].statement)
+        },
+        {(pair.newer.id, pair.older.id) for pair in pairs if pair.link.is_proposed and not pair.is_declared},
+    )
     for pair, rarest in zip(pairs, rarities, strict=True):
         if (pair.newer.id, pair.older.id) in told_again:
             continue
@@ -94,9 +97,10 @@ async def put_newer_memories_first(
             score = newer_replaces_older_score(
                 asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read
             )
-            is_newer_version = score > 0 and (pair.newer.id, pair.older.id) not in unrelated
+            is_newer_version = score > 0
         if is_newer_version and not future_start_of_replacement(pair.older, pair.newer, now):
-            later[pair.older.id].append(pair.newer)
+            if (pair.newer.id, pair.older.id) not in unrelated:
+                later[pair.older.id].append(pair.newer)
         elif is_newer_version and not question_words_only_in_first(asked, newer.statement, older.statement):
             later[pair.newer.id].append(pair.older)
     newest_first = {
@@ -163,6 +167,20 @@ def _pairs(
                 statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
                 if are_short_and_no_questions(*statements) and (pair.shared_words or link.joined_by_proposals):
                     yield pair
+
+
+def _with_what_leads_to_them(
+    unrelated: Set[tuple[MemoryId, MemoryId]], proposed: Set[tuple[MemoryId, MemoryId]]
+) -> Set[tuple[MemoryId, MemoryId]]:
+    """(newer, older) that speak of two things, and each (middle, older) whose middle one was proposed to be superseded
+    by such a newer one: else the older of the two would stand first, and the newer one behind."""
+    found = unrelated
+    while True:
+        middles = {(middle, older) for newer, middle in proposed for one, older in found if one == newer != older}
+        middles = {(middle, older) for middle, older in middles - found if middle != older}
+        if not middles:
+            return found
+        found = found | middles
 
 
 def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:

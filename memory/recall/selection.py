@@ -210,7 +210,7 @@ class RecallSelector:
             return RecallSelection()
         query = self.query
         preferences = await self._within_share(await self._load_preferences())
-        order, limit = self._order, self._limit
+        order, limit = self._order, self._limit(preferences)
         loaded = await self._load(order[:limit])
         best = [loaded[id_] for id_ in order[:limit] if id_ in loaded]
         if len(best) == min(limit, len(order)) and self._surely_fit([*preferences, *best], query.token_budget):
@@ -218,7 +218,7 @@ class RecallSelector:
             if selection.tokens <= query.token_budget:
                 return selection
         budget = query.token_budget - await self._tag_tokens() - sum(await self._costs(preferences))
-        memories = await self._fill_budget(order, loaded, budget)
+        memories = await self._fill_budget(order, loaded, budget, limit=limit)
         shortened = await self._shortened(best[0], budget) if best and not memories else None
         if shortened is not None:
             memories = [shortened]
@@ -235,14 +235,13 @@ class RecallSelector:
     def _order(self) -> Sequence[MemoryId]:
         return [id_ for id_ in self.ranked.ids if id_ not in self.ranked.procedural]
 
-    @cached_property
-    def _limit(self) -> int:
-        """How many memories the answer holds at most."""
+    def _limit(self, preferences: Sequence[Memory]) -> int:
+        """How many memories the answer holds at most, beside these preferences."""
         query, ranked = self.query, self.ranked
         if query.max_limit <= query.limit:
             return query.limit
         scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.max_limit]]
-        best = ranked.scores[ranked.ids[0]]  # a preference's, it may be
+        best = max((ranked.scores.get(memory.id, 0.0) for memory in preferences), default=0.0)
         return result_count_without_limit(
             scored, least=query.limit, best=best, whole_list=asks_for_list(analyse_query(query.text))
         )
@@ -317,10 +316,9 @@ class RecallSelector:
         return MAX_ENCLOSING_TAG_TOKENS + sum(tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories) <= budget
 
     async def _fill_budget(
-        self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int
+        self, order: Sequence[MemoryId], loaded: Mapping[MemoryId, Memory], budget: int, *, limit: int
     ) -> list[Memory]:
         """Take the best that fit, one after the other."""
-        limit = self._limit
         taken: list[Memory] = []
         size = max(limit, BUDGET_FILL_BATCH_MEMORIES)
         for start in range(0, len(order), size):

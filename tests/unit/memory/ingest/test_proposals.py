@@ -37,6 +37,9 @@ class Home:
         scenes = [NewScene(scene=Scene(action=text), supersedes=supersedes, session_id=session_id) for text in texts]
         return (await self._store(ADA, scenes))[-1]
 
+    async def store_scenes(self, scenes: Sequence[NewScene]) -> list[StoredSceneResult]:
+        return await self._store(ADA, scenes)
+
     async def store_dated(self, *texts_by_date: tuple[str, str]) -> list[StoredSceneResult]:
         """In one call. `texts_by_date`: date or "", text."""
         self.clock.advance(timedelta(hours=1))
@@ -84,6 +87,25 @@ async def test_a_change_told_in_one_call_is_proposed_where_dates_tell_which_was_
     assert after.may_supersede is not None
     assert (after.may_supersede.id, after.may_supersede.short_id) == (before.memory.id, before.memory.short_id)
     assert after.memory.may_supersede == before.memory.id
+
+
+async def test_what_one_call_tells_of_one_time_does_not_hide_what_was_stored_before(home: Home) -> None:
+    before = await home.store(NPM)
+    told = [f"builds of storefront-web moved to pnpm: step {n}" for n in range(8)]
+    after = await home.store(*told, PNPM)
+    assert after.may_supersede is not None
+    assert after.may_supersede.id == before.memory.id
+
+
+async def test_what_the_call_itself_has_superseded_is_not_proposed(home: Home) -> None:
+    before = await home.store(NPM)
+    home.clock.advance(timedelta(hours=1))
+    scenes = [
+        NewScene(scene=Scene(action=PNPM), supersedes=before.memory.id),
+        NewScene(scene=Scene(action="builds of storefront-web moved to bun now")),
+    ]
+    for stored in await home.store_scenes(scenes):
+        assert stored.may_supersede is None
 
 
 @pytest.mark.parametrize("date", ["", "2025-01-10"])
