@@ -77,6 +77,17 @@ async def test_a_preference_that_is_disabled_is_not_recalled(home: Home) -> None
     assert (ids(found), found.preferences) == (ids(FACTS[:1]), ())
 
 
+async def test_beside_a_preference_that_answers_what_matches_far_less_is_left_out(home: Home) -> None:
+    """One that is not shown is no measure."""
+    answering = replace(a_memory("harbor " * 5), category="procedural")
+    weak = [a_memory(f"the harbor of town{n} lies far behind the old lighthouse and the hills") for n in range(4)]
+    await home.put(answering, *weak)
+    query = RecallQuery(text="harbor", limit=1, max_limit=10)
+    assert len((await home.recall()(ADA, query)).memories) == 1
+    home.ledger.disabled_preferences.add(answering.id)
+    assert len((await home.recall()(ADA, query)).memories) == len(weak)
+
+
 async def test_a_prompt_block_always_holds_preferences_and_counts_only_those_that_match(home: Home) -> None:
     """spec L2, ruling 15"""
     await home.put(FACTS[0], FOND, TERSE)
