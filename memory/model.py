@@ -223,9 +223,9 @@ class Memory:
         return short_id_of_memory_number(self.number, self.being_id) if self.number else self.id
 
     @property
-    def awaits_supersession_decision(self) -> bool:
-        """Whether it may supersede an earlier one, and neither has nor is to do so on a day."""
-        return self.may_supersede is not None and self.valid_from is None
+    def undecided_supersession(self) -> MemoryId | None:
+        """The earlier one that it may supersede, while it neither has done so nor is to on a day."""
+        return self.may_supersede if self.valid_from is None else None
 
     @property
     def embedded_text(self) -> str:

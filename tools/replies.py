@@ -104,9 +104,8 @@ def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
 def undecided_supersession_as_json(memory: Memory, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     """Which memory of the same answer it may supersede, while nobody has decided that (ruling 14): they contradict each
     other. `short_ids`: of the memories of the answer."""
-    if memory.may_supersede is None or not memory.awaits_supersession_decision:
-        return {}
-    return without_empty_fields(may_supersede=short_ids.get(memory.may_supersede))
+    older = memory.undecided_supersession
+    return without_empty_fields(may_supersede=short_ids.get(older) if older else None)
 
 
 def memory_annotations_as_json(memory: Memory) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def memory_as_json(
     corrected, oldest first. `versions`: what was true before and after it, the current one last."""
     timeline = timeline_to_json(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCE_FIELDS}
-    references |= {} if memory.awaits_supersession_decision else {"may_supersede": None}
+    references["may_supersede"] = memory.undecided_supersession
     return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,

@@ -53,19 +53,19 @@ class ProfileLedger(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartMemories:
     """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
-    soonest first; `important`: the most important first, or often used. A memory may be in several. `superseded`: short
-    ids of the memories, true until now, that one of these may supersede."""
+    soonest first; `important`: the most important first, or often used. A memory may be in several.
+    `possibly_superseded`: short ids of the memories, still true, that one of these may supersede."""
 
     pinned: Sequence[Memory] = ()
     due: Sequence[Memory] = ()
     important: Sequence[Memory] = ()
     changed: Sequence[Memory] = ()
-    superseded: Mapping[MemoryId, str] = field(default_factory=dict)
+    possibly_superseded: Mapping[MemoryId, str] = field(default_factory=dict)
 
-    def may_supersede(self, memory: Memory) -> str:
-        """Short id of what it may supersede, while nobody has decided that; "" for nothing."""
-        older = memory.may_supersede if memory.awaits_supersession_decision else None
-        return self.superseded.get(older, "") if older else ""
+    def short_id_of_undecided_supersession(self, memory: Memory) -> str:
+        """Of what the memory may supersede, while nobody has decided that; "" for nothing."""
+        older = memory.undecided_supersession
+        return self.possibly_superseded.get(older, "") if older else ""
 
     def groups(self) -> dict[PromptPartName, list[Memory]]:
         """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless

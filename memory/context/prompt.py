@@ -94,6 +94,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         return _entries_best_first(part, ((entry.id, render_named_item(entry.name, entry.value)) for entry in entries))
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
+    start = material.start
     return [
         *_entries_best_first(
             "policies", ((rule.id, render_list_item(rule.scene.action)) for rule in material.policies)
@@ -115,11 +116,11 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
         *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
         *(
             entry
-            for part, memories in material.start.groups().items()
+            for part, memories in start.groups().items()
             for entry in _entries_best_first(
                 part,
                 (
-                    (memory.id, render_memory_line_with_id(memory, material.start.may_supersede(memory)))
+                    (memory.id, render_memory_line_with_id(memory, start.short_id_of_undecided_supersession(memory)))
                     for memory in memories
                 ),
             )

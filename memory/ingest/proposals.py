@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -26,15 +25,13 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarities,
+    idf_of_word_in,
     may_be_superseded,
     supersession_score,
     word_rarities_from_idf,
 )
 
 logger = logging.getLogger(__name__)
-
-IDF_DROP_FROM_ZERO_TO_ONE_MEMORY = math.log(3)
-"""Of a word that one memory has, from one that none has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +113,7 @@ class SupersededMemorySearch:
         words = list({word for statement in statements for word in statement.content_words_by_stem.values()})
         *values, greatest = await self.index.idf(scope, [*words, NONSENSE_WORD_FOR_MAX_IDF])
         idf = dict(zip(words, values, strict=True))
-        in_one_memory = greatest - IDF_DROP_FROM_ZERO_TO_ONE_MEMORY
+        in_one_memory = idf_of_word_in(1, greatest)
         return [
             word_rarities_from_idf(
                 {

@@ -16,7 +16,7 @@ from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId
 from madeleine.memory.rules.dynamics.truth import Supersession, start_of_truth_or_telling
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling
-from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
+from madeleine.memory.rules.storing.statements import count_shared_content_words
 from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.text.terms import bm25_text_of_memory
 
@@ -55,8 +55,8 @@ class StorePlan:
         self.changes_words = False
         """A reinforcement changes what is searched of its memory."""
         self._by_words: dict[str, Memory] = {}
-        self._unread: list[tuple[Memory, frozenset[str]]] = []
-        """Memories without a vector, with the stems of their content words."""
+        self._unread: list[Memory] = []
+        """Without a vector."""
         self._vectors: NDArray[np.float32] | None = None
         """(capacity, dim), in the order of `points`; zeros for a point without a vector."""
 
@@ -74,7 +74,7 @@ class StorePlan:
 
     def add_index_point(self, point: IndexPoint) -> None:
         if point.vector is None:
-            self._unread.append((point.memory, _stems_of_content_words(point.memory)))
+            self._unread.append(point.memory)
         else:
             if self._vectors is None:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
@@ -100,17 +100,15 @@ class StorePlan:
         """(memory, cosine) of those that are true since an earlier time than the point's: of `similar_memories`, or,
         where the model cannot read the text, of those that share the most words, with 1 (the words alone decide)."""
         if point.vector is None:
-            words = _stems_of_content_words(point.memory)
-            shared = [(len(words & others), other) for other, others in self._unread[-MAX_UNREAD_COMPARED:]]
-            most = sorted((pair for pair in shared if pair[0]), key=lambda pair: -pair[0])[:MAX_DUPLICATE_CANDIDATES]
-            similar = [(other, 1.0) for _, other in most]
+            unread = self._unread[-MAX_UNREAD_COMPARED:]
+            shared = {
+                other.id: count_shared_content_words(point.memory.scene.action, other.scene.action) for other in unread
+            }
+            most = sorted((other for other in unread if shared[other.id]), key=lambda other: -shared[other.id])
+            similar = [(other, 1.0) for other in most[:MAX_DUPLICATE_CANDIDATES]]
         start = start_of_truth_or_telling(point.memory)
         return [(other, cosine) for other, cosine in similar if start_of_truth_or_telling(other) < start]
 
     def is_superseded(self, memory_id: MemoryId) -> bool:
         """By the call itself."""
         return any(act.old == memory_id for act in self.supersessions)
-
-
-def _stems_of_content_words(memory: Memory) -> frozenset[str]:
-    return frozenset(cached_statement_for_comparison(memory.scene.action).content_words_by_stem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -26,14 +25,10 @@ from madeleine.memory.rules.ranking.near_equals import (
     question_words_only_in_first,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
-from madeleine.memory.rules.storing.supersession import word_rarities_from_idf
+from madeleine.memory.rules.storing.supersession import idf_of_word_in, word_rarities_from_idf
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
-
-
-IDF_DROP_FROM_ZERO_TO_TWO_MEMORIES = math.log(5)
-"""Of a word that two memories hold: ln((n + 1) / 2.5), and ln(2 (n + 1)) of a word that none holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,7 @@ async def put_newer_memories_first(
     best, too, and what was proposed to supersede it, whether that matches or not.
 
     A question for the past is left as it is. Until its day a plan comes behind what is true until then, unless the
-    question names what it alone tells of."""
+    question names what it alone tells of. What speaks of another thing than the question names is not put first."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     if not best or asks_for_past(analyse_query(question)):
         return NewerFirstRanking(scores)
@@ -78,19 +73,14 @@ async def put_newer_memories_first(
     told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
     for again, current in told_again:
         later[again].append(memories[current])
-    unrelated = _with_what_leads_to_them(
-        {
-            (pair.newer.id, pair.older.id)
-            for pair in pairs
-            if not pair.link.is_proposed
-            and question_names_only_older(asked, matches[pair.newer.id].statement, matches[pair.older.id].statement)
-        },
-        {(pair.newer.id, pair.older.id) for pair in pairs if pair.link.is_proposed and not pair.is_declared},
-    )
+    unrelated: set[tuple[MemoryId, MemoryId]] = set()
+    newer_versions: list[_Pair] = []
     for pair, rarest in zip(pairs, rarities, strict=True):
-        if (pair.newer.id, pair.older.id) in told_again:
+        if pair.ids in told_again:
             continue
         newer, older = matches[pair.newer.id], matches[pair.older.id]
+        if not pair.link.is_proposed and question_names_only_older(asked, newer.statement, older.statement):
+            unrelated.add(pair.ids)
         if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
             is_newer_version = not only_older_answers_question(asked, newer.statement, older.statement)
         else:
@@ -98,10 +88,16 @@ async def put_newer_memories_first(
                 asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read
             )
             is_newer_version = score > 0
-        if is_newer_version and not future_start_of_replacement(pair.older, pair.newer, now):
-            if (pair.newer.id, pair.older.id) not in unrelated:
+        if is_newer_version:
+            newer_versions.append(pair)
+    undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared}
+    unrelated = _with_pairs_that_lead_to_them(unrelated, undeclared_proposals)
+    for pair in newer_versions:
+        newer, older = matches[pair.newer.id], matches[pair.older.id]
+        if not future_start_of_replacement(pair.older, pair.newer, now):
+            if pair.ids not in unrelated:
                 later[pair.older.id].append(pair.newer)
-        elif is_newer_version and not question_words_only_in_first(asked, newer.statement, older.statement):
+        elif not question_words_only_in_first(asked, newer.statement, older.statement):
             later[pair.newer.id].append(pair.older)
     newest_first = {
         older: [
@@ -127,6 +123,10 @@ class _Pair:
     newer: Memory
     older: Memory
     link: MemoryPairLink
+
+    @property
+    def ids(self) -> tuple[MemoryId, MemoryId]:
+        return self.newer.id, self.older.id
 
     @property
     def is_declared(self) -> bool:
@@ -169,18 +169,22 @@ def _pairs(
                     yield pair
 
 
-def _with_what_leads_to_them(
-    unrelated: Set[tuple[MemoryId, MemoryId]], proposed: Set[tuple[MemoryId, MemoryId]]
-) -> Set[tuple[MemoryId, MemoryId]]:
-    """(newer, older) that speak of two things, and each (middle, older) whose middle one was proposed to be superseded
-    by such a newer one: else the older of the two would stand first, and the newer one behind."""
-    found = unrelated
-    while True:
-        middles = {(middle, older) for newer, middle in proposed for one, older in found if one == newer != older}
-        middles = {(middle, older) for middle, older in middles - found if middle != older}
-        if not middles:
-            return found
-        found = found | middles
+def _with_pairs_that_lead_to_them(
+    unrelated: set[tuple[MemoryId, MemoryId]], proposed: Set[tuple[MemoryId, MemoryId]]
+) -> set[tuple[MemoryId, MemoryId]]:
+    """The (newer, older) that speak of two things, and (middle, older) for each middle one that the newer was proposed
+    to supersede. Else the middle one would be put first, and the newer, which follows it, stay behind."""
+    while (
+        found := {
+            (middle, older)
+            for newer, middle in proposed
+            for other, older in unrelated
+            if other == newer and middle != older
+        }
+        - unrelated
+    ):
+        unrelated = unrelated | found
+    return unrelated
 
 
 def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
@@ -204,7 +208,7 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
     if not words:
         return [0.0] * len(pairs)
     *values, greatest = await index.idf(scope, [*words.values(), NONSENSE_WORD_FOR_MAX_IDF])
-    most = greatest - IDF_DROP_FROM_ZERO_TO_TWO_MEMORIES  # two forms of one word may be two to the index
+    most = idf_of_word_in(2, greatest)  # two forms of one word may be two to the index
     idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
     rarity = word_rarities_from_idf(idf, greatest).by_stem
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]

@@ -260,6 +260,16 @@ DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
 MAX_DECISION_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
 
 
+def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
+    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status."""
+    names: dict[str, None] = {}
+    for request in requests:
+        names[request.kind] = None
+        if request.kind == "consolidate" and any(memory.status == "dying" for memory in request.memories):
+            names["dying"] = None
+    return list(names)
+
+
 def decision_prompt(request: DecisionRequest) -> Prompt:
     """With numbers for ids (`Answer.from_model_answer`)."""
     return Prompt(
@@ -380,13 +390,3 @@ def _escaped(value: str | Sequence[str]) -> str | list[str]:
 
 def _quoted_lines(text: str) -> str:
     return escape_tags_on_one_line(" / ".join(line for line in text.splitlines() if line.strip()))
-
-
-def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
-    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status."""
-    names: dict[str, None] = {}
-    for request in requests:
-        names[request.kind] = None
-        if request.kind == "consolidate" and any(memory.status == "dying" for memory in request.memories):
-            names["dying"] = None
-    return list(names)

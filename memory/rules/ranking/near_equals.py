@@ -59,11 +59,11 @@ def only_older_answers_question(
 def question_names_only_older(
     question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
 ) -> bool:
-    """The same, by a whole word: where words are not spaced, two signs may be of two words and name nothing."""
+    """Whether `only_older_answers_question`, and names its thing by a whole word: where words are not spaced, two signs
+    may be of two words and name nothing."""
     named = question_words_only_in_first(question, older, newer)
-    return any(not HAN_OR_KANA_SIGN_PATTERN.match(word) for word in named) and only_older_answers_question(
-        question, newer, older
-    )
+    has_whole_word = any(not HAN_OR_KANA_SIGN_PATTERN.match(word) for word in named)
+    return has_whole_word and only_older_answers_question(question, newer, older)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,12 @@ def _stem(word: str) -> str:
     return word[:_STEM_LETTERS] if word.isalpha() else word
 
 
+def count_shared_content_words(text: str, other: str) -> int:
+    """In whatever form."""
+    one, two = (cached_statement_for_comparison(each).content_words_by_stem for each in (text, other))
+    return len(one.keys() & two.keys())
+
+
 def share_content_words(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether they have a content word in common, in whatever form."""
     return not new.content_words_by_stem.keys().isdisjoint(old.content_words_by_stem)

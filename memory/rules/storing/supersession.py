@@ -61,6 +61,11 @@ def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> Wor
     return WordRarities({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
 
 
+def idf_of_word_in(memories: int, greatest_idf: float) -> float:
+    """IDF of a word that so many memories hold; `greatest_idf`: of one that none holds."""
+    return greatest_idf - math.log(2 * memories + 1)
+
+
 def _guessed_rarity(idf: float, memories: float) -> float:
     holders = (memories + 1) / math.exp(idf) - 0.5
     share = (holders - 1 + PRIOR_HOLDER_COUNT) / (memories - 1 + PRIOR_MEMORY_COUNT)

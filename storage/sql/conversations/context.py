@@ -187,21 +187,21 @@ _start_memories = (
     )
     .limit(bindparam("limit"))
 )
-_IS_OWN = _m.being_id == _BEING
+_IS_OF_BEING = _m.being_id == _BEING
 # Few memories are pinned, corrected or due: SQLite is to find those, and not to read all in the order of time.
-_IS_OWN_OF_FEW, _created_at_of_few = without_index_use(_m.being_id) == _BEING, without_index_use(_m.created_at)
-_SELECT_STORED_MEMORIES = _start_memories.where(_IS_OWN, _m.created_at >= bindparam("changed_since")).order_by(
+_IS_OWN, _created_at_of_few = without_index_use(_m.being_id) == _BEING, without_index_use(_m.created_at)
+_SELECT_STORED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.created_at >= bindparam("changed_since")).order_by(
     _m.created_at.desc(), _m.seq.desc()
 )
-_SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OWN, _m.pinned.is_(True)).order_by(
+_SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.pinned.is_(True)).order_by(
     _created_at_of_few.desc(), _m.seq.desc()
 )
 _SELECT_CORRECTED_MEMORIES = _start_memories.where(
-    _IS_OWN_OF_FEW, _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since")))
+    _IS_OWN, _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since")))
 ).order_by(_created_at_of_few.desc(), _m.seq.desc())
 _spans = memories.alias("spans").c
 _SELECT_DUE_MEMORIES = _start_memories.where(
-    _IS_OWN_OF_FEW,
+    _IS_OWN,
     # What was told before it happens; what is told of a day that has begun is news.
     _m.span_start > _m.created_at,
     _m.id.in_(
@@ -211,11 +211,11 @@ _SELECT_DUE_MEMORIES = _start_memories.where(
     ),
 ).order_by(_m.span_start, _m.seq)
 _SELECT_NUMBERS_OF_CURRENT = select(_m.id, _m.number).where(
-    _IS_OWN_OF_FEW, is_in_bound_list(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
+    _IS_OWN, is_in_bound_list(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
 )
 _times_used = _m.access_count + _m.reactivation_count
 _SELECT_IMPORTANT_MEMORIES = _start_memories.where(
-    _IS_OWN, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
+    _IS_OF_BEING, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
 ).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())
 
 
@@ -376,11 +376,11 @@ class ContextRepository(ConversationRepository):
             changed=latest[:limit],
         )
         shown = (*start.pinned, *start.due, *start.important, *start.changed)
-        ids = {memory.may_supersede for memory in shown if memory.may_supersede}
+        ids = {older for memory in shown if (older := memory.undecided_supersession)}
         if not ids:
             return start
         numbers = await self._database.rows(
             _SELECT_NUMBERS_OF_CURRENT, first_two_columns_of_row, being=scope.being_id, ids=json_list_bind_value(ids)
         )
         short_ids = {MemoryId(id_): short_id_of_memory_number(number, scope.being_id) for id_, number in numbers}
-        return replace(start, superseded=short_ids)
+        return replace(start, possibly_superseded=short_ids)

@@ -220,7 +220,7 @@ class _MemoryErasure:
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
         former = {memory.cluster_id for memory in changed if memory.cluster_id}
-        # A store has as many clusters as an eighth of its memories: most are read without their vectors.
+        # Of all clusters, which may be thousands, only the names are needed.
         known = {cluster.id: cluster for cluster in await clusters.read_clusters_without_vectors(transaction, scope)}
         renamed, removed = await self._clusters_to_rename_or_remove(known, words)
         outdated = {c.id: c for c in await clusters.read_clusters(transaction, scope, former | renamed.keys())}

@@ -26,7 +26,9 @@ _c, _m = clusters_table.c, memories.c
 _BEING: BindParameter[str] = bindparam("being")
 _CLUSTER = RowMap(Cluster, clusters_table)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
-_SELECT_CLUSTER_NAMES = select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING).order_by(_c.id)
+_SELECT_CLUSTERS_WITHOUT_VECTORS = (
+    select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING).order_by(_c.id)
+)
 _SELECT_CLUSTERS = (
     select(*_CLUSTER.columns)
     .where(is_in_bound_list(_c.id, "ids"), without_index_use(_c.being_id) == _BEING)
@@ -51,7 +53,7 @@ _DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.
 
 
 class ClusterWithoutVector(NamedTuple):
-    """Its name and place: the vector is most of a cluster."""
+    """Its name and its place in the tree. The vector is most of what a cluster takes to read."""
 
     id: ClusterId
     name: str
@@ -61,7 +63,7 @@ class ClusterWithoutVector(NamedTuple):
 
 async def read_clusters_without_vectors(reads: QueryReader, scope: Scope) -> list[ClusterWithoutVector]:
     """Of all of the being's clusters, in order of id."""
-    return await reads.rows(_SELECT_CLUSTER_NAMES, ClusterWithoutVector._make, being=scope.being_id)
+    return await reads.rows(_SELECT_CLUSTERS_WITHOUT_VECTORS, ClusterWithoutVector._make, being=scope.being_id)
 
 
 async def read_clusters(reads: QueryReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:

@@ -41,7 +41,7 @@ _versions = _versions.union(
         _versions.join(
             memories,
             or_(
-                # The being stands with it, as the index has them.
+                # With the being, as `ix_memories_superseded` has them: else all of the being's memories are read.
                 and_(_m.being_id == _BEING, _m.superseded_by.is_not(None), _m.superseded_by == _versions.c.id),
                 _m.absorbed_into == _versions.c.id,
             ),

@@ -468,11 +468,13 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
     start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
-    start = replace(start, superseded={old.id: "m7"})
-    assert render_memory_line_with_id(new, start.may_supersede(new)).endswith(" (may supersede m7)")
+    start = replace(start, possibly_superseded={old.id: "m7"})
+    assert render_memory_line_with_id(new, start.short_id_of_undecided_supersession(new)).endswith(
+        " (may supersede m7)"
+    )
     decided = replace(new, valid_from=new.happened_at)
-    assert not start.may_supersede(decided)
-    assert not start.may_supersede(newer), "what it was to supersede is not true any more"
+    assert not start.short_id_of_undecided_supersession(decided)
+    assert not start.short_id_of_undecided_supersession(newer), "what it was to supersede is not true any more"
     assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 
