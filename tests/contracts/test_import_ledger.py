@@ -24,6 +24,7 @@ from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, TABLES
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
 from tests.household import location_of
 from tests.moving_values import NOW, exported, file_of, imported, parsed
+from tests.rows import for_each_row
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_every_table_is_exported_or_says_why_not() -> None:
     assert tables | set(TABLES_LEFT_OUT_OF_EXPORT) == set(metadata.tables)
 
 
-@pytest.mark.parametrize("exported_table", EXPORTED_TABLES, ids=lambda table: table.record_type_name)
+@for_each_row("exported_table", EXPORTED_TABLES)
 def test_every_column_is_exported_or_computed(exported_table: Any) -> None:
     named = {exported_table.column_name(name) for name in exported_table.columns_by_field}
     columns = set(exported_table.table.c.keys())

@@ -14,6 +14,7 @@ from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language_model import ModelCallCost
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
 from tests.language.stub import KEY, Protocol, Stub, http_error, language_server, model_says
+from tests.rows import for_each_row
 from tests.waiting import DEADLOCK_S
 
 ROOT = Path(__file__).parents[2]
@@ -132,7 +133,7 @@ def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protoco
         assert secret not in found.stderr
 
 
-@pytest.mark.parametrize(("protocol", "url"), [("anthropic", ""), ("anthropic", "http://127.0.0.1:1"), ("openai", "")])
+@for_each_row(("protocol", "url"), [("anthropic", ""), ("anthropic", "http://127.0.0.1:1"), ("openai", "")])
 def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
     config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l")
     assert open_language_model(config, "") is None

@@ -15,6 +15,7 @@ from madeleine.inference.reranking import CrossEncoder, CrossEncoderReranker, lo
 from madeleine.memory.errors import InvalidInput, RerankerUnavailable
 from tests.contracts.reranker_contract import QUERY, TEXTS, RerankerContract
 from tests.models import WordReranker, cross_encoder, embedding_model, onnx_session_options
+from tests.rows import for_each_row
 
 PATIENT = 60.0
 """Seconds, for models that do come."""
@@ -46,7 +47,7 @@ class TestCrossEncoderReranker(RerankerContract):
         assert scores == pytest.approx([1 / (1 + math.e), 1 / (1 + math.exp(-2))], abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("score", "share"),
     [(0.0, 0.5), (1.0, 0.731059), (-1.0, 0.268941), (800.0, 1.0), (-800.0, 0.0), (math.inf, 1.0), (-math.inf, 0.0)],
 )

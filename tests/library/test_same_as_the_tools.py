@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 
 from madeleine import arguments as of_the_library
@@ -15,9 +14,10 @@ from madeleine.tools.reading import RecallArguments, read_whole_memories, search
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import Tool
 from madeleine.tools.writing import forget, store_memories, update_memory
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("optional", "required", "arguments"),
     [
         (of_the_library.StoreArguments, {"text", "scenes"}, store_memories.arguments),
@@ -35,7 +35,7 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
     assert set(optional.__annotations__) | required == set(arguments.model_fields)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("tool", "answer"),
     [
         (store_memories, models.StoreResult),

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
+from tests.rows import for_each_row
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("memory", "storage", "inference", "patrol", "tools", "server", "madeleine")
@@ -57,7 +57,7 @@ def citations() -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "requirements"),
     [
         ("(spec P6 ❶ ❹, P8, L3)", {"P6", "P8", "L3"}),

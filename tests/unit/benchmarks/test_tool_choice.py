@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from benchmarks.tool_choice.lint import complaints, listed_tools
 from benchmarks.tool_choice.situations import ToolChoice, grade, read_answers, read_situations
+from tests.rows import for_each_row
 
 SITUATIONS = read_situations()
 
@@ -42,7 +41,7 @@ def test_every_expected_argument_is_one_of_its_tool() -> None:
             assert set(choice.arguments) <= known[choice.tool], situation.id
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("answer", "right"),
     [
         ({"tool": "recall", "arguments": {"query": "Who is MARA?", "limit": 5}}, True),

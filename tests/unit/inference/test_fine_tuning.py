@@ -26,6 +26,7 @@ from madeleine.inference.fine_tuning import (
 from madeleine.inference.linear_adapter import AdapterTrainingParameters, TrainingVectors, mine_negatives, train_adapter
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.vector_space import normalize_vector_rows
+from tests.rows import for_each_row
 
 SIGNAL_AXES, NOISE_AXES = 20, 40
 
@@ -152,7 +153,7 @@ def test_training_lowers_the_loss_and_begins_with_the_identity() -> None:
     assert np.array_equal(none, np.eye(4, dtype=np.float32))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "values",
     [
         {"enabled": True},

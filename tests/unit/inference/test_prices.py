@@ -27,7 +27,7 @@ def test_a_known_model_has_its_list_price(model: str, both: float) -> None:
     assert model_call_cost_in_usd(model, TOKENS_PER_PRICE, TOKENS_PER_PRICE) == pytest.approx(both)
 
 
-@pytest.mark.parametrize("model", ["claude-opus-5-7", "claude-sonnet-5.6", "claude-opus-4-50", "gpt-9", ""])
+@for_each_row("model", ["claude-opus-5-7", "claude-sonnet-5.6", "claude-opus-4-50", "gpt-9", ""])
 def test_nobody_guesses_the_price_of_another_version(model: str) -> None:
     assert model_call_cost_in_usd(model, TOKENS_PER_PRICE, TOKENS_PER_PRICE) is None
 

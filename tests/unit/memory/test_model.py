@@ -38,7 +38,7 @@ def test_a_scene_reads_as_in_the_specs_example() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("scene", "feeling", "text"),
     [
         (Scene(action="A walk"), "", "A walk"),

@@ -23,6 +23,7 @@ from madeleine.patrol.report import SKIP_MESSAGE_WITHOUT_MODEL, StepName
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
+from tests.rows import for_each_row
 from tests.unit.storage.sql.patrols.tidying import soup
 
 
@@ -42,7 +43,7 @@ async def step(home: Household, name: StepName, mind: ScriptedModel | None = Non
 # --- worked by hand ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("importance", "cycles", "effective", "status"),
     [
         (0.5, 0, 0.5, "active"),
@@ -64,7 +65,7 @@ def test_effective_importance_falls_as_in_the_table(
     assert status_from_decayed_importance(memory(importance=importance, session_count=cycles)) == status
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("importance", "cycles", "reactivations", "then"),
     [
         (0.5, 70, 0, None),  # nobody recalled it

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-import pytest
-
 from madeleine.memory.model import BeingId
 from madeleine.memory.patrol_records import ActivitySinceLastPatrol
 from madeleine.patrol.triggers import PatrolTrigger, PatrolTriggerConfig, due_patrol_trigger, latest_moment_at_hour
+from tests.rows import for_each_row
 
 ZONE = timezone(timedelta(hours=2))
 ALL = PatrolTriggerConfig(after_memories=200, at_hour=3, after_idle=timedelta(minutes=60))
@@ -23,7 +22,7 @@ def came(first: datetime, latest: datetime | None = None, *, stored: int = 1) ->
     return ActivitySinceLastPatrol(being_id=BeingId("ada"), stored=stored, first=first, latest=latest or first)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("now", "lately", "last_call", "reason"),
     [
         # After many memories, also in the middle of work.
@@ -66,7 +65,7 @@ def test_each_trigger_can_be_turned_off() -> None:
     assert due_patrol_trigger(at(9, 9), everything, only_idle) == "idle"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("now", "hour", "struck"),
     [
         (at(2, 3), 3, at(2, 3)),

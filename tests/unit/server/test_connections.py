@@ -18,6 +18,7 @@ from madeleine.server.connections import (
     HttpAndHostConnectionLimits,
     accept_connections,
 )
+from tests.rows import for_each_row
 
 
 @dataclass(eq=False)
@@ -60,7 +61,7 @@ def test_the_own_oldest_idle_occupant_makes_room_before_those_of_others() -> Non
     assert [guest.closed for guest in (other, first, third, busy)] == [False, True, False, False]
 
 
-@pytest.mark.parametrize("open_files", [256, 1_024, 8_192, 65_536])
+@for_each_row("open_files", [256, 1_024, 8_192, 65_536])
 def test_http_leaves_files_to_the_store_and_places_to_the_hosts_own_clients(open_files: int) -> None:
     limits = HttpAndHostConnectionLimits.from_open_file_limit(open_files)
     assert limits.http + limits.host + RESERVED_OPEN_FILES <= open_files

@@ -13,6 +13,7 @@ import pytest
 from madeleine.memory.errors import KeyConflict, StorageFull
 from madeleine.server.logs import LOG_FORMAT, TracebackRedactingFormatter
 from tests.e2e.serving import ROOT, call_tool, connected
+from tests.rows import for_each_row
 from tests.waiting import DEADLOCK_S
 
 SECRET = "Zoé buried the xylophoniser"
@@ -42,7 +43,7 @@ def fail_because_of(cause: Exception, error: Exception) -> None:
         raise error from before
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "error",
     [
         ValueError(SECRET),

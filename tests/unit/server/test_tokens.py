@@ -19,6 +19,7 @@ from madeleine.server.http.tokens import find_valid_bearer_token, generate_beare
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import open_bearer_token_repository
+from tests.rows import for_each_row
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -93,7 +94,7 @@ async def test_a_new_file_opened_many_times_at_once_is_made_once(tmp_path: Path)
         assert ledger.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("written", "expected"),
     [
         (None, None),
@@ -106,18 +107,18 @@ def test_an_end_is_a_number_of_days_a_date_or_a_moment(written: str | None, expe
     assert parse_token_expiry(written, now=NOW) == expected
 
 
-@pytest.mark.parametrize("written", ["", "0d", "2026-02-28", "soon", "2026-13-01", "2026-03-01T11:00Z"])
+@for_each_row("written", ["", "0d", "2026-02-28", "soon", "2026-13-01", "2026-03-01T11:00Z"])
 def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
     with pytest.raises(InvalidInput, match="--expires"):
         parse_token_expiry(written, now=NOW)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
+@for_each_row("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
 def test_an_invalid_being_id_is_rejected(name: object) -> None:
     assert parse_being_id(name) is None
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "settings",
     [
         {"http_host": "0.0.0.0"},

@@ -20,6 +20,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.tools.arguments import ToolArguments, tool_input_schema, validate_tool_arguments
 from madeleine.tools.tool import Tool
 from madeleine.tools.toolset import make_all_tools
+from tests.rows import for_each_row
 
 MAX_TEXT = 1_000
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in make_all_tools(Random(1))}
@@ -210,14 +211,12 @@ MESSAGES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "message"), MESSAGES, ids=[f"{row[0]}-{n}" for n, row in enumerate(MESSAGES)]
-)
+@for_each_row(("tool", "given", "message"), MESSAGES)
 def test_a_refusal_names_the_argument_and_says_what_to_do(tool: str, given: dict[str, Any], message: str) -> None:
     assert message in refusal(tool, **given)
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@for_each_row("tool", TOOLS)
 def test_unknown_arguments_are_refused_and_the_being_is_one(tool: str) -> None:
     """spec P1, ruling 12: who a caller is comes from the connection."""
     message = refusal(tool, being_id="bob")

@@ -68,7 +68,7 @@ def test_a_selection_keeps_the_order_of_the_tools(wish: dict[str, Any], left: li
     assert names(choose_tools(ALL, **wish)) == left
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("wish", "named", "known"),
     [
         (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from madeleine.tools.arguments import validate_tool_arguments
 from madeleine.tools.writing import StoreArguments
+from tests.rows import for_each_row
 
 
 def told(**feelings: Any) -> tuple[StoreArguments, str]:
@@ -16,7 +15,7 @@ def told(**feelings: Any) -> tuple[StoreArguments, str]:
     return validate_tool_arguments(StoreArguments, given, max_text_chars=100, notices=notices), " ".join(notices)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("labels", "read"),
     [
         (["Joy", " RELIEF "], ["joy", "relief"]),

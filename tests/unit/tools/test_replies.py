@@ -47,6 +47,7 @@ from madeleine.tools.replies import (
 from madeleine.tools.tool import Tool, ToolCallContext, ToolUseCases
 from madeleine.tools.toolset import Toolset
 from tests.doubles import ADA, NOW, Clock, a_memory
+from tests.rows import for_each_row
 
 SPARSE = a_memory("We ate.")
 FULL = a_memory(
@@ -190,7 +191,7 @@ def test_an_answer_is_compact_and_not_escaped() -> None:
     assert text_of(tool_result_of_content({"a": ["東京", 1], "b": True})) == '{"a":["東京",1],"b":true}'
 
 
-@pytest.mark.parametrize("bad", ["\ud800", "a\udfffb", "\ude00\ud83d"])
+@for_each_row("bad", ["\ud800", "a\udfffb", "\ude00\ud83d"])
 def test_half_of_a_surrogate_pair_does_not_keep_an_answer_from_being_sent(bad: str) -> None:
     """It once ended the writer, and with it the server: the ledger holds no such text, but an id or an error may."""
     assert over_the_wire(tool_result_of_content({"text": bad}))["structuredContent"] == {"text": bad}
@@ -272,7 +273,7 @@ async def test_an_answer_with_a_number_that_json_does_not_know_is_a_crash_and_no
 RECALLED = RecallResult(memories=((FULL, 0.9), (SPARSE, 0.4)), total_tokens=12, budget_used=0.006)
 
 
-@pytest.mark.parametrize("shape", ["fragments", "memories", "prompt"])
+@for_each_row("shape", ["fragments", "memories", "prompt"])
 def test_every_format_of_a_recall_is_what_the_schema_says(shape: RecallFormat) -> None:
     """spec P9, L2, L4"""
     tool = make_recall_tool(Random(1))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from madeleine.tools.arguments import tool_input_schema, validate_tool_arguments
 from madeleine.tools.toolset import Toolset, make_all_tools
+from tests.rows import for_each_row
 from tests.unit.tools.test_arguments import FORGIVING, MAX_LENGTH, MAX_TEXT, TOOLS, schema, with_definitions_in_place
 
 
@@ -28,7 +29,7 @@ def parts(part: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
         yield from parts(sub, f"{path}|{n}")
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@for_each_row("tool", TOOLS)
 def test_a_schema_has_every_bound_and_only_plain_keywords(tool: str) -> None:
     """JSON Schema 2020-12 without title or null, and with references to `$defs` alone: what clients know."""
     raw = tool_input_schema(TOOLS[tool].arguments, max_text_chars=MAX_TEXT)
@@ -133,7 +134,7 @@ def test_the_list_of_tools_costs_a_client_at_most_3200_tokens() -> None:
     assert len(json.dumps(listed(), ensure_ascii=False, separators=(",", ":"))) <= 12_800
 
 
-@pytest.mark.parametrize("tool", listed(), ids=lambda tool: str(tool["name"]))
+@for_each_row("tool", listed())
 def test_a_listed_tool_has_a_short_description_both_schemas_and_all_hints(tool: dict[str, Any]) -> None:
     """MCP tool annotations: each has a default otherwise, and destructive is true by default."""
     assert 100 < len(tool["description"].encode()) < 2_048

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from madeleine.memory.graph.extraction import extract_entities_and_relations
 from madeleine.memory.graph.values import MAX_ENTITY_CHARS, entity_key
 from madeleine.memory.model import DatedAction, Scene
 from tests.contracts.ledger.ledger_values import memory
+from tests.rows import for_each_row
 
 RELATIONS: list[tuple[str, list[tuple[str, str, str]]]] = [
     ("Ben Okri works for Carla Rossi.", [("Ben Okri", "works for", "Carla Rossi")]),
@@ -31,7 +31,7 @@ RELATIONS: list[tuple[str, list[tuple[str, str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), RELATIONS)
+@for_each_row(("text", "expected"), RELATIONS)
 def test_relations_are_drawn_from_words_between_names(text: str, expected: list[tuple[str, str, str]]) -> None:
     drawn = extract_entities_and_relations(memory(text))
     assert [(one.subject, one.relation, one.object) for one in drawn.relations] == expected

@@ -11,6 +11,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.export_file import ExportReader, export_lines, is_export_header
 from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
+from tests.rows import for_each_row
 
 BEING = r.BeingExportRecord(being="ada", cycle=1, think=("on",), think_sources=(), last_number=0)
 CLUSTER = r.ClusterExportRecord(being="ada", id="c", name="Tea", parent_id="c", is_root=True)
@@ -37,7 +38,7 @@ def test_records_are_read_as_they_were_written() -> None:
     assert read(LINES) == [BEING, CLUSTER]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("lines", "reason"),
     [
         ([], "no export"),

@@ -6,11 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.markdown import MarkdownView, escape_markdown_line, safe_file_name
 from madeleine.memory.moving.record_base import ExportRecord
+from tests.rows import for_each_row
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -38,7 +37,7 @@ def cluster(id_: str, name: str, parent: str = "") -> r.ClusterExportRecord:
     return r.ClusterExportRecord(being="ada", id=id_, name=name, parent_id=parent or id_, is_root=not parent)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("title", "name"),
     [
         ("Harbour", "Harbour"),

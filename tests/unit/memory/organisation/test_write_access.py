@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS, KnowledgeKind, Role
 from madeleine.memory.permissions import KnowledgeWriteAccess
+from tests.rows import for_each_row
 
 WRITES = {
     #           policy, decision, procedure, convention, knowledge
@@ -18,7 +19,7 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("role", CALLER_ROLES)
+@for_each_row("role", CALLER_ROLES)
 def test_a_role_writes_the_kinds_of_its_row(role: Role) -> None:
     access = KnowledgeWriteAccess()
     assert tuple(access.may_write(role, kind) for kind in KNOWLEDGE_KINDS) == WRITES[role]

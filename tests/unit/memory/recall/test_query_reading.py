@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
-
 from madeleine.memory.recall.query_reading import end_of_message, query_without_names_and_dates
+from tests.rows import for_each_row
 from tests.unit.memory.rules.ranking.test_blended import PLAIN
 
 CANDIDATES = [replace(PLAIN, actors=("Will Kern",)), replace(PLAIN, actors=("user",))]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("message", "end"),
     [
         ("Where does Tom live? I forgot.", ""),
@@ -23,7 +22,7 @@ def test_what_a_longer_message_comes_to_is_its_last_question_or_its_last_two_sen
     assert end_of_message(message) == end
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("message", "subject"),
     [
         ("Where did Will's sister go?", "Where did sister go?"),

@@ -29,7 +29,7 @@ SOURCES: tuple[SearchSource, ...] = ("memories", "diary", "chat", "notes")
 QUERY = KeywordQuery(terms=("ramen",), mode="and")
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "terms"),
     [
         ("Ramen", ("ramen",)),

@@ -16,6 +16,7 @@ from madeleine.memory.rules.feelings import (
     similarity_of_feelings,
 )
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
+from tests.rows import for_each_row
 
 
 def vector(label: Emotion) -> EmotionVector:
@@ -34,7 +35,7 @@ def test_every_label_has_a_vector_of_its_own() -> None:
     assert np.abs(vectors).max() <= 1
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("axis", "more", "less"),
     [
         ("valence", "joy", "sadness"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from madeleine.memory.text.reading import AnalysedText
+from tests.rows import for_each_row
 
 CHANGES = {
     "ar": """
@@ -184,7 +183,7 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
 
-@pytest.mark.parametrize("language", CHANGES)
+@for_each_row("language", CHANGES)
 def test_changes_in_any_tense_and_corrections_tell_a_change(language: str) -> None:
     """ruling 14"""
     assert [
@@ -192,7 +191,7 @@ def test_changes_in_any_tense_and_corrections_tell_a_change(language: str) -> No
     ] == []
 
 
-@pytest.mark.parametrize("language", NO_CHANGES)
+@for_each_row("language", NO_CHANGES)
 def test_habits_moves_of_the_body_and_plain_comparisons_tell_no_change(language: str) -> None:
     """ruling 14"""
     assert [text for text in _lines(NO_CHANGES[language]) if AnalysedText(text).matches_lexicon_pattern("change")] == []

@@ -41,7 +41,7 @@ def test_the_words_that_ask_are_left_out_unless_nothing_else_is_there(question: 
     assert list(content_words(question)) == named.split()
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("question", "names"),
     [
         ("In which city does Alex Kim live?", [0, 1, 1]),

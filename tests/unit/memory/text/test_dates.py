@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from madeleine.memory.model import date_of_timeline_entry
 from madeleine.memory.text.dates import parse_iso_period
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("told", "start", "end", "shown"),
     [
         ("2026-03-01", datetime(2026, 3, 1), datetime(2026, 3, 2), "2026-03-01"),
@@ -37,7 +36,7 @@ def test_a_time_with_a_zone_is_shown_on_the_tellers_day() -> None:
     assert date_of_timeline_entry("2026-03-01T01:00+09:00") == "2026-03-01"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         *(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from madeleine.memory.text.future_days import days_named_in_text, stated_start_in_text
+from tests.rows import for_each_row
 
 TOLD = date(2026, 11, 25)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "day"),
     [
         ("From January 2027 on the rent is 1040 euros.", "2027-01"),
@@ -36,7 +35,7 @@ def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) 
     assert begin.text == day
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "The trip goes from 3 to 5 May 2027.",
@@ -56,7 +55,7 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
     assert stated_start_in_text(text, TOLD) is None
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "days"),
     [
         ("on Tuesday, 8 December 2026, at 15:30", ["2026-12-08"]),

@@ -6,8 +6,6 @@ import time
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from madeleine.memory.rules.feelings import EMOTION_LABELS
 from madeleine.memory.text.lexicon import (
     LEXICON_FOLDER,
@@ -15,6 +13,7 @@ from madeleine.memory.text.lexicon import (
     load_lexicon,
     load_lexicon_headers,
 )
+from tests.rows import for_each_row
 
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pt", "ru", "zh")
 EVERY_LANGUAGE_HAS = (
@@ -33,7 +32,7 @@ def test_there_are_twelve_languages() -> None:
     assert tuple(load_lexicon_headers()) == LANGUAGES
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@for_each_row("language", LANGUAGES)
 def test_every_language_has_every_pattern_and_they_compile(language: str) -> None:
     entries = load_lexicon(language).entries
     assert set(EVERY_LANGUAGE_HAS) <= set(entries["patterns"])
@@ -49,7 +48,7 @@ def test_every_language_has_words_for_the_same_emotions_which_are_labels() -> No
     assert all(words.strip() for table in tables for words in table.values())
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@for_each_row("language", LANGUAGES)
 def test_the_patterns_take_time_by_the_length_of_a_text_and_not_by_its_square(language: str) -> None:
     one = load_lexicon(language)
     patterns = [(name, one.pattern(name)) for name in one.entries["patterns"]]

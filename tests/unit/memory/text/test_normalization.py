@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.text.normalization import split_by_length, storable_text
+from tests.rows import for_each_row
 
 
 @given(st.text(st.sampled_from("ab \nü🙂"), max_size=80), st.integers(1, 20))
@@ -22,7 +22,7 @@ def test_it_is_cut_after_a_line_else_after_a_word_else_anywhere() -> None:
     assert list(split_by_length("a\nabcdefghijklm", 12)) == ["a\nabcdefghij", "klm"]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "kept"),
     [("a\x00b", "ab"), ("\ud83d half", "? half"), ("\u200b\u200d", ""), (" \n", ""), ("", ""), ("🙂", "🙂")],
 )

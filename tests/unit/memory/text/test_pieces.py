@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.text.pieces import MAX_TEXT_PIECE_CHARS, split_into_text_pieces
+from tests.rows import for_each_row
 
 
 def test_the_sentences_of_a_short_text_are_its_pieces() -> None:
@@ -21,7 +21,7 @@ def test_the_sentences_of_a_short_text_are_its_pieces() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "I moved to Lyon in May.", "Hi! I moved to Lyon in May.", "Yes. No. Yes."])
+@for_each_row("text", ["", "I moved to Lyon in May.", "Hi! I moved to Lyon in May.", "Yes. No. Yes."])
 def test_a_text_that_says_one_thing_has_no_pieces(text: str) -> None:
     """Its whole stands for it; a greeting says nothing by itself."""
     assert split_into_text_pieces(text) == []

@@ -5,10 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-import pytest
-
 import benchmarks.preferences
 from madeleine.memory.text.reading import AnalysedText
+from tests.rows import for_each_row
 
 PREFERENCES = {
     "en": """
@@ -330,20 +329,20 @@ BENCHMARK_SENTENCES = tomllib.loads(
 )
 
 
-@pytest.mark.parametrize("language", PREFERENCES)
+@for_each_row("language", PREFERENCES)
 def test_tastes_of_the_person_served_are_recognised(language: str) -> None:
     """spec L1"""
     assert [text for text in lines(PREFERENCES[language]) if not AnalysedText(text).states_personal_taste] == []
 
 
-@pytest.mark.parametrize("language", NO_PREFERENCES)
+@for_each_row("language", NO_PREFERENCES)
 def test_wishes_events_questions_and_other_people_tell_no_taste(language: str) -> None:
     """spec L1"""
     assert [text for text in lines(NO_PREFERENCES[language]) if AnalysedText(text).states_personal_taste] == []
     assert [text for text in lines(NO_PREFERENCES[language]) if AnalysedText(text).preference_sentence_share] == []
 
 
-@pytest.mark.parametrize("language", BENCHMARK_SENTENCES)
+@for_each_row("language", BENCHMARK_SENTENCES)
 def test_what_always_holds_is_a_preference_and_a_like_in_an_event_is_none(language: str) -> None:
     """ruling 15"""
     kinds = BENCHMARK_SENTENCES[language]

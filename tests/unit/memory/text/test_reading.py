@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +76,7 @@ def test_dates_are_seen_in_every_language(text: str) -> None:
     assert AnalysedText(text).mentions_date
 
 
-@pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い", "wir warten"])
+@for_each_row("text", ["nobody came", "it may rain", "one has to wait", "とても寒い", "wir warten"])
 def test_other_words_are_neither_numbers_nor_dates(text: str) -> None:
     assert not AnalysedText(text).mentions_number
 
@@ -117,7 +116,7 @@ def test_questions_are_known_by_their_mark_or_their_first_word(text: str) -> Non
     assert AnalysedText(text).is_question
 
 
-@pytest.mark.parametrize("text", ["It is late.", "Es regnet.", "Il pleut.", "今日は寒い。", "Он дома."])
+@for_each_row("text", ["It is late.", "Es regnet.", "Il pleut.", "今日は寒い。", "Он дома."])
 def test_a_statement_is_no_question(text: str) -> None:
     assert not AnalysedText(text).is_question
 
@@ -134,7 +133,7 @@ def test_the_first_person_is_told_from_others(text: str, mine: bool) -> None:
     assert (AnalysedText(text).first_person_degree > 0) is mine
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "names"),
     [
         ("Ann told Bob", {"ann", "bob"}),

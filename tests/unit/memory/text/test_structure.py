@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +34,7 @@ STRUCTURE = [
 OPENING = re.compile(r"[<＜\[［]")
 
 
-@pytest.mark.parametrize("text", READABLE)
+@for_each_row("text", READABLE)
 def test_what_a_text_says_stays_readable(text: str) -> None:
     assert escape_foreign_markup(text) == text
 

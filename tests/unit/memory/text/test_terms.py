@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from madeleine.memory.model import DatedAction
 from madeleine.memory.text.terms import (
     bm25_text_of_memory,
@@ -12,6 +10,7 @@ from madeleine.memory.text.terms import (
     normalize_text_for_bm25,
 )
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 
 def test_a_memorys_words_hold_its_date_in_words() -> None:
@@ -44,7 +43,7 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
     assert bm25_text_of_memory(memory) == "Sunday 2026-03-01 set act one two smell feel th les zqlesson"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "normal"),
     [("don't", "dont"), ("don’t", "dont"), ("Ｒａｍｅｎ", "Ramen"), ("ﬁne", "fine"), ("か\u3099", "が")],
 )
@@ -65,7 +64,7 @@ def test_the_labels_of_its_emotions_are_among_its_words() -> None:
     assert bm25_text_of_memory(memory) == "Sunday 2026-03-01 She passed. zqemotionpride zqemotionjoy"
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("question", "asking"),
     [
         ("What is Mara proud of?", {"zqemotionpride": ("proud",)}),

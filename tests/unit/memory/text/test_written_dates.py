@@ -2,20 +2,19 @@
 
 from datetime import date
 
-import pytest
-
 from madeleine.memory.text.written_dates import (
     dates_mentioned_in_text,
     text_with_iso_dates,
     text_with_past_days_as_dates,
     text_without_dates,
 )
+from tests.rows import for_each_row
 
 TODAY = date(2024, 1, 24)
 """A Wednesday."""
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("written", "in_iso"),
     [
         ("am 24.01.2024 um", "am 2024-01-24 um"),
@@ -37,7 +36,7 @@ def test_a_date_has_one_form_in_any_language_and_what_is_none_stays(written: str
     assert text_with_iso_dates(written).strip() == in_iso
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("asked", "meant"),
     [
         ("10 days ago", "2024-01-14"), ("last Tuesday", "2024-01-23"), ("last Wednesday", "2024-01-17"),

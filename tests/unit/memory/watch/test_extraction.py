@@ -78,7 +78,7 @@ def test_emotions_are_of_the_taxonomy_each_once_and_three_at_most() -> None:
     assert [each.emotions for each in kept(one)] == [("joy", "fear", "love")]
 
 
-@pytest.mark.parametrize(("weight", "kept_as"), [(0.1, 0.1), (1.0, 1.0), (7.5, 1.0)])
+@for_each_row(("weight", "kept_as"), [(0.1, 0.1), (1.0, 1.0), (7.5, 1.0)])
 def test_a_weight_is_at_most_one(weight: float, kept_as: float) -> None:
     assert [one.weight for one in kept(memory(ESSENCE, weight=weight))] == [kept_as]
 
@@ -180,9 +180,7 @@ async def test_an_answer_that_can_be_understood_is_read(answer: Any) -> None:
     assert len(mind.prompts) == 1
 
 
-@pytest.mark.parametrize(
-    "written", ["[{}, {}]", "Sure: [{}, {}]", "```json\n[{}, {}]\n```", '{{"memories": [{}, {}]}} Done.']
-)
+@for_each_row("written", ["[{}, {}]", "Sure: [{}, {}]", "```json\n[{}, {}]\n```", '{{"memories": [{}, {}]}} Done.'])
 def test_an_answer_in_a_fence_or_among_words_is_read(written: str) -> None:
     essence = json.dumps({"essence": ESSENCE, "weight": "0.7"})
     answer = parse_model_answer(written.format(essence, essence), ExtractionSchema)

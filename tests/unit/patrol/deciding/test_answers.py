@@ -64,14 +64,14 @@ ANSWERS: dict[DecisionKind, tuple[dict[str, Any], DecisionAnswer]] = {
 # --- what a language model is told ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each_row("kind", KINDS)
 def test_a_prompt_says_that_memories_are_data_and_is_for_a_large_model(kind: DecisionKind) -> None:
     prompt = decision_prompt(request_of(kind, MEMORIES))
     assert "never an instruction" in prompt.system
     assert (prompt.purpose, prompt.size) == (kind, "large")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each_row("kind", KINDS)
 def test_a_language_model_sees_numbers_and_no_id(kind: DecisionKind) -> None:
     assert not any(id_ in decision_prompt(request_of(kind, MEMORIES)).text for id_ in IDS)
 
@@ -135,7 +135,7 @@ def test_two_texts_of_a_memory_cannot_form_a_tag() -> None:
     assert '"<"' not in decision_prompt(request_of("consolidate", [hostile])).text
 
 
-@pytest.mark.parametrize("shape", [decision.answer_type.schema for decision in DECISION_HANDLERS.values()])
+@for_each_row("shape", [decision.answer_type.schema for decision in DECISION_HANDLERS.values()])
 def test_the_schemas_hold_only_what_structured_outputs_know(shape: Any) -> None:
     schema = shape.model_json_schema()
     objects = [schema, *schema.get("$defs", {}).values()]
@@ -225,7 +225,7 @@ def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> No
 # --- what the agent is told, and its decisions ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("guidance", [*KINDS, "dying"])
+@for_each_row("guidance", [*KINDS, "dying"])
 def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(guidance: str) -> None:
     """ruling 10"""
     kind = cast(DecisionKind, "consolidate" if guidance == "dying" else guidance)
@@ -240,7 +240,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(guid
     assert not isinstance(answer.check_against_request(offer), RejectedModelAnswer)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each_row("kind", KINDS)
 def test_an_agent_sees_ids_and_what_it_needs(kind: DecisionKind) -> None:
     result = decision_request_for_agent(request_of(kind, MEMORIES))
     assert result["offer"] == "offer-1"
@@ -303,7 +303,7 @@ def test_a_request_restored_from_json_has_the_same_prompt() -> None:
     assert decision_prompt(DecisionRequest.from_json(json.loads(json.dumps(offer.as_json())))) == decision_prompt(offer)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each_row("kind", KINDS)
 def test_instructions_are_short_enough_to_be_read(kind: DecisionKind) -> None:
     assert len(DECISION_SYSTEM_PROMPTS[kind]) < 2_000
     assert len(AGENT_DECISION_GUIDANCE[kind]) < 600

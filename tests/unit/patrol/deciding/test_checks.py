@@ -174,7 +174,7 @@ def test_a_merge_with_nothing_left_to_absorb_is_none() -> None:
     assert result.answer == ConsolidationAnswer()
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("now", "reason"),
     [
         (replace(fading("D"), session_count=0), "was recalled since"),
@@ -281,9 +281,7 @@ def test_a_part_with_one_memory_left_is_not_made() -> None:
     assert len(result.left_out) == 2
 
 
-@pytest.mark.parametrize(
-    "present", [current_of([]), current_of(TWELVE, active_count=10), current_of(TWELVE, is_root=True)]
-)
+@for_each_row("present", [current_of([]), current_of(TWELVE, active_count=10), current_of(TWELVE, is_root=True)])
 def test_a_cluster_that_is_small_by_now_or_gone_or_a_root_is_not_split(present: CurrentOfferedMemories) -> None:
     """spec P6 ❻: more than 10 active, never a root."""
     result = kept(split(("Ramen", "AB")), request_of("split", TWELVE), present)

@@ -59,14 +59,14 @@ def test_the_survivor_grows_and_the_absorbed_die() -> None:
     assert (b.importance, b.session_count, b.cluster_id, b.scene) == (0.9, 4, HOME, memory("B").scene)
 
 
-@pytest.mark.parametrize(("importance", "then"), [(0.5, 0.55), (0.97, 1.0), (1.0, 1.0), (0.0, 0.55)])
+@for_each_row(("importance", "then"), [(0.5, 0.55), (0.97, 1.0), (1.0, 1.0), (0.0, 0.55)])
 def test_importance_grows_by_a_twentieth_a_merge_and_never_above_one(importance: float, then: float) -> None:
     """spec P6 ❹: "increases by 0.05 (capped at 1.0)"."""
     absorbed = [memory("B"), memory("C")]
     assert survivor_after_merge(memory("A", importance=importance), absorbed).importance == pytest.approx(then)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("counts", "importance", "status"),
     [
         ((70, 0), 0.5, "active"),  # as lately activated as the other

@@ -19,6 +19,7 @@ from madeleine.memory.errors import (
     ServerUnavailable,
 )
 from madeleine.server.attach.blocking_http import BlockingHttpToolClient
+from tests.rows import for_each_row
 
 ANSWER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"new": 1}}})
 NOTIFICATION = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
@@ -96,7 +97,7 @@ def test_what_went_wrong_is_said_with_the_next_step(
         called(url)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("url", "token", "kind", "says"),
     [
         ("memory.example.org", "", InvalidInput, "--url"),

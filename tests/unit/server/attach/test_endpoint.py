@@ -18,6 +18,7 @@ from madeleine.server.attach.endpoint import (
     try_to_hold_file_lock,
     write_host_info_file,
 )
+from tests.rows import for_each_row
 
 
 def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.Mo
     assert host_socket_path(tmp_path / ("d" * 120)) != host_socket_path(tmp_path / ("e" * 120))
 
 
-@pytest.mark.parametrize("nobody", [HostAddress(), HostAddress(path="/nowhere/host.sock"), HostAddress(port=1)])
+@for_each_row("nobody", [HostAddress(), HostAddress(path="/nowhere/host.sock"), HostAddress(port=1)])
 def test_an_address_without_a_listener_is_an_os_error(nobody: HostAddress) -> None:
     with pytest.raises(OSError, match=r".+"):
         connect_to_host_address(nobody)

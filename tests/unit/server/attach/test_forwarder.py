@@ -11,6 +11,7 @@ import pytest
 
 from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests, stop_signal_socket
 from madeleine.server.attach.streams import MAX_JSON_RPC_LINE_BYTES
+from tests.rows import for_each_row
 
 
 def line(**message: Any) -> bytes:
@@ -111,7 +112,7 @@ def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     assert len(list(pending.fail("no"))) == 1
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "nonsense", [b"{\n", b"[]\n", b"7\n", b"null\n", b"\xff\n", line(id=True, method="x"), line(id=None, method="x")]
 )
 def test_an_invalid_line_is_left_to_the_host(nonsense: bytes) -> None:

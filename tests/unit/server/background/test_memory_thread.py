@@ -16,6 +16,7 @@ from madeleine.memory.watch.thread import MemoryExtractionPollResult
 from madeleine.server.background import loops as rounds
 from madeleine.server.background.loops import MemoryExtractionLoop, is_memory_extraction_enabled
 from madeleine.server.settings.settings import Settings
+from tests.rows import for_each_row
 
 NEVER = 3_600.0
 
@@ -128,7 +129,7 @@ async def test_at_the_end_a_quick_turn_is_finished_and_another_is_cancelled(
     assert (home.cancelled, home.done, running.done()) == (cancelled, 1 - cancelled, True)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("given", "does"),
     [
         ({}, False),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.cli import ingest_command
 from madeleine.server.cli.ingest_command import DocumentPart, DocumentToIngest
+from tests.rows import for_each_row
 
 MOST = 40
 
@@ -90,7 +91,7 @@ def test_only_what_is_needed_is_read() -> None:
     assert file.given <= 3 * ingest_command.FILE_READ_CHUNK_BYTES
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("content", "said"),
     [
         (b"", "is empty"),
@@ -146,7 +147,7 @@ def test_the_same_message_twice_has_two_keys() -> None:
     assert one.key != two.key
 
 
-@pytest.mark.parametrize("odd", ["\\ud800", "\\u0000", "\\u200b"])
+@for_each_row("odd", ["\\ud800", "\\u0000", "\\u200b"])
 def test_what_cannot_be_stored_is_left_out_and_a_message_of_nothing_else_is_silent(odd: str) -> None:
     whole = "".join(f'"{name}": "{odd}{said}{odd}", ' for name, said in (("speaker", "Ada"), ("ts", "now")))
     blank = ", ".join(f'"{name}": "{odd}"' for name in ("speaker", "ts", "session"))
@@ -159,7 +160,7 @@ def test_what_cannot_be_stored_is_left_out_and_a_message_of_nothing_else_is_sile
     assert [last.speaker, last.when, last.session_id] == ["?" if kept == "?" else ""] * 3
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("content", "said"),
     [
         (b'{"text": "a"}\nnot json\n', "Line 2 of a.jsonl is not JSON"),

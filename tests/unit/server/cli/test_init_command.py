@@ -26,6 +26,7 @@ from madeleine.server.clients.changes import FileChange, write_file_change
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 from tests.e2e.serving import ROOT
+from tests.rows import for_each_row
 
 Run = Callable[..., int]
 CLIENTS = ["claude-code", "claude-desktop", "codex", "cursor", "gemini-cli", "vscode", "windsurf", "zed"]
@@ -163,7 +164,7 @@ def test_nothing_to_do_and_what_is_wrong_in_the_call_are_said(
     assert says in out.out + out.err
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("system", "variables", "places"),
     [
         ("linux", {}, [".config/Claude", ".config/Code/User/mcp.json", ".config/zed/settings.json"]),

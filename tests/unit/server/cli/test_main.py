@@ -30,9 +30,10 @@ from madeleine.server.wiring.data_directory import LEDGER_FILE
 from madeleine.storage.sql.ledger import open_ledger
 from tests.doubles import NOW, a_memory
 from tests.doubles_chat import a_message
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("line", "found"),
     [
         ([], {}),

@@ -29,6 +29,7 @@ from madeleine.server.cli.observing.recording import (
     unrecorded_messages,
 )
 from madeleine.server.cli.observing.request import ObserveRequest, parse_claude_code_hook, parse_observe_stdin
+from tests.rows import for_each_row
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
 
@@ -127,7 +128,7 @@ def test_a_list_of_messages_and_a_whole_call_are_taken_as_they_are() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "words", "why"),
     [
         ("", [], "not JSON"), ("hello", [], "not JSON"), ("7", [], "neither a hook's input nor a list"),
@@ -178,7 +179,7 @@ def test_what_a_subagent_does_is_not_observed(tmp_path: Path, more: dict[str, An
     assert parse_claude_code_hook(SESSION | {"transcript_path": str(path)} | more) is None
 
 
-@pytest.mark.parametrize("prompt", ["/clear", " ", "<task-notification>done</task-notification>"])
+@for_each_row("prompt", ["/clear", " ", "<task-notification>done</task-notification>"])
 def test_a_command_is_no_message(prompt: str) -> None:
     request = parse_claude_code_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
     assert request is not None
@@ -355,7 +356,7 @@ def test_what_is_near_is_printed_with_the_words_that_nothing_holds() -> None:
     assert recall_for_hook(lambda tool, arguments: answer, ObserveRequest({}, prompt="?")) == ""
 
 
-@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
+@for_each_row("source", ["startup", "resume", "clear", "compact"])
 def test_a_session_that_begins_is_told_the_start(source: str) -> None:
     """ruling 18"""
     request = parse_claude_code_hook({"hook_event_name": "SessionStart", "session_id": "s", "source": source})
@@ -373,7 +374,7 @@ def test_a_session_that_begins_is_told_the_start(source: str) -> None:
 # --- in time
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("error", "said"),
     [
         (InvalidInput("name the conversation"), "name the conversation"),

@@ -19,6 +19,7 @@ from madeleine.server.clients.jsonc import (
     remove_json_member,
     set_json_member,
 )
+from tests.rows import for_each_row
 
 ENTRY = {"command": "/opt/m", "args": [], "env": {"MADELEINE_BEING": "ada"}}
 PATH = ["mcpServers", "madeleine"]
@@ -34,7 +35,7 @@ HAND_MADE = [
 ]
 
 
-@pytest.mark.parametrize("text", HAND_MADE)
+@for_each_row("text", HAND_MADE)
 def test_an_entry_is_put_in_and_taken_out_and_all_else_stays(text: str) -> None:
     before = parse_json_with_comments(text)
     changed = set_json_member(text, PATH, ENTRY)
@@ -49,7 +50,7 @@ def test_an_entry_is_put_in_and_taken_out_and_all_else_stays(text: str) -> None:
         assert "".join(emptied.replace(",", "").split()) == "".join(text.replace(",", "").split())
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "reason"),
     [
         ("{broken", "it is not JSON"),

@@ -8,12 +8,13 @@ import pytest
 
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 from madeleine.server.clients.toml_text import remove_toml_table, set_toml_table
+from tests.rows import for_each_row
 
 PATH = ("mcp_servers", "madeleine")
 TABLE = {"command": 'C:\\Program "Files"\\m.exe', "args": [], "env": {"MADELEINE_BEING": "Zoé", "odd key": "\x7f"}}
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         "",
@@ -47,7 +48,7 @@ def test_a_header_within_a_string_is_no_header() -> None:
         remove_toml_table(changed, PATH)
 
 
-@pytest.mark.parametrize("text", ["a = ", 'mcp_servers = "x"', 'mcp_servers = { madeleine = { command = "x" } }'])
+@for_each_row("text", ["a = ", 'mcp_servers = "x"', 'mcp_servers = { madeleine = { command = "x" } }'])
 def test_what_cannot_be_changed_in_its_place_is_refused(text: str) -> None:
     with pytest.raises(UnreadableConfiguration):
         set_toml_table(text, PATH, TABLE)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from madeleine.server.mcp.json_limits import MAX_JSON_DEPTH, MAX_JSON_MEMBERS, json_shape_error
+from tests.rows import for_each_row
 
 MANY = MAX_JSON_MEMBERS + 1
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "text",
     [
         b"{" + b",".join(b'"x%d":1' % n for n in range(MANY)) + b"}",

@@ -22,6 +22,7 @@ from madeleine.server.mcp.lines import (
     open_mcp_line_transport,
     parse_json_rpc_message_line,
 )
+from tests.rows import for_each_row
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
@@ -153,7 +154,7 @@ def accepted(line: bytes) -> Any:
     return message.message
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("line", "kind"),
     [
         (PING, types.JSONRPCRequest),
@@ -168,7 +169,7 @@ def test_a_json_rpc_message_is_let_through(line: bytes, kind: type[Any]) -> None
     assert isinstance(accepted(line), kind)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "line", [b"hello", b"{", b'{"jsonrpc":"2.0",}', b"\xff\xfe\xfa", b'{"a":"\xff"}', b"[" * 50, b"1" * 5_000]
 )
 def test_what_is_not_json_is_answered_with_a_parse_error(line: bytes) -> None:
@@ -178,7 +179,7 @@ def test_what_is_not_json_is_answered_with_a_parse_error(line: bytes) -> None:
     assert message.id is None
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("line", "id_"),
     [
         (b'{"jsonrpc":"2.0","id":7}', 7),

@@ -16,6 +16,7 @@ from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.server.mcp.skills import find_skill_file, get_skill, installed_skills, list_skills, skill_of_lesson
 from madeleine.tools.toolset import make_all_tools, to_mcp_tool
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 
 def names_in(schema: Any) -> Iterator[str]:
@@ -55,7 +56,7 @@ def test_skills_are_listed_with_the_digest_and_size_of_each_file_and_found_by_ur
             assert resource["digest"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-@pytest.mark.parametrize("uri", ["", "skill://nothing/SKILL.md", "skill://using-madeleine/references/patrol.md"])
+@for_each_row("uri", ["", "skill://nothing/SKILL.md", "skill://using-madeleine/references/patrol.md"])
 def test_what_is_no_skill_is_refused(uri: str) -> None:
     with pytest.raises(MCPError, match="no such skill"):
         get_skill(uri)

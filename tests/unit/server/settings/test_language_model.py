@@ -13,6 +13,7 @@ from madeleine.server.settings.environment import SETTINGS_FILE, setting_values_
 from madeleine.server.settings.language_model import DEFAULT_LARGE_ANTHROPIC_MODEL, DEFAULT_SMALL_ANTHROPIC_MODEL
 from madeleine.server.settings.settings import Settings, read_settings
 from tests.language.stub import KEY
+from tests.rows import for_each_row
 
 LOCAL = "http://localhost:11434/v1"
 OTHER = "sk-other-" + "3Kz" * 8
@@ -141,7 +142,7 @@ def test_nothing_that_can_be_printed_holds_a_key(tmp_path: Path) -> None:
     assert OTHER not in told
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("llm", "names"),
     [
         ("", {"anthropic_api_key", "openai_api_key"}),

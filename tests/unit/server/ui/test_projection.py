@@ -7,6 +7,7 @@ import pytest
 
 from madeleine.server.ui import projection
 from madeleine.server.ui.projection import MapLandmarks, choose_landmark_memories, lay_out_landmarks
+from tests.rows import for_each_row
 
 
 def grouped_vectors(groups: int, each: int) -> projection.Matrix:
@@ -57,7 +58,7 @@ def test_a_map_is_laid_out_anew_once_a_quarter_has_changed() -> None:
     assert {numbers: landmarks.still_fits_memories(numbers) for numbers in expected} == expected
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@for_each_row("count", [1, 2, 3, 4])
 def test_a_few_memories_have_places_too(count: int) -> None:
     for vectors in (grouped_vectors(count, 1), np.repeat(grouped_vectors(1, 1), count, axis=0)):
         plane = drawn(vectors)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from madeleine.memory.rules.archiving.density import archival_mode_of_texts, classify_density, density_signals
 from madeleine.memory.rules.archiving.extracts import make_extractive_digest
+from tests.rows import for_each_row
 
 SPARSE = (
     "We walked along the harbour until it was dark, and Ada told me about her grandmother's bakery.",
@@ -37,7 +36,7 @@ DENSE = (
 )
 
 
-@pytest.mark.parametrize(("text", "density"), [*((t, "sparse") for t in SPARSE), *((t, "dense") for t in DENSE)])
+@for_each_row(("text", "density"), [*((t, "sparse") for t in SPARSE), *((t, "dense") for t in DENSE)])
 def test_code_data_and_identifiers_are_dense_and_what_people_tell_is_not(text: str, density: str) -> None:
     assert classify_density(text) == density, density_signals(text)
 

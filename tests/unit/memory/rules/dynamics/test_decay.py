@@ -34,7 +34,7 @@ def test_effective_importance_is_as_worked_by_hand(importance: float, cycles: in
     assert effective_importance(importance, cycles) == pytest.approx(effective, abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("importance", "last_active", "first_dying"),
     [
         (0.5, 69, 70),  # 30 × ln 10 = 69.08

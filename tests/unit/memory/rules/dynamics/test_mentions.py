@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +46,7 @@ def test_a_name_with_a_word_of_it_tells_of_it(name: str) -> None:
     assert mentions_forgotten(name, WORDS)
 
 
-@pytest.mark.parametrize("name", ["dinner & wine", "the", "to the", "", "…", "Business"])
+@for_each_row("name", ["dinner & wine", "the", "to the", "", "…", "Business"])
 def test_a_name_without_one_or_with_common_words_only_does_not(name: str) -> None:
     assert not mentions_forgotten(name, WORDS)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.clustering import (
     candidate_cluster_name_words,
@@ -11,13 +9,14 @@ from madeleine.memory.rules.dynamics.clustering import (
     count_shared_name_words,
 )
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 
 def themed(*themes: tuple[str, ...]) -> list[Memory]:
     return [a_memory(f"scene {i}", themes=own) for i, own in enumerate(themes)]
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("themes", "name"),
     [
         ([("food",), ("food",), ("food",)], "food"),
@@ -53,7 +52,7 @@ def test_without_common_words_the_first_action_names_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "memories",
     [
         [a_memory("x" * 500)],

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from madeleine.memory.rules.dynamics.topics import find_topics, without_shared_centre, without_shared_direction
 from madeleine.memory.vector_space import VectorSpace, normalize_vector_rows
+from tests.rows import for_each_row
 
 DIM = 64
 
@@ -29,7 +29,7 @@ def founded(vectors: NDArray[np.float32]) -> list[list[int]]:
     return [list(group) for group in find_topics(free, [None] * len(vectors)).founded]
 
 
-@pytest.mark.parametrize(("topics", "each", "shared"), [(1, 3, 0.0), (4, 3, 0.0), (12, 30, 0.0), (12, 30, 1.0)])
+@for_each_row(("topics", "each", "shared"), [(1, 3, 0.0), (4, 3, 0.0), (12, 30, 0.0), (12, 30, 1.0)])
 def test_topics_are_told_apart_whatever_all_have_in_common(topics: int, each: int, shared: float) -> None:
     """ruling 17: sharing a date makes no topic."""
     groups = founded(around(topics, each, shared=shared))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -210,7 +209,7 @@ def test_no_part_of_a_soul_has_a_heading_or_a_tag_of_ours(text: str) -> None:
     assert not re.search(r"<\s*/?\s*(context|memory|recall)\b", "\n".join(lines), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("part", PROMPT_PART_NAMES)
+@for_each_row("part", PROMPT_PART_NAMES)
 def test_two_entries_together_open_and_close_no_tag(part: PromptPartName) -> None:
     whole = prompting.render_prompt_part(
         part, [prompting.render_list_item(text) for text in ("a <", "context> b </", "memory> c <", "d")]

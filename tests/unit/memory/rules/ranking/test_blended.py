@@ -73,7 +73,7 @@ def test_a_plain_candidate_has_its_blend_and_that_of_its_session() -> None:
     assert score(PLAIN) == pytest.approx(BASE, abs=2e-6)
 
 
-@pytest.mark.parametrize("actors", [("Hashi",), ("Ada", "hashi"), ("Hashi Tanaka",)])
+@for_each_row("actors", [("Hashi",), ("Ada", "hashi"), ("Hashi Tanaka",)])
 def test_an_actor_whose_first_name_is_in_the_query_moves_the_score_by_its_weight(actors: tuple[str, ...]) -> None:
     """ruling 9"""
     moved = score(replace(PLAIN, actors=actors), "when did Hashi cook?")
@@ -85,7 +85,7 @@ def test_two_actors_in_the_query_count_once() -> None:
     assert score(replace(PLAIN, actors=("Hashi", "Ada")), "Hashi and Ada") - BASE == pytest.approx(0.2, abs=2e-6)
 
 
-@pytest.mark.parametrize("actor", ["user", "User", "me", "I", "human"])
+@for_each_row("actor", ["user", "User", "me", "I", "human"])
 def test_what_the_user_said_moves_up_when_the_query_speaks_of_oneself(actor: str) -> None:
     """ruling 9"""
     assert score(replace(PLAIN, actors=(actor, "assistant")), "where do my keys hang") - BASE == pytest.approx(
@@ -103,13 +103,13 @@ def test_what_the_user_said_does_not_move_up_for_a_query_about_others() -> None:
     assert score(replace(PLAIN, actors=("user",)), "where do the keys hang") == pytest.approx(BASE, abs=2e-6)
 
 
-@pytest.mark.parametrize(("words", "prior"), [(0, 0.0), (3, 0.02), (15, 0.1), (400, 0.1)])
+@for_each_row(("words", "prior"), [(0, 0.0), (3, 0.02), (15, 0.1), (400, 0.1)])
 def test_a_longer_action_moves_the_score_by_up_to_its_weight(words: int, prior: float) -> None:
     """ruling 9: 0.1 × min(words, 15) / 15."""
     assert score(replace(PLAIN, words=words)) - BASE == pytest.approx(prior, abs=2e-6)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("own", "asked", "prior"),
     [
         ((), ("joy",), 0.0),
@@ -127,7 +127,7 @@ def test_shared_emotions_move_the_score_by_their_share(
     assert score(replace(PLAIN, emotions=own), emotions=frozenset(asked)) - BASE == pytest.approx(prior, abs=2e-6)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("query", "bonuses"),
     [("ramen", [0.1, 0.05, 0.0]), ("How was the ramen?", [0.1, 0.1, 0.1]), ("Where was the ramen?", [0.0, 0.0, 0.0])],
 )
@@ -204,7 +204,7 @@ def test_an_empty_pool_has_no_scores() -> None:
     assert scores.dtype == np.float32
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("actor", "name"),
     [("Hashi Tanaka", "hashi"), ("  ADA", "ada"), ("O'Neil", "o"), ("橋本", "橋本"), ("🙂", ""), ("", "")],
 )
@@ -254,7 +254,7 @@ def test_among_many_similar_candidates_a_neighbour_does_not_outrank_the_answer()
     assert scores.argmax() == 0
 
 
-@pytest.mark.parametrize("others", [0, 5, 40])
+@for_each_row("others", [0, 5, 40])
 def test_an_answer_comes_before_the_question_that_it_answers(others: int) -> None:
     """However many other candidates there are: f = 0.6 and 0.54, of the others 0.18."""
     asked = replace(PLAIN, session_id="s", turn=0, actors=("Ann",), signals=MemoryWordingTraits(asks=True))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from madeleine.memory.recall.selection import ADVICE_ON_MISSING_NON_INFERABLE_THEME, has_non_inferable_theme
+from tests.rows import for_each_row
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("themes", "is_one"),
     [((), False), (("design",), False), (("a", "Non-Inferable"), True), (("inferable", "non-inferable-ish"), False)],
 )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from madeleine.memory.rules.ranking.matching import (
     score_candidate_similarity,
 )
 from madeleine.memory.rules.ranking.profiles import query_word_coverage
+from tests.rows import for_each_row
 
 THRESHOLDS = MatchThresholds()
 
@@ -75,7 +75,7 @@ def near(candidates: CandidatePool, cosines: Sequence[float] = ()) -> list[int]:
     return positions
 
 
-@pytest.mark.parametrize(("cosine", "matches"), [(0.351, True), (0.34, False), (-1.0, False)])
+@for_each_row(("cosine", "matches"), [(0.351, True), (0.34, False), (-1.0, False)])
 def test_a_cosine_at_the_threshold_is_a_match_without_any_word(cosine: float, matches: bool) -> None:
     """spec P9: threshold 0.35."""
     assert matched(pool([[]]), [cosine]) == ([0] if matches else [])
@@ -125,7 +125,7 @@ def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_aske
     assert not matches([[1, 0, 0, 0], [0, 1, 0, 0]]), "held apart"
 
 
-@pytest.mark.parametrize(("memories", "matches"), [(40, True), (300, True), (600, False), (100_000, False)])
+@for_each_row(("memories", "matches"), [(40, True), (300, True), (600, False), (100_000, False)])
 def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches: bool) -> None:
     """rulings 8 and 16: the more there are, the more alike is the best of them to an unrelated question."""
     candidates = pool([[], []])

@@ -15,6 +15,7 @@ from madeleine.memory.rules.ranking.near_equals import (
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.reading import AnalysedText
+from tests.rows import for_each_row
 
 LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
@@ -44,7 +45,7 @@ def test_two_signs_of_a_script_without_spaces_name_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("question", "newer", "older", "alone"),
     [
         ("Where does Ada live?", "Ada lives in Paris now", "Ada lives in Lyon", False),
@@ -132,7 +133,7 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     assert not are_short_and_no_questions(much, fact)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("question", "past"),
     [
         ("Where does Ada live?", False),

@@ -59,15 +59,13 @@ def associative_of(
 # --- factors
 
 
-@pytest.mark.parametrize(
-    ("hours", "value"), [(0, 1.0), (1, 0.990050), (24, 0.786628), (100, 0.367879), (-5, 1.0), (10**6, 0.0)]
-)
+@for_each_row(("hours", "value"), [(0, 1.0), (1, 0.990050), (24, 0.786628), (100, 0.367879), (-5, 1.0), (10**6, 0.0)])
 def test_recency_is_as_worked_by_hand(hours: float, value: float) -> None:
     """spec O12: exp(−decay_rate × age_hours); what is still to come is as recent as now."""
     assert recency_score(hours * HOUR, decay_per_hour=0.01) == pytest.approx(value, abs=1e-6)
 
 
-@pytest.mark.parametrize(("times", "value"), [(0, 0.0), (1, 0.25), (3, 0.5), (9, 0.75), (10**9, 1.0)])
+@for_each_row(("times", "value"), [(0, 0.0), (1, 0.25), (3, 0.5), (9, 0.75), (10**9, 1.0)])
 def test_reinforcement_is_as_worked_by_hand(times: int, value: float) -> None:
     """ruling 9: n / (n + 3)."""
     assert saturating_reinforcement_share(times) == pytest.approx(value, abs=1e-6)
@@ -103,7 +101,7 @@ def test_the_engines_order_is_kept_with_scores_that_fall_evenly() -> None:
 # --- linear
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("cosine", "hours", "value"),
     [
         (0.5, 0, 0.72),  # 0.7 × (0.5 + 0.1) + 0.3 × 1
@@ -132,7 +130,7 @@ def test_weights_that_add_up_to_more_than_one_are_scaled_and_others_are_not() ->
 # --- associative
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("cosine", "one", "shared", "value"),
     [
         (0.8, state(importance=0.5, told=3), 0.0, 0.66),  # 0.36 + 0.10 + 0.15 + 0.05

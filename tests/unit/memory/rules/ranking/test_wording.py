@@ -77,7 +77,7 @@ def test_a_preference_is_told(text: str, prefers: bool) -> None:
     assert read_wording_signals(text).prefers is prefers
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "share"),
     [
         ("I went home", 1.0),
@@ -223,7 +223,7 @@ def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling
     assert feeling_role_in_query(analyse_query(query)) == feeling
 
 
-@pytest.mark.parametrize("run", [" ", ".", "and ", "\t\n", "\u200b"])
+@for_each_row("run", [" ", ".", "and ", "\t\n", "\u200b"])
 def test_a_long_run_of_anything_is_read_at_once(run: str) -> None:
     """A pattern that tries a run again from every place in it would hold up everybody for seconds."""
     query = analyse_query(run * 500_000 + "when did you tell me what to do, how was it?")

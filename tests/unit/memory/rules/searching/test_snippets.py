@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.rules.searching import MAX_HIT_SNIPPET_CHARS, excerpt_around_match, make_first_term_finder
 from madeleine.memory.text.normalization import fold_text
+from tests.rows import for_each_row
 
 FILLER = "many words that nobody looks for " * 40
 
@@ -23,7 +23,7 @@ def test_a_long_text_is_shown_from_its_beginning_if_nothing_is_found_in_it() -> 
     assert excerpt_around_match(FILLER, make_first_term_finder([])) == shown
 
 
-@pytest.mark.parametrize("written", ["Quince", "quince", "ＱＵＩＮＣＥ"])
+@for_each_row("written", ["Quince", "quince", "ＱＵＩＮＣＥ"])
 def test_the_place_where_a_word_was_found_is_shown_with_whole_words_around_it(written: str) -> None:
     shown = excerpt_around_match(f"{FILLER}the {written} tree {FILLER}", make_first_term_finder(["absent", "quince"]))
     assert f"the {written} tree" in shown

@@ -102,7 +102,7 @@ def test_numbers_and_dates_are_seen_in_words_and_other_scripts(text: str) -> Non
     assert AnalysedText(text).mentions_number
 
 
-@pytest.mark.parametrize("text", ["nobody came", "it may rain", "one has to wait", "とても寒い"])
+@for_each_row("text", ["nobody came", "it may rain", "one has to wait", "とても寒い"])
 def test_other_words_are_no_numbers(text: str) -> None:
     assert not AnalysedText(text).mentions_number
 
@@ -120,7 +120,7 @@ def test_preferences_are_seen_in_several_languages(text: str) -> None:
     assert AnalysedText(text).states_personal_taste
 
 
-@pytest.mark.parametrize("text", ["I'd like to order a pizza", "it looks like rain", "she was always there", "we ate"])
+@for_each_row("text", ["I'd like to order a pizza", "it looks like rain", "she was always there", "we ate"])
 def test_a_wish_of_the_moment_is_no_preference(text: str) -> None:
     assert not AnalysedText(text).states_personal_taste
 
@@ -206,7 +206,7 @@ def test_everything_is_new_to_a_being_without_memories() -> None:
     assert chunk_novelty(at_cosine(0.9), None, VectorSpace.create_without_languages()) == 1.0
 
 
-@pytest.mark.parametrize(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
+@for_each_row(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
 def test_novelty_is_the_cosine_distance_to_the_mean_and_never_above_one(cosine: float, expected: float) -> None:
     assert chunk_novelty(at_cosine(cosine), MEAN, VectorSpace.create_without_languages()) == pytest.approx(expected)
 
@@ -221,7 +221,7 @@ def test_a_likeness_counts_as_far_as_the_model_can_read_the_text() -> None:
     assert chunk_novelty(at_cosine(0.8), MEAN, legible(0.0)) == 1.0
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("new", "salient", "expected"), [(1.0, 0.0, 0.6), (0.0, 1.0, 0.4), (0.5, 0.3, 0.42), (0.25, 0.4, 0.31), (0, 0, 0)]
 )
 def test_importance_is_six_tenths_novelty_and_four_tenths_salience(new: float, salient: float, expected: float) -> None:

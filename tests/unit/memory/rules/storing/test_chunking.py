@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from madeleine.memory.rules.storing.chunking import (
     split_into_chunks,
 )
 from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
+from tests.rows import for_each_row
 
 SMALL = ChunkTokenLimits(least=5, most=12)
 
@@ -201,7 +201,7 @@ def seconds(text: str) -> float:
     return min(once() for _ in range(2))
 
 
-@pytest.mark.parametrize("unit", [".", "\u200b\n\n", "a\n \n", "a\n", "a", "- a\n"])
+@for_each_row("unit", [".", "\u200b\n\n", "a\n \n", "a\n", "a", "- a\n"])
 def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> None:
     """Four times the text: 4 times as long, and not 16."""
     short = unit * (8_000 // len(unit)) + "x"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +72,7 @@ def test_a_day_that_was_resolved_and_a_name_in_another_form_are_grounded(text: s
     assert ungrounded_terms(text, sources, days={date(2026, 3, 14)}) == ()
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "sources", "foreign"),
     [
         ("Ada flies on 2026-03-15.", "Ada: I fly to Lyon", ("2026-03-15",)),

@@ -12,6 +12,7 @@ from madeleine.memory.model import DatedAction, Memory
 from madeleine.memory.rules.storing.likeness import extract_text_facts, memories_tell_same_facts
 from madeleine.memory.text.reading import AnalysedText
 from tests.doubles import a_memory
+from tests.rows import for_each_row
 
 DIFFERENT: tuple[tuple[str, str], ...] = (
     # numbers
@@ -243,21 +244,21 @@ def test_the_tables_are_long_enough_to_mean_something() -> None:
     assert len(SAME) >= 30
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+@for_each_row(("one", "other"), DIFFERENT)
 def test_scenes_that_differ_in_a_fact_are_not_the_same(one: str, other: str) -> None:
     """spec T6: each of these pairs would be merged by its vectors alone, and a fact lost."""
     assert not memories_tell_same_facts(a_memory(one), a_memory(other))
     assert not memories_tell_same_facts(a_memory(other), a_memory(one))
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@for_each_row(("one", "other"), SAME)
 def test_scenes_that_state_the_same_facts_are_the_same(one: str, other: str) -> None:
     """spec T6: reinforced, not stored twice."""
     assert memories_tell_same_facts(a_memory(one), a_memory(other))
     assert memories_tell_same_facts(a_memory(other), a_memory(one))
 
 
-@pytest.mark.parametrize(("one", "other"), KEPT_OUT_OF_CAUTION)
+@for_each_row(("one", "other"), KEPT_OUT_OF_CAUTION)
 def test_where_words_may_tell_a_fact_both_scenes_are_kept(one: str, other: str) -> None:
     """Ruling 13: the price of the rule, which proves that two texts say the same and does not guess it. A scene that is
     stored twice, and linked, does less harm than a fact that is lost."""
@@ -284,7 +285,7 @@ def test_facts_can_be_taken_from_any_text(text: str) -> None:
     assert extract_text_facts(AnalysedText(text)) == extract_text_facts(AnalysedText(text))
 
 
-@pytest.mark.parametrize("number", ["3", "12.5", "2026-03-01", "15:30", "1/2", "1,000"])
+@for_each_row("number", ["3", "12.5", "2026-03-01", "15:30", "1/2", "1,000"])
 def test_a_number_is_a_fact_as_it_stands(number: str) -> None:
     """spec T6"""
     assert extract_text_facts(AnalysedText(f"about {number} of it")).numbers == (number,)
@@ -301,14 +302,14 @@ TELLING_MORE: tuple[tuple[str, Memory], ...] = (
 )
 
 
-@pytest.mark.parametrize("new", [m for _, m in TELLING_MORE], ids=[name for name, _ in TELLING_MORE])
+@for_each_row("new", [m for _, m in TELLING_MORE])
 def test_a_scene_that_tells_something_beyond_the_old_one_is_kept(new: Memory) -> None:
     """spec T6: reinforcing would lose what is new."""
     old = a_memory("We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?",))
     assert not memories_tell_same_facts(new, old)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     "new",
     [
         a_memory("We shared ramen."),
@@ -343,7 +344,7 @@ def test_scenes_of_another_place_or_company_are_not_the_same(one: Memory, other:
     assert not memories_tell_same_facts(other, one)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("one", "other"),
     [
         (a_memory("We ate.", when=("2026-02-27",)), a_memory("We ate.", when=("2026-02-28",))),

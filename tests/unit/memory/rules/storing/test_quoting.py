@@ -7,7 +7,6 @@ import random
 import time
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,7 +149,7 @@ def test_a_person_may_say_a_thing_again() -> None:
     assert without_quotes_from_memory("I remember that you moved to Lyon in May.", TOLD, by_assistant=False) == ""
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("known", "said"),
     [
         ("Mia trains Ben on the big crane.", "Ben trains Mia on the big crane."),
@@ -183,7 +182,7 @@ def test_the_names_of_those_who_speak_are_no_news() -> None:
     assert person_restates_known_text("Ada moved to Lyon in May with two cats.", told, ["Ada"])
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "source", "share"),
     [
         ("Ada moved to Lyon", "i moved to lyon, says ada", 1.0),
@@ -202,7 +201,7 @@ def test_nothing_is_added_to_a_text(text: str, by_assistant: bool) -> None:
     assert without_quotes_from_memory(text, [], by_assistant=by_assistant) == without_recalled_text(text)
 
 
-@pytest.mark.parametrize("text", ["a" + " " * 32_000 + "b", ". / " * 8_000, "." * 32_000 + "x", " /" * 16_000])
+@for_each_row("text", ["a" + " " * 32_000 + "b", ". / " * 8_000, "." * 32_000 + "x", " /" * 16_000])
 def test_cutting_into_sentences_takes_time_by_the_length_and_not_by_its_square(text: str) -> None:
     """Four times the text: 4 times as long, and not 16."""
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,7 +93,7 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "secret"), [(kind, one) for kind, some in SECRETS.items() for one in some])
+@for_each_row(("kind", "secret"), [(kind, one) for kind, some in SECRETS.items() for one in some])
 def test_a_secret_of_a_known_form_is_taken_out_and_the_text_around_it_stays(kind: str, secret: str) -> None:
     for before, after in (("", ""), ("Use ", " from now on."), ("key（", "）です"), ('{"a": "', '"}'), ("\n", "\n")):
         redaction = redact_secrets(before + secret + after)
@@ -102,14 +101,14 @@ def test_a_secret_of_a_known_form_is_taken_out_and_the_text_around_it_stays(kind
         assert redaction.found == {kind: 1}
 
 
-@pytest.mark.parametrize(("before", "secret", "after", "kind"), IN_CONTEXT)
+@for_each_row(("before", "secret", "after", "kind"), IN_CONTEXT)
 def test_a_secret_is_known_by_its_name(before: str, secret: str, after: str, kind: str) -> None:
     redaction = redact_secrets(before + secret + after)
     assert redaction.text == f"{before}[redacted: {kind}]{after}"
     assert redaction.found == {kind: 1}
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@for_each_row("text", ORDINARY)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert redact_secrets(text) == redact_nothing(text)
 
@@ -230,7 +229,7 @@ def repeats(pattern: Any) -> Iterator[tuple[Any, int, int, Any]]:
                     )
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@for_each_row("pattern", PATTERNS)
 def test_no_pattern_can_backtrack_for_long(pattern: re.Pattern[str]) -> None:
     """What is given back is bounded, and nothing that may be given back lies within another repeat."""
     found = list(repeats(regex.parse(pattern.pattern, pattern.flags)))

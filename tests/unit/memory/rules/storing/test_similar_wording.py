@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +12,12 @@ from madeleine.memory.rules.storing.similar_wording import (
     resemblances_to_texts,
 )
 from madeleine.memory.vector_space import VectorSpace
+from tests.rows import for_each_row
 
 FAR, NEAR = 0.1, 0.6
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("text", "paraphrase", "other"),
     [
         ("The parcel weighs twelve kilos.", "A 12 kg parcel has come.", "The choir sings in Graz."),

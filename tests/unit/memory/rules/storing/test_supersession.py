@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import pytest
-
 from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     differ_in_one_value,
     states_change_in_one_place,
 )
 from madeleine.memory.rules.storing.supersession import WordRarities, supersession_score, word_rarities_from_idf
+from tests.rows import for_each_row
 
 RARE = 0.8
 STRANGERS = (0.3, 0.25, 0.2)
@@ -27,7 +26,7 @@ def score(
     return supersession_score(after, before, cosine=cosine, other_cosines=others, rarity=guessed)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("old", "new"),
     [
         ("storefront-web uses npm; run npm ci before the tests.", "Switched storefront-web from npm to pnpm."),
@@ -40,7 +39,7 @@ def test_the_same_subject_with_another_value_may_supersede(old: str, new: str) -
     assert score(new, old) > 0
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("old", "new"),
     [
         ("Stand-up is at 9:15 on Monday.", "Stand-up is at 10:30 on Monday."),
@@ -54,7 +53,7 @@ def test_the_same_words_but_for_one_value_may_supersede(old: str, new: str) -> N
     assert differ_in_one_value(StatementForComparison(new), StatementForComparison(old))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("old", "new"),
     [
         ("My wife's mobile number is 07700 900311.", "My father-in-law's mobile number is 07700 900648."),
@@ -69,7 +68,7 @@ def test_look_alikes_questions_and_strangers_may_not(old: str, new: str) -> None
     assert score(new, old) < 0
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("old", "new"),
     [
         ("My wife's mobile number is 07700 900311.", "My father-in-law's mobile number is 07700 900648."),
@@ -83,7 +82,7 @@ def test_two_of_one_wording_that_may_both_be_true_are_no_change(old: str, new: s
     assert not differ_in_one_value(StatementForComparison(new), StatementForComparison(old))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("old", "new"),
     [
         ("Nadia is allergic to peanuts.", "Nadia is no longer allergic to peanuts."),
@@ -104,7 +103,7 @@ def test_one_place_and_a_word_of_change_tell_that_it_may_supersede(old: str, new
     assert states_change_in_one_place(StatementForComparison(new), StatementForComparison(old))
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("old", "new"),
     [
         ("Anna works at the bakery.", "Ben works at the bakery now."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,17 +129,17 @@ NOT_WORTH = [
 ]
 
 
-@pytest.mark.parametrize(("user", "response", "reason"), WORTH)
+@for_each_row(("user", "response", "reason"), WORTH)
 def test_what_tells_of_somebody_or_something_is_worth_it(user: str, response: str, reason: str) -> None:
     assert should_remember(user, response) == (True, reason)
 
 
-@pytest.mark.parametrize(("user", "response", "reason"), NOT_WORTH)
+@for_each_row(("user", "response", "reason"), NOT_WORTH)
 def test_small_talk_orders_code_and_quotes_are_not(user: str, response: str, reason: str) -> None:
     assert should_remember(user, response) == (False, reason)
 
 
-@pytest.mark.parametrize(
+@for_each_row(
     ("question", "answer", "reason"),
     [
         ("Shall we use Postgres instead of MySQL?", "yes", "a decision"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 
-import pytest
 from sqlalchemy import Table
 
 from madeleine.storage.sql.database.tables import metadata
@@ -20,6 +19,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     RedactByFunction,
     RestorationDeclaration,
 )
+from tests.rows import for_each_row
 
 TABLES = list(metadata.tables.values())
 REFERENCES = {
@@ -35,7 +35,7 @@ REFERENCES = {
 """Columns that name memories."""
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@for_each_row("table", TABLES)
 def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
     assert any(isinstance(declaration, ErasureDeclaration) for declaration in table.info["lifecycle"])
     assert any(isinstance(declaration, RestorationDeclaration) for declaration in table.info["lifecycle"])
@@ -54,7 +54,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert one.reason
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@for_each_row("table", TABLES)
 def test_a_table_that_names_memories_does_not_keep_its_rows(table: Table) -> None:
     if REFERENCES.intersection(table.columns.keys()) and table.name != "forgotten":
         assert not any(isinstance(one, KeepWhenForgetting) for one in table.info["lifecycle"])
