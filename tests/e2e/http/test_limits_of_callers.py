@@ -111,7 +111,6 @@ async def test_an_answer_that_is_not_read_is_given_up(
     monkeypatch: pytest.MonkeyPatch, pieces: int, read_bytes: int
 ) -> None:
     """At once, in pieces, and when the client stops on the way; an honest one gets all."""
-    monkeypatch.setattr(connection, "MAX_UNREAD_ANSWER_SECONDS", 0.3)
     whole = 16 * 2**20
 
     async def answer(request: Request) -> StreamingResponse:
@@ -125,6 +124,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
             tasks.start_soon(partial(app.run_uvicorn, serving_it, listener, GracefulHttpShutdown(), stop_event=ended))
             async with httpx.AsyncClient() as honest:
                 assert len((await honest.get(f"http://127.0.0.1:{port}/")).content) == whole
+            monkeypatch.setattr(connection, "MAX_UNREAD_ANSWER_SECONDS", 0.3)
             client.setblocking(False)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)  # grown by the kernel, it takes what is left
             loop = asyncio.get_running_loop()
