@@ -34,7 +34,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, Emotion, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 
 RESULTS = Path(__file__).parent / "results"
 BEING = Scope(BeingId("emotions"), "benchmark")
@@ -177,7 +177,7 @@ async def run(profile: str) -> dict[str, Any]:
     queries = {"emotional": emotional(memories, rng), "neutral": neutral(memories, rng)}
     with tempfile.TemporaryDirectory(prefix="madeleine-") as directory:
         settings = Settings.model_validate({"data_dir": Path(directory), "ranking": profile})
-        async with open_memory(settings) as memory:
+        async with open_memory_store(settings) as memory:
             stored = [await memory.use_cases.store(BEING, [experience.scene(rng)]) for experience in memories]
             ids = [answer.memory.id for [answer] in stored]
             await memory.index_keeper.index_marked_memories()

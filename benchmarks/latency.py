@@ -33,7 +33,7 @@ from madeleine.inference import FP32_MODEL_NAME
 from madeleine.inference.dense import load_embedding_model
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 
 BEING = "benchmark"
 FILL_BATCH = 256
@@ -61,7 +61,7 @@ class Timing:
 async def fill(data_dir: Path, count: int) -> float:
     """Fill the store. Returns memories per second."""
     memories = list(scenes(count, seed=1))
-    async with open_memory(Settings(data_dir=data_dir, being=BEING)) as memory:
+    async with open_memory_store(Settings(data_dir=data_dir, being=BEING)) as memory:
         await memory.embedder.warm_up()
         started = time.perf_counter()
         for start in range(0, count, FILL_BATCH):

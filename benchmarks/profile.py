@@ -64,7 +64,7 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("plan", store.StoreScenes, "_plan"),
         ("  told before", store.StoreScenes, "_told_before"),
         ("  links", store.StoreScenes, "_linked"),
-        ("  may supersede", proposals.SupersededMemorySearch, "__call__"),
+        ("  may supersede", proposals.SupersessionCandidateSearch, "__call__"),
         ("commit", MemoryRepository, "commit_store_batch"),
         ("indexing", EmbeddedQdrantIndex, "upsert"),
         ("ledger reads", SqliteDatabase, "rows"),

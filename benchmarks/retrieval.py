@@ -43,7 +43,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.reading import MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
 
 HERE = Path(__file__).parent
@@ -314,7 +314,7 @@ async def run(
     settings = Settings(data_dir=data_dir)
     started = time.monotonic()
     results: dict[str, SetResult] = {}
-    async with open_memory(settings) as memory:
+    async with open_memory_store(settings) as memory:
         with Progress(console=console) as bar:
             for name in wanted:
                 units = data_sets.read(folder, name)

@@ -136,7 +136,7 @@ async def measure_forgetting(memory: OpenedMemory, data_dir: Path) -> tuple[dict
         raise RuntimeError("what was forgotten is still recalled")
     scrubber = memory.use_cases.forget.scrubber
     erased = await timed([lambda: scrubber.request_and_wait(within_seconds=MAX_ERASURE_SECONDS)])
-    if (await memory.ledger.erasure.scrub_backlog()).pending:
+    if (await memory.ledger.erasure.read_scrub_backlog()).pending:
         raise RuntimeError("the bytes of what was forgotten are still there")
     if files := await asyncio.to_thread(files_with, word, data_dir):
         raise RuntimeError(f"what was forgotten is still in {files}")

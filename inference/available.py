@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged
-from madeleine.inference.adapted import find_adapted_model, vector_name_of_base_model
+from madeleine.inference.adapted import embedding_model_name_of_base, find_adapted_model
 from madeleine.inference.model_directory import find_model_directory
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
@@ -23,10 +23,10 @@ def models_without_network(models_dir: Path) -> list[str]:
 def vector_name_of_model(name: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
     adapted = find_adapted_model(name)
-    return adapted.name if adapted else vector_name_of_base_model(name)
+    return adapted.name if adapted else embedding_model_name_of_base(name)
 
 
-def absolute_model_name(name: str) -> str:
+def model_name_or_absolute_path(name: str) -> str:
     """A directory by its whole path: another process may run elsewhere."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.is_dir() else name

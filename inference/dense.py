@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-EMBEDDING_BATCH_TEXTS = 4
+TEXTS_PER_EMBEDDING_BATCH = 4
 """Texts of like length that one run of the model takes together: rows are padded to the longest of their run. With 16
 texts of 200 tokens took a fifth more of processor time, and half as much memory again."""
 MAX_MODEL_LOAD_WAIT_SECONDS = 3.0
@@ -245,7 +245,7 @@ class DenseEmbedder:
 def embed_in_batches(engine: TextEmbedding, texts: list[str]) -> NDArray[np.float32]:
     """float32, (n, dim), unit rows, in the order of `texts`."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    rows = list(engine.embed([texts[i] for i in order], batch_size=EMBEDDING_BATCH_TEXTS))
+    rows = list(engine.embed([texts[i] for i in order], batch_size=TEXTS_PER_EMBEDDING_BATCH))
     vectors = np.empty((len(texts), engine.embedding_size), np.float32)
     vectors[order] = np.asarray(rows, np.float32).reshape(vectors.shape)
     return vectors

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from madeleine.memory.errors import InvalidInput
 
 RANKED_DOCUMENTS_PER_QUERY = 10
-ALL_QUERY_CATEGORIES = "all"
+ALL_QUERY_CATEGORIES_LABEL = "all"
 TEXTS_EMBEDDED_AT_ONCE = 64
 
 EmbedTexts = Callable[[list[str]], NDArray[np.float32]]
@@ -118,14 +118,14 @@ def embed_all(embed: EmbedTexts, texts: Sequence[str]) -> NDArray[np.float32]:
     return np.concatenate([embed(part) for part in parts])
 
 
-def scores_by_category(results: Iterable[QueryEvaluation]) -> dict[str, RetrievalScore]:
+def retrieval_scores_by_query_category(results: Iterable[QueryEvaluation]) -> dict[str, RetrievalScore]:
     """Of each category in order of its name, then of all together."""
     grouped: dict[str, list[QueryEvaluation]] = defaultdict(list)
     everything = list(results)
     for result in everything:
         if result.category:
             grouped[result.category].append(result)
-    ordered = dict(sorted(grouped.items())) | {ALL_QUERY_CATEGORIES: everything}
+    ordered = dict(sorted(grouped.items())) | {ALL_QUERY_CATEGORIES_LABEL: everything}
     return {name: _mean_score(of_category) for name, of_category in ordered.items() if of_category}
 
 
@@ -160,7 +160,7 @@ def data_set_names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def read_data_set(folder: Path, name: str) -> list[DocumentsWithQueries]:
+def read_evaluation_data_set(folder: Path, name: str) -> list[DocumentsWithQueries]:
     """Its units. Raises `InvalidInput`."""
     documents: dict[str, dict[str, str]] = defaultdict(dict)
     queries: dict[str, list[LabelledQuery]] = defaultdict(list)

@@ -137,7 +137,7 @@ class LinearAdapterPipeline:
     async def generate_training_data(self, source_dir: str) -> Path:
         """JSON lines of questions, each with its passage and its part: train, choice or held_out. Raises
         `InvalidInput` if the documents are too few."""
-        passages = await asyncio.to_thread(lambda: list(dict.fromkeys(read_passages(Path(source_dir)))))
+        passages = await asyncio.to_thread(lambda: list(dict.fromkeys(read_training_passages(Path(source_dir)))))
         rows = []
         for heading, text in passages:
             questions = list(make_training_questions(heading, text))
@@ -236,7 +236,7 @@ class LinearAdapterPipeline:
 # --- documents and questions --------------------------------------------------------------------------------------
 
 
-def read_passages(folder: Path) -> Iterator[tuple[str, str]]:
+def read_training_passages(folder: Path) -> Iterator[tuple[str, str]]:
     """(heading, text) of each passage of the folder's documents: Markdown and texts by paragraphs, JSON lines by their
     `text`. Raises `InvalidInput` for a folder without documents."""
     files = [file for file in sorted(folder.rglob("*")) if file.suffix in TRAINING_DOCUMENT_SUFFIXES and file.is_file()]

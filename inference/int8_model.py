@@ -28,7 +28,7 @@ PACKAGED_MODEL_FOLDER = Path(__file__).parent / "all-MiniLM-L6-v2"
 INT8_MODEL_FILE = "model.int8.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FP32_WEIGHTS_FILE = "onnx/model.onnx_data"
-MODEL_FILE_SHA256: Mapping[str, str] = {
+SHA256_BY_MODEL_FILE: Mapping[str, str] = {
     INT8_MODEL_FILE: "3101860748e9aa4502c5d518f9b7306293990e8ef07bf9c2fec0a6c2fa1e1ca9",
     TOKENIZER_FILE: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
     "onnx/model.onnx": "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
@@ -52,7 +52,7 @@ def read_checked_file(directory: Path, name: str) -> bytes:
     """The file's content. Raises `DamagedModelFile`, or `OSError` if it cannot be read."""
     content = (directory / name).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    if digest != MODEL_FILE_SHA256[name]:
+    if digest != SHA256_BY_MODEL_FILE[name]:
         raise DamagedModelFile(f"{name} is damaged (SHA-256 {digest[:12]}…)")
     return content
 
@@ -118,7 +118,7 @@ def quantize_to_int8_onnx(source: Tensors) -> bytes:
     for layer in range(LAYERS):
         given = graph.bytes_of(states)
         heads = [graph.product(source, f"{layer}.{part}", given) for part in "qkv"]
-        attended = graph.node("MultiHeadAttention", heads, domain=MICROSOFT_OPERATOR_DOMAIN, num_heads=HEADS)
+        attended = graph.node("MultiHeadAttention", heads, domain=ONNX_MICROSOFT_OPERATOR_DOMAIN, num_heads=HEADS)
         states = graph.added(source, f"{layer}.o", attended, states)
         inner = graph.node("Gelu", [graph.product(source, f"{layer}.up", graph.bytes_of(states))])
         states = graph.added(source, f"{layer}.down", inner, states)
@@ -133,7 +133,7 @@ def _quantized(values: NDArray[np.float32], *, axis: int, maximum: int) -> tuple
     return np.rint(values / scales).astype(np.int8), scales
 
 
-MICROSOFT_OPERATOR_DOMAIN = "com.microsoft"
+ONNX_MICROSOFT_OPERATOR_DOMAIN = "com.microsoft"
 _TYPES = {"float32": 1, "int8": 3, "int64": 7}
 
 
@@ -173,7 +173,7 @@ class _Graph:
         states, scale, zero = given
         inputs = [states, self.tensor(f"{name}.weight", weights), scale, self.tensor(f"{name}.scale", scales[0]), zero]
         bias = self.tensor(f"{name}.bias", source[f"{name}.bias"])
-        return self.node("MatMulIntegerToFloat", [*inputs, "", bias], domain=MICROSOFT_OPERATOR_DOMAIN)
+        return self.node("MatMulIntegerToFloat", [*inputs, "", bias], domain=ONNX_MICROSOFT_OPERATOR_DOMAIN)
 
     def added(self, source: Tensors, name: str, states: str, skipped: str) -> str:
         """The product with the states, added to those before and normalized."""
@@ -190,7 +190,7 @@ class _Graph:
         graph += [_bytes(11, _value("ids", 7, [1, "tokens"])), _bytes(12, _value("vector", 1, [1, WIDTH]))]
         sets = [
             _bytes(8, _bytes(1, domain) + _number(2, version))
-            for domain, version in (("", 20), (MICROSOFT_OPERATOR_DOMAIN, 1))
+            for domain, version in (("", 20), (ONNX_MICROSOFT_OPERATOR_DOMAIN, 1))
         ]
         return b"".join([_number(1, 9), _bytes(2, "madeleine"), _bytes(7, b"".join(graph)), *sets])
 

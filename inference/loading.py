@@ -16,30 +16,35 @@ if TYPE_CHECKING:
     from onnxruntime import SessionOptions  # type: ignore[import-untyped]
 
 LoadedModelT = TypeVar("LoadedModelT")
-Engine = TypeVar("Engine")
-E = TypeVar("E", EmbeddingUnavailable, RerankerUnavailable)
+EngineT = TypeVar("EngineT")
+UnavailableModelErrorT = TypeVar("UnavailableModelErrorT", EmbeddingUnavailable, RerankerUnavailable)
 
 MODEL_LOAD_RETRY_PAUSE_SECONDS = 60.0
 """After a failure to load, the next try comes no sooner: each may wait for a network."""
 
 
-class ModelLoader(Generic[LoadedModelT, E]):
+class ModelLoader(Generic[LoadedModelT, UnavailableModelErrorT]):
     """The loading of one model: at most one attempt is under way, and a failed one is repeated after a pause."""
 
     def __init__(
-        self, name: str, load: Callable[[], LoadedModelT], unavailable: type[E], *, logger: logging.Logger
+        self,
+        name: str,
+        load: Callable[[], LoadedModelT],
+        unavailable: type[UnavailableModelErrorT],
+        *,
+        logger: logging.Logger,
     ) -> None:
         """`load` may take long; it raises `unavailable`."""
         self._name = name
         self._load = load
-        self._unavailable: type[E] = unavailable
+        self._unavailable: type[UnavailableModelErrorT] = unavailable
         self._logger = logger
         self._attempt: asyncio.Future[LoadedModelT] | None = None
         self._failed_at = 0.0
         self.began = 0.0
         """When the last attempt began, in seconds of the monotonic clock."""
         self.loaded: LoadedModelT | None = None
-        self.failure: E | None = None
+        self.failure: UnavailableModelErrorT | None = None
         """Why the model could not be had at the last attempt, or None."""
 
     def current_or_new_attempt(self) -> asyncio.Future[LoadedModelT]:
@@ -72,7 +77,9 @@ class ModelLoader(Generic[LoadedModelT, E]):
         with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
             loop.call_soon_threadsafe(self._finish, attempt, model, error)
 
-    def _finish(self, attempt: asyncio.Future[LoadedModelT], model: LoadedModelT | None, error: E | None) -> None:
+    def _finish(
+        self, attempt: asyncio.Future[LoadedModelT], model: LoadedModelT | None, error: UnavailableModelErrorT | None
+    ) -> None:
         self.loaded, self.failure, self._failed_at = model, error, time.monotonic()
         if attempt.cancelled():
             return
@@ -85,7 +92,7 @@ class ModelLoader(Generic[LoadedModelT, E]):
 
 
 @contextlib.contextmanager
-def model_load_errors_translated(name: str, unavailable: type[E], remedy: str) -> Iterator[None]:
+def model_load_errors_translated(name: str, unavailable: type[UnavailableModelErrorT], remedy: str) -> Iterator[None]:
     """Translates to `unavailable`."""
     try:
         yield
@@ -113,7 +120,7 @@ def register_fastembed_model(engine: Any, alias: str, **description: Any) -> Non
         engine.add_custom_model(alias, **description)
 
 
-def load_fastembed_model(engine: Callable[..., Engine], name: str, **options: Any) -> Engine:
+def load_fastembed_model(engine: Callable[..., EngineT], name: str, **options: Any) -> EngineT:
     """One of fastembed's `TextEmbedding` and `TextCrossEncoder`, its model loaded, for one thread: with two, a second
     busy core makes every run slower.
 

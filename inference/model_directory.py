@@ -103,7 +103,7 @@ def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray
     return {name: np.array([values], np.int64) for name, values in given.items() if name in names}
 
 
-class DirectoryEmbeddingEngine:
+class ModelDirectoryEmbeddingEngine:
     """The model in ONNX Runtime, a text at a time: so a text has one vector, whatever it is embedded with."""
 
     def __init__(self, directory: ModelDirectory, session: InferenceSession, tokenizer: Tokenizer) -> None:
@@ -132,7 +132,7 @@ class DirectoryEmbeddingEngine:
         return output / np.float32(length)
 
 
-def load_directory_embedding_engine(directory: ModelDirectory) -> DirectoryEmbeddingEngine:
+def load_directory_embedding_engine(directory: ModelDirectory) -> ModelDirectoryEmbeddingEngine:
     """Loads the model and embeds a word. Raises `EmbeddingUnavailable`, and whatever ONNX Runtime and tokenizers do."""
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
@@ -141,7 +141,7 @@ def load_directory_embedding_engine(directory: ModelDirectory) -> DirectoryEmbed
     tokenizer.no_padding()
     tokenizer.enable_truncation(directory.max_tokens)
     session = InferenceSession(str(directory.onnx_file), onnx_session_options(), providers=["CPUExecutionProvider"])
-    engine = DirectoryEmbeddingEngine(directory, session, tokenizer)
+    engine = ModelDirectoryEmbeddingEngine(directory, session, tokenizer)
     engine.embed(["Madeleine"])
     return engine
 

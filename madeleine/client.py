@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory", "connect"]
 
-CLIENT_NAME = "madeleine library"
+LIBRARY_CLIENT_NAME = "madeleine library"
 """In the provenance of what is stored."""
 
-AnswerModel = TypeVar("AnswerModel", bound=models.LibraryAnswer)
+LibraryAnswerT = TypeVar("LibraryAnswerT", bound=models.LibraryAnswer)
 
 
 class Memory:
@@ -61,11 +61,11 @@ class Memory:
         """
         return await self._ask(models.StoreResult, "store", text=text, **optional)
 
-    async def store_scenes(self, scenes: Sequence[Mapping[str, Any]]) -> models.StoredScenes:
+    async def store_scenes(self, scenes: Sequence[Mapping[str, Any]]) -> models.StoreScenesResult:
         """Keep several scenes (at most 20), each a mapping with "text" and the arguments of `store`. One that cannot be
         stored does not keep the others from being stored; if none can, that is raised as of `store`."""
-        told = [{name: iso_text(value) for name, value in scene.items()} for scene in scenes]
-        return await self._ask(models.StoredScenes, "store", scenes=told)
+        told = [{name: iso_text_if_date(value) for name, value in scene.items()} for scene in scenes]
+        return await self._ask(models.StoreScenesResult, "store", scenes=told)
 
     async def recall(self, query: str = "", **optional: Unpack[RecallArguments]) -> models.RecallResult:
         """Return the few memories nearest in meaning to `query`, best first; none if nothing is related. Without a
@@ -127,18 +127,20 @@ class Memory:
         """
         return await self._ask(models.PatrolReport, "run_patrol", on_progress, **{"details": True, **optional})
 
-    async def context(self, **optional: Unpack[ContextArguments]) -> models.Context:
+    async def context(self, **optional: Unpack[ContextArguments]) -> models.PromptContext:
         """Return a context for the answer to a message: as blocks, and as one prompt."""
-        return await self._ask(models.Context, "context", **optional)
+        return await self._ask(models.PromptContext, "context", **optional)
 
     async def observe(
         self, session_id: str, messages: Sequence[Mapping[str, Any]], **optional: Unpack[ObserveArguments]
-    ) -> models.ObservedMessages:
+    ) -> models.ObserveMessagesResult:
         """Append messages (at most 100, in order) to the history of a conversation, word for word; what is worth
         remembering of them becomes memories. Each is a mapping with "role" ("user", "assistant", "system" or "tool"),
         "text" and, if known, "speaker", "when" and "key", an id within the session: a repeated one is kept once."""
-        told = [{name: iso_text(value) for name, value in message.items()} for message in messages]
-        return await self._ask(models.ObservedMessages, "observe", session_id=session_id, messages=told, **optional)
+        told = [{name: iso_text_if_date(value) for name, value in message.items()} for message in messages]
+        return await self._ask(
+            models.ObserveMessagesResult, "observe", session_id=session_id, messages=told, **optional
+        )
 
     async def share(self, text: str = "", **optional: Unpack[ShareArguments]) -> models.SharedResult:
         """Share what every being of this store should know, under this being's name.
@@ -157,12 +159,12 @@ class Memory:
 
     async def retract(
         self, shared_id: str, reason: str = "", *, undo: bool = False, erase: bool = False
-    ) -> models.RetractedResult:
+    ) -> models.RetractionResult:
         """Take back what was shared: it was wrong for a `reason`, or is to be erased for good. `undo` takes back its
         last supersession or retraction. Raises `NotPermitted`, `NotCurrent`."""
         given = {"reason": reason, "undo": undo, "erase": erase}
         chosen = {name: value for name, value in given.items() if value}
-        return await self._ask(models.RetractedResult, "retract", id=shared_id, **chosen)
+        return await self._ask(models.RetractionResult, "retract", id=shared_id, **chosen)
 
     async def related(
         self, entity: str = "", *, hops: Literal[1, 2] = 1, as_of: Moment | None = None, limit: int = 10
@@ -187,20 +189,25 @@ class Memory:
         erase: bool = False,
     ) -> models.EditedCoreBlock:
         """Write a core block whole, in place of `old`, or behind what stands there; or erase it. `version`: the one
-        that was read, 0 for a new block. Raises `BlockChanged` if it is not the current one any more."""
+        that was read, 0 for a new block. Raises `CoreBlockEditConflict` if it is not the current one any more."""
         given: dict[str, Any] = {"text": text or None, "old": old, "description": description, "max_chars": max_chars}
         flags = {"append": append, "erase": erase, "version": version}
         return await self._ask(models.EditedCoreBlock, "edit_core_memory", name=name, **given, **flags)
 
     async def _ask(
-        self, answer: type[AnswerModel], tool: str, on_progress: ToolProgressCallback | None = None, /, **arguments: Any
-    ) -> AnswerModel:
+        self,
+        answer: type[LibraryAnswerT],
+        tool: str,
+        on_progress: ToolProgressCallback | None = None,
+        /,
+        **arguments: Any,
+    ) -> LibraryAnswerT:
         # In Python None stands for an argument that is left out; the tools refuse null.
-        dated = {name: iso_text(value) for name, value in arguments.items() if value is not None}
+        dated = {name: iso_text_if_date(value) for name, value in arguments.items() if value is not None}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
 
 
-def iso_text(value: Any) -> Any:
+def iso_text_if_date(value: Any) -> Any:
     """A date or moment as text; anything else as it is."""
     return value.isoformat() if isinstance(value, date) else value
 
@@ -236,7 +243,7 @@ async def connect(
     else:
         from madeleine.server.attach.http_client import open_http_tool_client
 
-        connection = open_http_tool_client(url, token, CLIENT_NAME)
+        connection = open_http_tool_client(url, token, LIBRARY_CLIENT_NAME)
     async with connection as call:
         yield Memory(call)
 
@@ -259,4 +266,4 @@ def host_connection(
     if being is not None:
         settings["being"] = being
     directory = resolve_data_directory(own_dir if data_dir is None else str(data_dir))
-    return open_host_client(directory, variables, settings, CLIENT_NAME)
+    return open_host_client(directory, variables, settings, LIBRARY_CLIENT_NAME)

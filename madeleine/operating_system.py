@@ -104,12 +104,12 @@ def has_glibc_allocator() -> bool:
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def has_permission_bits() -> bool:
+def system_has_permission_bits() -> bool:
     """Whether the mode of a file says who may read it. On Windows permissions are inherited from the folder."""
     return not is_windows()
 
 
-def user_id() -> int:
+def operating_system_user_id() -> int:
     """0 on Windows, which has none."""
     return 0 if sys.platform == "win32" else os.getuid()
 

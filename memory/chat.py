@@ -76,7 +76,7 @@ class SessionWithUnreadMessages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadMessageBacklog:
+class UnreadMessageCounts:
     """Counts of messages, over all beings: `unread` by the memory thread, `put_off` of these until more is said, and
     `abandoned` after too many failures."""
 

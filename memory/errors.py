@@ -31,7 +31,7 @@ class SourcesForgotten(MadeleineError):
         self.ids = frozenset(ids)
 
 
-class BlockChanged(InvalidInput):
+class CoreBlockEditConflict(InvalidInput):
     """A core block is not at the version that was edited. `diff`: what was changed since, as a unified diff."""
 
     def __init__(self, message: str, *, name: str, diff: str) -> None:
@@ -95,7 +95,7 @@ class LanguageModelUnavailable(ModelError):
     template = "The language model {model} is not available: {reason}"
 
 
-class TokenBudgetExceeded(LanguageModelUnavailable):
+class TokenBudgetTooSmallForNextCall(LanguageModelUnavailable):
     """The next call might cost more than the budget leaves; it was not made. Values are in tokens."""
 
     template = "The language model was not asked: {reason}"

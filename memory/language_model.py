@@ -10,13 +10,13 @@ from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from madeleine.memory.errors import TokenBudgetExceeded, UnusableAnswer
+from madeleine.memory.errors import TokenBudgetTooSmallForNextCall, UnusableAnswer
 from madeleine.memory.model import RunId, Scope
 
 LanguageModelSize = Literal["small", "large"]
 """A small model classifies; a large one consolidates, splits and writes."""
 
-Answer = TypeVar("Answer", bound=BaseModel)
+AnswerModelT = TypeVar("AnswerModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class LanguageModel(Protocol):
     """Safe for use by several tasks. Retries, backoff and timeouts are its own."""
 
     async def answer_prompt(
-        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
-    ) -> Answer | RejectedModelAnswer:
+        self, prompt: Prompt, schema: type[AnswerModelT], on_cost: Callable[[ModelCallCost], None]
+    ) -> AnswerModelT | RejectedModelAnswer:
         """Return one answer that fits the schema, or why it does not. `on_cost` is called for every call that cost
         tokens, also where the answer is invalid. Raises `LanguageModelUnavailable`, `UnusableAnswer`; never quotes the
         key."""
@@ -95,11 +95,14 @@ class MeteredModel:
     _reserved: int = field(default=0, init=False)
 
     async def answer_prompt(
-        self, prompt: Prompt, schema: type[Answer], check: Callable[[Answer], AcceptedAnswerT | RejectedModelAnswer]
+        self,
+        prompt: Prompt,
+        schema: type[AnswerModelT],
+        check: Callable[[AnswerModelT], AcceptedAnswerT | RejectedModelAnswer],
     ) -> AcceptedAnswerT:
         """Return what `check` makes of the answer. After an answer that breaks the schema, or that `check` rejects, the
-        model is asked once more, with the complaint. Raises `LanguageModelUnavailable` (`TokenBudgetExceeded` if the
-        call might cost more than is left), `UnusableAnswer`."""
+        model is asked once more, with the complaint. Raises `LanguageModelUnavailable`
+        (`TokenBudgetTooSmallForNextCall` if the call might cost more than is left), `UnusableAnswer`."""
         costs: list[ModelCallCost] = []
         reason = ""
         for _ in range(MAX_ATTEMPTS_PER_PROMPT):
@@ -113,13 +116,13 @@ class MeteredModel:
         raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
 
     async def _call(
-        self, prompt: Prompt, schema: type[Answer], costs: list[ModelCallCost]
-    ) -> Answer | RejectedModelAnswer:
-        maximum = max_tokens_of_call(prompt)
+        self, prompt: Prompt, schema: type[AnswerModelT], costs: list[ModelCallCost]
+    ) -> AnswerModelT | RejectedModelAnswer:
+        maximum = max_total_tokens_of_call(prompt)
         if self.budget and self.spent_tokens:
             spent = await self.spent_tokens(prompt.purpose)
             if spent + self._reserved + maximum > self.budget:
-                raise TokenBudgetExceeded(maximum, spent, self.budget)
+                raise TokenBudgetTooSmallForNextCall(maximum, spent, self.budget)
         recorded = len(costs)
         self._reserved += maximum
         try:
@@ -130,7 +133,7 @@ class MeteredModel:
                 await self.record(cost)
 
 
-def max_tokens_of_call(prompt: Prompt) -> int:
+def max_total_tokens_of_call(prompt: Prompt) -> int:
     """Upper estimate of what the call may cost."""
     rejected = prompt.rejected or RejectedModelAnswer("")
     texts = (prompt.system, prompt.text, rejected.text, rejected.complaint or rejected.reason)

@@ -55,7 +55,7 @@ KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowle
 """Of what an organisation knows (spec O4, O5): core policies; decision records, procedures and conventions; what an
 agent has shared."""
 KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
-ORGANISATION_BEING = BeingId("@organisation")
+ORGANISATION_BEING_ID = BeingId("@organisation")
 """The being whose memory is what all beings of this store share. No connection can be its (`may_connect_as_being`)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -72,7 +72,7 @@ def model_name_in_both_precisions(model: EmbeddingModelName) -> tuple[EmbeddingM
 
 def may_connect_as_being(being: str) -> bool:
     """Whether a connection can be this being's."""
-    return being != ORGANISATION_BEING
+    return being != ORGANISATION_BEING_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Memory:
         return short_id_of_memory_number(self.number, self.being_id) if self.number else self.id
 
     @property
-    def undecided_supersession(self) -> MemoryId | None:
+    def possibly_superseded_memory_id(self) -> MemoryId | None:
         """The earlier one that it may supersede, while it neither has done so nor is to on a day."""
         return self.may_supersede if self.valid_from is None else None
 
@@ -249,7 +249,7 @@ class MemoryChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRevision:
+class MemoryValuesBeforeChange:
     """The values before a change at `at`; None in the fields that stayed."""
 
     memory_id: MemoryId
@@ -300,7 +300,7 @@ MAX_NOTE_CHARS_SHOWN = 300
 
 def short_id_of_memory_number(number: int, being: str = "") -> str:
     """The id of a memory as answers show it (ruling 23); what all share has a letter of its own."""
-    return f"s{number}" if being == ORGANISATION_BEING else f"m{number}"
+    return f"s{number}" if being == ORGANISATION_BEING_ID else f"m{number}"
 
 
 def short_id_of_non_memory(id_: str) -> str:

@@ -26,7 +26,7 @@ from madeleine.memory.rules.dynamics.truth import Supersession
 DecisionRequestId = NewType("DecisionRequestId", str)
 
 
-RunState = Literal["running", "finished", "undone", "rolled_back", "pruned", "unjournalled"]
+PatrolRunState = Literal["running", "finished", "undone", "rolled_back", "pruned", "unjournalled"]
 """`pruned`: finished, and too long ago to be undone; `unjournalled`: older than the journal, so it cannot be undone."""
 
 
@@ -142,7 +142,7 @@ class PatrolRun:
     being_id: BeingId
     started: datetime
     finished: datetime
-    state: RunState
+    state: PatrolRunState
     report: Mapping[str, Any]
 
 

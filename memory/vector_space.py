@@ -71,7 +71,7 @@ class VectorSpace:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
-    def are_readable(self, vectors: VectorRows) -> NDArray[np.bool_]:
+    def legible_text_mask(self, vectors: VectorRows) -> NDArray[np.bool_]:
         """bool, (n,): whether the model reads the text of each."""
         if not len(self.means):
             return np.ones(len(vectors), np.bool_)
@@ -95,7 +95,9 @@ class VectorSpace:
             return vectors
         return normalize_vector_rows(vectors - self.means[self._language(vectors)])
 
-    def cosines_of_readable_vectors(self, vector: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
+    def cosines_where_texts_are_legible(
+        self, vector: Vector | None, others: Sequence[Vector | None]
+    ) -> list[float | None]:
         """Cosines of `vector` to the others, each without the mean of its language; None where one of the two is
         missing or cannot be read."""
         cosines: list[float | None] = [None] * len(others)
@@ -103,7 +105,7 @@ class VectorSpace:
         if vector is None or not there:
             return cosines
         rows = np.asarray([vector, *(others[at] for at in there)], np.float32)
-        readable, centred = self.are_readable(rows), self.centred_by_language(rows)
+        readable, centred = self.legible_text_mask(rows), self.centred_by_language(rows)
         if readable[0]:
             calibrated = self.calibrated_cosines(centred[1:] @ centred[0])
             for at in np.flatnonzero(readable[1:]):
@@ -128,7 +130,7 @@ def fit_cosine_calibration(
     vectors of the same texts, in the same order. Only what both models read is compared, and only within a language.
     None for too few texts."""
     languages = reference_space.nearest_language_indexes(reference)
-    is_read = space.are_readable(vectors) & reference_space.are_readable(reference)
+    is_read = space.legible_text_mask(vectors) & reference_space.legible_text_mask(reference)
     if is_read.sum() < MIN_CALIBRATION_TEXTS:
         return None
     rows, columns = np.triu_indices(int(is_read.sum()), k=1)

@@ -17,7 +17,7 @@ from madeleine.memory.model import ClusterId, EmbeddingModelName, MemoryId, RunI
 from madeleine.memory.retention.ports import RetentionLedger
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject, RetentionConfig
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
-from madeleine.patrol.ports import PatrolLedger, PatrolReads, PatrolTransaction
+from madeleine.patrol.ports import PatrolLedger, PatrolMemoryReader, PatrolTransaction
 from madeleine.patrol.report import PatrolModelCosts
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
@@ -100,7 +100,7 @@ class PatrolRunContext:
             self.language_model = MeteredModel(
                 language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens
             )
-        self.reads: PatrolReads = self.services.ledger.patrol_reader(self.scope)
+        self.reads: PatrolMemoryReader = self.services.ledger.patrol_reader(self.scope)
         self._shared_transaction: PatrolTransaction | None = None
         self._step_deadline = 0.0
 

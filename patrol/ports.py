@@ -13,10 +13,10 @@ from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId, Note, RunId, Scope
 
 
-class PatrolReads(VectorCache, Protocol):
+class PatrolMemoryReader(VectorCache, Protocol):
     """Reads of one being's memory: never all memories, but those that a step may change."""
 
-    async def erasure_count(self) -> int:
+    async def last_erasure_number(self) -> int:
         """A number that rises whenever something is forgotten."""
 
     async def unclustered_memory_states(self, *, limit: int) -> list[records.MemoryFieldsForPatrol]:
@@ -48,11 +48,11 @@ class PatrolReads(VectorCache, Protocol):
     async def unsummarised_sessions(self) -> list[records.UnsummarisedSession]:
         """Those not yet summarised, oldest first."""
 
-    async def session_memories(self, session_id: str) -> list[Memory]:
+    async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first; without those that are
         not true any more, or have superseded others."""
 
-    async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
+    async def dying_episodes_to_join(self, *, max_chars: int, limit: int) -> list[Memory]:
         """Dying episodes of at most `max_chars` characters that nobody has decided about for
         `CYCLES_DYING_MEMORY_AWAITS_DECISION`, two or more of a session and a day, in the order in which they happened;
         without pinned and summarised ones, those with a lesson, and what is part of a chain or may become so."""
@@ -63,7 +63,7 @@ class PatrolReads(VectorCache, Protocol):
     async def unreadable_notes(self) -> list[Note]:
         """Scene notes whose content could not be read, oldest first."""
 
-    async def ids_proposed_to_supersede(self) -> list[MemoryId]:
+    async def ids_of_proposed_superseding_memories(self) -> list[MemoryId]:
         """Living current memories that may supersede another current one, in the order in which they happened."""
 
     async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
@@ -87,7 +87,7 @@ class PatrolReads(VectorCache, Protocol):
         """Those not yet decided, the oldest first."""
 
 
-class PatrolTransaction(PatrolReads, Protocol):
+class PatrolTransaction(PatrolMemoryReader, Protocol):
     """Holds the writer from reading the state to committing the changes; no model is called meanwhile."""
 
     async def age_active_memories(self, run: RunId) -> int:
@@ -106,14 +106,15 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     def patrol_transaction(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""
 
-    def patrol_reader(self, scope: Scope) -> PatrolReads:
+    def patrol_reader(self, scope: Scope) -> PatrolMemoryReader:
         """For preparation without the writer: each read sees the last commit."""
 
     async def store_decision_requests(
         self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
-        """Store nothing and return False if anything was forgotten since `PatrolReads.erasure_count` returned
-        `at_erasure_count`: a request may show it. Also deletes those that were not decided within a fortnight."""
+        """Store nothing and return False if anything was forgotten since `PatrolMemoryReader.last_erasure_number`
+        returned `at_erasure_count`: a request may show it. Also deletes those that were not decided within a
+        fortnight."""
 
     async def begin_run(self, scope: Scope, run: RunId, started: datetime) -> None: ...
 
@@ -130,7 +131,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
         """Of all beings; their processes have died."""
 
     async def undo_run(
-        self, scope: Scope, run: RunId, *, at: datetime, state: records.RunState = "undone"
+        self, scope: Scope, run: RunId, *, at: datetime, state: records.PatrolRunState = "undone"
     ) -> records.PatrolUndoResult:
         """Restore what the run changed, in one transaction; fields changed since by anything but a patrol stay as they
         are. Raises `CannotUndo`, and nothing is changed then."""

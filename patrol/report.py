@@ -16,7 +16,7 @@ from madeleine.patrol.deciding.requests import (
     guidance_names,
 )
 
-StepName = Literal[
+PatrolStepName = Literal[
     "assign",
     "age",
     "flag",
@@ -30,12 +30,12 @@ StepName = Literal[
     "diary",
     "retention",
 ]
-PATROL_STEPS: tuple[StepName, ...] = get_args(StepName)
+PATROL_STEPS: tuple[PatrolStepName, ...] = get_args(PatrolStepName)
 """❶ to ❼ of spec P6, then what ruling 14, spec P6 ❶ 2, L3, P8 and O8 add."""
-PATROL_STEP_SYMBOLS: Mapping[StepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++++", strict=True))
+PATROL_STEP_SYMBOLS: Mapping[PatrolStepName, str] = dict(zip(PATROL_STEPS, "❶❷❸❹❺❻❼+++++", strict=True))
 
 
-SKIP_MESSAGE_WITHOUT_MODEL = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
+STEP_SKIP_REASON_WITHOUT_MODEL_KEY = "[graph] BYOK key not set: skipping ❹❻ diary/think_md (mechanical processing only)"
 """The words of spec P7."""
 DECIDE_PENDING_ADVICE = "No language model is set up: decide what stands in `pending` yourself."
 MORE_PENDING_GUIDANCE = "More wait: the answer to these brings the next, and so does each later patrol."
@@ -46,7 +46,7 @@ class PatrolProgress:
     """`done` of `total` steps are finished, `step` is the last of them; or, if `parts` is not 0, `part` of `parts` of
     the step `step`, which is running."""
 
-    step: StepName
+    step: PatrolStepName
     done: int
     total: int
     part: int = 0
@@ -67,7 +67,7 @@ class PatrolStepReport:
     """`counts`: what the step did, by name. `skipped`: why it did not run, or "". `failed`: what went wrong, or "";
     what is counted was done before. `notes`: what else there is to say, a sentence each."""
 
-    name: StepName
+    name: PatrolStepName
     counts: Mapping[str, int] = field(default_factory=dict)
     skipped: str = ""
     failed: str = ""
@@ -146,10 +146,10 @@ class PatrolReport:
         """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
         skipped: dict[str, list[str]] = {}
         for step in self.steps:
-            if step.skipped and step.skipped != SKIP_MESSAGE_WITHOUT_MODEL:
+            if step.skipped and step.skipped != STEP_SKIP_REASON_WITHOUT_MODEL_KEY:
                 skipped.setdefault(step.skipped, []).append(step.name)
-        without_key = any(step.skipped == SKIP_MESSAGE_WITHOUT_MODEL for step in self.steps)
-        notice = {"notice": f"{SKIP_MESSAGE_WITHOUT_MODEL}. {DECIDE_PENDING_ADVICE}"} if without_key else {}
+        without_key = any(step.skipped == STEP_SKIP_REASON_WITHOUT_MODEL_KEY for step in self.steps)
+        notice = {"notice": f"{STEP_SKIP_REASON_WITHOUT_MODEL_KEY}. {DECIDE_PENDING_ADVICE}"} if without_key else {}
         steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
         shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
         return notice | self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)

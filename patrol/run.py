@@ -32,11 +32,11 @@ from madeleine.patrol.deciding.resolution import (
 )
 from madeleine.patrol.report import (
     PATROL_STEPS,
-    SKIP_MESSAGE_WITHOUT_MODEL,
+    STEP_SKIP_REASON_WITHOUT_MODEL_KEY,
     PatrolProgress,
     PatrolReport,
+    PatrolStepName,
     PatrolStepReport,
-    StepName,
 )
 from madeleine.patrol.steps.assign import (
     MAX_ASSIGNMENT_BATCH_MEMORIES,
@@ -87,7 +87,7 @@ class RunPatrols:
         self,
         scope: Scope,
         *,
-        steps: Sequence[StepName] = PATROL_STEPS,
+        steps: Sequence[PatrolStepName] = PATROL_STEPS,
         dry_run: bool = False,
         language: LanguageModel | None = None,
         offer_pending: bool = True,
@@ -275,7 +275,7 @@ class RunPatrols:
             logger.exception("the patrol is committed, but the index could not be brought up to date yet")
 
     async def _dry_run(
-        self, context: PatrolRunContext, steps: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
+        self, context: PatrolRunContext, steps: Sequence[PatrolStepName], on_progress: Callable[[PatrolProgress], None]
     ) -> PatrolReport:
         report = PatrolReport(run_id=context.run_id, dry_run=True)
         if "assign" in steps:  # the writer is not to wait for a model
@@ -295,7 +295,7 @@ SKIP_REASON_DRY_RUN = "a dry run asks no language model"
 
 
 async def run_patrol_steps(
-    context: PatrolRunContext, names: Sequence[StepName], on_progress: Callable[[PatrolProgress], None]
+    context: PatrolRunContext, names: Sequence[PatrolStepName], on_progress: Callable[[PatrolProgress], None]
 ) -> list[PatrolStepReport]:
     """Run these steps in their order. A step that fails reports what it had done, and the others follow."""
     names = [name for name in PATROL_STEPS if name in names]
@@ -315,7 +315,7 @@ async def run_patrol_steps(
                 break
         on_progress(replace(progress, done=done + 1))
     if context.language_model is None and DECISION_HANDLERS.keys() & set(names):
-        logger.info(SKIP_MESSAGE_WITHOUT_MODEL)
+        logger.info(STEP_SKIP_REASON_WITHOUT_MODEL_KEY)
     return reports
 
 
@@ -323,7 +323,7 @@ def _report_part(step: PatrolProgress, on_progress: Callable[[PatrolProgress], N
     on_progress(replace(step, part=part, parts=parts))
 
 
-async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepReport:
+async def _run_step(context: PatrolRunContext, name: PatrolStepName) -> PatrolStepReport:
     if name == "assign":
         return await _assign_in_batches(context)
     if name in DECISION_HANDLERS:
@@ -332,7 +332,7 @@ async def _run_step(context: PatrolRunContext, name: StepName) -> PatrolStepRepo
             return joined
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(
-                name, skipped=SKIP_REASON_DRY_RUN if context.language_model else SKIP_MESSAGE_WITHOUT_MODEL
+                name, skipped=SKIP_REASON_DRY_RUN if context.language_model else STEP_SKIP_REASON_WITHOUT_MODEL_KEY
             )
         return await decide_pending_with_model(context, name)
     if name == "retention":

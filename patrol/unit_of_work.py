@@ -147,7 +147,7 @@ class UnitOfWork:
 
     def add_memory(self, memory: Memory) -> None:
         self.new_memories.append(memory)
-        self.put_memory_state(memory_state_from_memory(memory))
+        self.put_memory_state(patrol_fields_from_memory(memory))
 
     def move_to_cluster(self, states: Iterable[MemoryFieldsForPatrol], cluster_id: ClusterId) -> None:
         for state in list(states):
@@ -186,9 +186,9 @@ class UnitOfWork:
         return id_ not in self._read and id_ not in self.clusters
 
     def root_clusters(self) -> list[Cluster]:
-        return [self.root_cluster(name) for name in ROOT_CLUSTER_NAMES]
+        return [self.get_or_create_root_cluster(name) for name in ROOT_CLUSTER_NAMES]
 
-    def root_cluster(self, name: RootClusterName) -> Cluster:
+    def get_or_create_root_cluster(self, name: RootClusterName) -> Cluster:
         """The being's root of that name, made when it is first needed (spec P3)."""
         assert self._has_read_all, "it may be there"
         for cluster in self.clusters.values():
@@ -254,7 +254,7 @@ def _cluster_means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[Cluste
     return {id_: unit_mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 
-def memory_state_from_memory(memory: Memory) -> MemoryFieldsForPatrol:
+def patrol_fields_from_memory(memory: Memory) -> MemoryFieldsForPatrol:
     return MemoryFieldsForPatrol(**{field.name: getattr(memory, field.name) for field in fields(MemoryFieldsForPatrol)})
 
 

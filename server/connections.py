@@ -19,7 +19,7 @@ MAX_OPEN_FILES = 65_536
 """Asked for where the hard limit is none."""
 MAX_HTTP_CONNECTIONS = 2_000
 LISTEN_BACKLOG = 256
-MAX_ACCEPTS_PER_TURN = 16
+MAX_SOCKET_ACCEPTS_PER_LOOP_TURN = 16
 """Of the event loop: what is being served goes on while many connect."""
 ACCEPT_RETRY_SECONDS = 1.0
 ACCEPT_ERROR_LOG_SECONDS = 60.0
@@ -142,5 +142,5 @@ async def accept_connections(listener: socket.socket, on_connection: HandleAccep
             continue
         on_connection(connection, address)
         accepted += 1
-        if accepted % MAX_ACCEPTS_PER_TURN == 0:
+        if accepted % MAX_SOCKET_ACCEPTS_PER_LOOP_TURN == 0:
             await asyncio.sleep(0)

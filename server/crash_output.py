@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TextIO
 
 from madeleine import operating_system
-from madeleine.memory.text.structure import visible_text
+from madeleine.memory.text.structure import text_without_invisible_chars
 from madeleine.server import EXIT_FAILURE
 
 MAX_SHOWN_ERROR_CHARS = 4_000
 DEBUG_HINT = "MADELEINE_LOG_LEVEL=debug shows where; please report it."
 
 
-def prepare_output_streams() -> None:
+def make_output_streams_error_tolerant() -> None:
     """A character that the terminal has no sign for is escaped, and a stream that was closed swallows what it gets."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -53,7 +53,7 @@ def print_error(message: str) -> None:
     if len(message) > MAX_SHOWN_ERROR_CHARS:
         message = message[: MAX_SHOWN_ERROR_CHARS - 1] + "…"
     try:
-        print(f"madeleine: {visible_text(message)}", file=sys.stderr)
+        print(f"madeleine: {text_without_invisible_chars(message)}", file=sys.stderr)
     except (OSError, ValueError):  # nobody can be told
         sys.stderr = _null_stream()
 

@@ -11,9 +11,9 @@ from types import TracebackType
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, MadeleineError
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.structure import visible_text
+from madeleine.memory.text.structure import text_without_invisible_chars
 
-OWN_LOGGERS = ("madeleine",)
+OWN_LOGGER_NAMES = ("madeleine",)
 WARNINGS_ONLY_LOGGERS = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
 """Libraries that log at `info` what our own log covers, session ids included."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -33,7 +33,7 @@ def start_logging(level: str, handler: logging.Handler | None = None, *, traceba
     handler.addFilter(_is_loggable)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(number, logging.INFO))
-    for name in OWN_LOGGERS:
+    for name in OWN_LOGGER_NAMES:
         logging.getLogger(name).setLevel(number)
     for name in WARNINGS_ONLY_LOGGERS:
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
@@ -41,7 +41,7 @@ def start_logging(level: str, handler: logging.Handler | None = None, *, traceba
 
 def _is_loggable(record: logging.LogRecord) -> bool:
     """Libraries that an environment variable sets to debug (`OPENAI_LOG=debug`) quote everything that they send."""
-    return record.levelno >= logging.INFO or record.name.split(".")[0] in OWN_LOGGERS
+    return record.levelno >= logging.INFO or record.name.split(".")[0] in OWN_LOGGER_NAMES
 
 
 class TracebackRedactingFormatter(logging.Formatter):
@@ -49,7 +49,7 @@ class TracebackRedactingFormatter(logging.Formatter):
     its message only where that cannot be somebody's text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible_text(redact_secrets(super().format(record)).text)
+        return text_without_invisible_chars(redact_secrets(super().format(record)).text)
 
     def formatException(self, ei: _ExceptionInfo) -> str:
         return "".join(_redacted_traceback(ei[1])).rstrip("\n") if ei[1] else ""

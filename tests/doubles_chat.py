@@ -14,7 +14,7 @@ from madeleine.memory.chat import (
     ConversationMessage,
     MessageId,
     SessionWithUnreadMessages,
-    UnreadMessageBacklog,
+    UnreadMessageCounts,
 )
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from tests.doubles import NOW
@@ -188,9 +188,9 @@ class FakeChat:
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
 
-    async def unread_message_backlog(self) -> UnreadMessageBacklog:
+    async def unread_message_counts(self) -> UnreadMessageCounts:
         every = self._sessions.values()
-        return UnreadMessageBacklog(
+        return UnreadMessageCounts(
             unread=sum(kept.next - kept.watched for kept in every),
             put_off=sum(max(0, kept.put_off - kept.watched) for kept in every),
             abandoned=sum(kept.abandoned for kept in every),
@@ -201,7 +201,7 @@ class FakeChat:
             kept.failures += failed
             kept.next_try = next_try
 
-    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         own = {message.id for message in self._own(scope)}
         return {message for message, _ in self.links if message in own and message in ids}
 

@@ -21,7 +21,7 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.ingest.update_and_forget import UpdateMemory
 from madeleine.memory.ingest.write_lock import WriteLock
-from madeleine.memory.language_model import Answer, ModelCallCost, Prompt
+from madeleine.memory.language_model import AnswerModelT, ModelCallCost, Prompt
 from madeleine.memory.model import (
     Memory,
     MemoryChanges,
@@ -39,7 +39,7 @@ from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.rules.dynamics.clustering import ROOT_CLUSTER_PROTOTYPE_TEXTS
 from madeleine.patrol.context import PatrolConfig, PatrolServices
 from madeleine.patrol.ports import PatrolTransaction
-from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport, PatrolStepName
 from madeleine.patrol.run import RunPatrols
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.database.postgresql import PostgresDatabase
@@ -237,7 +237,7 @@ class Household:
         await self.update(scope, id_, MemoryChanges(**changes))
 
     async def run_patrol(
-        self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[StepName] = PATROL_STEPS, **fields: Any
+        self, language: Any = None, *, scope: Scope = ADA, steps: Sequence[PatrolStepName] = PATROL_STEPS, **fields: Any
     ) -> PatrolReport:
         # A being ages once a day (ruling 20).
         self.clock.advance(MOMENT if "age" not in steps or steps == PATROL_STEPS else timedelta(days=1))
@@ -289,8 +289,8 @@ class ScriptedModel:
         self._answers: Mapping[str, Callable[[Prompt], Any]] = answers
 
     async def answer_prompt(
-        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
-    ) -> Answer:
+        self, prompt: Prompt, schema: type[AnswerModelT], on_cost: Callable[[ModelCallCost], None]
+    ) -> AnswerModelT:
         self.prompts.append(prompt)
         if prompt.purpose not in self._answers:
             raise LanguageModelUnavailable("mind", "nobody told it what to say")

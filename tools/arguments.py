@@ -147,7 +147,7 @@ NonEmptyText = Annotated[
 ]
 """A text that a caller leaves out is "" as a value: an empty one is refused."""
 ShortText = Annotated[NonEmptyText, Field(max_length=MAX_SHORT_TEXT_CHARS)]
-LineText = Annotated[NonEmptyText, Field(max_length=MAX_SCENE_LINE_CHARS)]
+SceneLengthText = Annotated[NonEmptyText, Field(max_length=MAX_SCENE_LINE_CHARS)]
 LongText = Annotated[
     NonEmptyText, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_SCHEMA_KEY: True})
 ]
@@ -161,19 +161,19 @@ def validate_tool_arguments(
 ) -> ArgumentsT:
     """Raises `InvalidInput`, which names every invalid argument and says what to do. What was left out of an argument
     that was used all the same is added to `notices`."""
-    context = {"max_text_chars": max_text_chars, NOTICES_CONTEXT_KEY: [] if notices is None else notices}
+    context = {"max_text_chars": max_text_chars, NOTICES_VALIDATION_CONTEXT_KEY: [] if notices is None else notices}
     try:
         return model.model_validate(dict(raw), context=context)
     except ValidationError as error:
         raise InvalidInput(f"Nothing was done. {_complaints(model, error)}") from error
 
 
-NOTICES_CONTEXT_KEY = "notices"
+NOTICES_VALIDATION_CONTEXT_KEY = "notices"
 """Key of the validation's context: a list of sentences."""
 
 
 def add_notice(info: ValidationInfo, sentence: str) -> None:
-    (info.context or {}).get(NOTICES_CONTEXT_KEY, []).append(sentence)
+    (info.context or {}).get(NOTICES_VALIDATION_CONTEXT_KEY, []).append(sentence)
 
 
 MAX_ARGUMENT_ERRORS_EXAMINED = 50
@@ -187,7 +187,7 @@ def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
     return " ".join((*complaints, *(["All arguments: tools/list."] if unknown else [])))
 
 
-def validate_each(model: type[ToolArguments]) -> WrapValidator:
+def replace_invalid_item_by_error(model: type[ToolArguments]) -> WrapValidator:
     """For the items of a list: one that cannot be used is an `InvalidInput` in its place, and the others count."""
 
     def validated(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:

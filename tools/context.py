@@ -17,7 +17,7 @@ from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.context.values import (
     MESSAGE_CONTEXT_BLOCKS,
     BuiltContext,
-    ContextBlock,
+    ContextBlockName,
     ContextFlags,
     ContextQuery,
 )
@@ -44,7 +44,7 @@ class ContextArguments(ToolArguments):
     project: Annotated[ShortText, Field(description="Its own too.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[
-        list[ContextBlock], Field(min_length=1, max_length=len(MESSAGE_CONTEXT_BLOCKS), description="Only these.")
+        list[ContextBlockName], Field(min_length=1, max_length=len(MESSAGE_CONTEXT_BLOCKS), description="Only these.")
     ] = list(MESSAGE_CONTEXT_BLOCKS)
     enable_memories: bool | None = None
     context_verbosity: Annotated[
@@ -243,7 +243,7 @@ class MemoryResource:
     read: Callable[[ToolCallContext], Awaitable[str]]
 
 
-async def read_snapshot_resource(call: ToolCallContext) -> str:
+async def read_context_snapshot_resource(call: ToolCallContext) -> str:
     context = await _build_block(call, "snapshot", token_limit=call.use_cases.context.token_limit)
     return escape_foreign_markup(context.snapshot[0].content) if context.snapshot else ""
 
@@ -264,7 +264,7 @@ async def read_profile_resource(call: ToolCallContext) -> str:
 
 MEMORY_RESOURCES = (
     MemoryResource(
-        "snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_snapshot_resource
+        "snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_context_snapshot_resource
     ),
     MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories_resource),
     MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary_resource),
@@ -303,7 +303,7 @@ def find_being_resource(requested: str, being: BeingId) -> MemoryResource | None
 
 
 async def _build_block(
-    call: ToolCallContext, block: ContextBlock, *, token_limit: int = UNLIMITED_RESOURCE_TOKENS
+    call: ToolCallContext, block: ContextBlockName, *, token_limit: int = UNLIMITED_RESOURCE_TOKENS
 ) -> BuiltContext:
     flags = call.use_cases.context.flags
     if block == "diary":

@@ -15,7 +15,15 @@ from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_i
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
-from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, excerpt_for_error, unique
+from madeleine.tools.arguments import (
+    LongText,
+    SceneLengthText,
+    ShortText,
+    ToolArguments,
+    ZeroToOne,
+    excerpt_for_error,
+    unique,
+)
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
@@ -41,10 +49,10 @@ class ObservedMessage(ToolArguments):
 
 
 class ObservedMemory(ToolArguments):
-    text: Annotated[LineText, Field(description="What to remember, in sentences that make sense alone.")]
+    text: Annotated[SceneLengthText, Field(description="What to remember, in sentences that make sense alone.")]
     importance: Annotated[ZeroToOne, Field(description="0 noise, 1 critical.")]
     emotions: EmotionLabels = []
-    lesson: Annotated[LineText, Field(description="What to do in future.")] = ""
+    lesson: Annotated[SceneLengthText, Field(description="What to do in future.")] = ""
     messages: Annotated[
         list[ShortText | Annotated[int, Field(ge=0, le=MAX_OBSERVED_MESSAGES_PER_CALL - 1)]],
         Field(

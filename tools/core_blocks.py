@@ -20,7 +20,7 @@ from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import datetime_as_iso, without_empty_fields
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
-BlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
+CoreBlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
 
 
 class CoreMemoryArguments(ToolArguments):
@@ -50,10 +50,10 @@ async def read_core_memory(call: ToolCallContext, arguments: CoreMemoryArguments
 class EditCoreMemoryArguments(ToolArguments):
     name: Annotated[ShortText, Field(max_length=MAX_CORE_BLOCK_NAME_CHARS, description="As human, persona, task.")]
     version: Annotated[int, Field(ge=0, le=1_000_000, description="The one you have read; 0 for a new block.")] = 0
-    text: Annotated[BlockText, Field(description="The whole block, or what is put in place of old, or added.")] = ""
-    old: Annotated[BlockText, Field(description="A part that stands there once: text takes its place, or nothing.")] = (
-        ""
-    )
+    text: Annotated[CoreBlockText, Field(description="The whole block, or what is put in place of old, or added.")] = ""
+    old: Annotated[
+        CoreBlockText, Field(description="A part that stands there once: text takes its place, or nothing.")
+    ] = ""
     append: Annotated[bool, Field(description="Add text as new lines.")] = False
     description: Annotated[ShortText | None, Field(description="What the block is for.")] = None
     max_chars: Annotated[

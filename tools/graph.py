@@ -11,7 +11,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.graph.values import (
     MAX_ENTITY_CHARS,
     MAX_RELATION_CHARS,
-    NamedEntity,
+    EntityWithMemoryCount,
     NeighbourEntity,
     RelatedEntities,
     RelationWithMemory,
@@ -82,7 +82,7 @@ def _shown_memories(result: RelatedEntities) -> Iterator[Memory]:
     yield from result.timeline
 
 
-def entity_as_json(entity: NamedEntity) -> dict[str, Any]:
+def entity_as_json(entity: EntityWithMemoryCount) -> dict[str, Any]:
     return {"name": entity.name, "kind": entity.kind, "memories": entity.memories}
 
 
@@ -135,7 +135,7 @@ class RelateArguments(ToolArguments):
     name="relate",
     listed=False,
 )
-async def state_relations(call: ToolCallContext, arguments: RelateArguments) -> dict[str, Any]:
+async def add_or_remove_stated_relations(call: ToolCallContext, arguments: RelateArguments) -> dict[str, Any]:
     """State how persons, things, places and themes are related, as a memory says it: what no rule can read out of its
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""
     if not arguments.memory.strip():

@@ -15,32 +15,32 @@ from madeleine.memory.lessons.lessons import (
     MAX_STEPS,
     LessonProposal,
 )
-from madeleine.memory.lessons.values import LessonWithOutcomeCounts, ReportedFailure
+from madeleine.memory.lessons.values import LessonWithOutcomeCounts, ReportedTaskFailure
 from madeleine.memory.permissions import Permission
-from madeleine.tools.arguments import LineText, NonEmptyText, ShortText, ToolArguments, ZeroToOne
+from madeleine.tools.arguments import NonEmptyText, SceneLengthText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 DEFAULT_LESSON_LIMIT = 3
 
 
-LessonPart = Annotated[NonEmptyText, Field(max_length=MAX_LESSON_PART_CHARS)]
+LessonPartText = Annotated[NonEmptyText, Field(max_length=MAX_LESSON_PART_CHARS)]
 
 
 class NewLessonArguments(ToolArguments):
     discovery: Annotated[
         NonEmptyText, Field(max_length=MAX_LESSON_DISCOVERY_CHARS, description="What was found out, in one sentence.")
     ]
-    condition: Annotated[LessonPart, Field(description="When it applies, in words of the next task.")]
-    action: Annotated[LessonPart, Field(description="What to do then.")]
-    rationale: LessonPart = ""
-    steps: Annotated[list[LessonPart], Field(max_length=MAX_STEPS)] = []
+    condition: Annotated[LessonPartText, Field(description="When it applies, in words of the next task.")]
+    action: Annotated[LessonPartText, Field(description="What to do then.")]
+    rationale: LessonPartText = ""
+    steps: Annotated[list[LessonPartText], Field(max_length=MAX_STEPS)] = []
     confidence: Annotated[ZeroToOne, Field(description="That the action prevents it; a guess is below 0.5.")] = 0.5
 
 
 class ReportFailureArguments(ToolArguments):
-    task: Annotated[LineText, Field(description="What was to be done, in your own words.")]
-    error: Annotated[LineText, Field(description="What went wrong: the error, not what was said.")]
+    task: Annotated[SceneLengthText, Field(description="What was to be done, in your own words.")]
+    error: Annotated[SceneLengthText, Field(description="What went wrong: the error, not what was said.")]
     tool_calls: Annotated[list[ShortText], Field(max_length=50, description="Names of the tools, in order.")] = []
     retries: Annotated[int, Field(ge=0, le=1_000)] = 0
     turns: Annotated[int, Field(ge=0, le=10_000)] = 0
@@ -60,7 +60,7 @@ async def report_failure(call: ToolCallContext, arguments: ReportFailureArgument
     """Report a task that failed, so that the lesson is found when its condition comes up again. No conversation: task,
     error, tools. With status propose, call it again with the same failure and the lesson that its instructions ask
     for. Before a task, ask lessons."""
-    failure = arguments.to_dataclass(ReportedFailure)
+    failure = arguments.to_dataclass(ReportedTaskFailure)
     proposal = None
     if arguments.lesson is not None:
         told = arguments.lesson.model_dump()
@@ -80,7 +80,7 @@ async def report_failure(call: ToolCallContext, arguments: ReportFailureArgument
 
 
 class LessonsArguments(ToolArguments):
-    task: Annotated[LineText, Field(description="What you are about to do: finds the lessons that apply.")] = ""
+    task: Annotated[SceneLengthText, Field(description="What you are about to do: finds the lessons that apply.")] = ""
     id: Annotated[ShortText, Field(description="Of a lesson: shows its rationale and steps.")] = ""
     outcome: Annotated[
         Literal["helped", "failed"] | None, Field(description="With id: whether following it helped.")

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import ORGANISATION_BEING, KnowledgeKind, Memory, MemoryId, Scene, Scope
+from madeleine.memory.model import ORGANISATION_BEING_ID, KnowledgeKind, Memory, MemoryId, Scene, Scope
 from madeleine.memory.organisation.knowledge import NewKnowledge, organisation_scope
 from madeleine.memory.permissions import Permission
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.arguments import LongText, SceneLengthText, ShortText, ToolArguments, unique
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import (
@@ -129,7 +129,7 @@ async def search_shared(call: ToolCallContext, arguments: SearchSharedArguments)
         if more := len(listed) - len(found):
             notices = (f"{more} more: raise limit, name kinds, or give a query.",)
     organisation.audit_recall(call.scope, "search_shared", [one for one, _ in found])
-    return {"memories": [shared_knowledge_as_json(one, score) for one, score in found]} | notice_field(*notices)
+    return {"memories": [shared_search_hit_as_json(one, score) for one, score in found]} | notice_field(*notices)
 
 
 async def _versions(call: ToolCallContext, id_: str) -> dict[str, Any]:
@@ -138,21 +138,21 @@ async def _versions(call: ToolCallContext, id_: str) -> dict[str, Any]:
     if not versions:
         raise InvalidInput(f"Nothing that is shared has the id {id_!r}. search_shared without arguments lists it.")
     call.use_cases.organisation.audit_recall(call.scope, "search_shared", versions)
-    return {"memories": [shared_knowledge_as_json(one) | truth_details_as_json(one) for one in versions]}
+    return {"memories": [shared_search_hit_as_json(one) | truth_details_as_json(one) for one in versions]}
 
 
-def shared_knowledge_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
+def shared_search_hit_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
     """A hit; of what is shared also its kind and its author."""
     source = memory.provenance
     shared = without_empty_fields(
         kind=memory.knowledge, author=source.author, author_role=source.author_role, themes=list(memory.themes)
     )
-    return memory_item_as_json(memory, score) | (shared if memory.being_id == ORGANISATION_BEING else {})
+    return memory_item_as_json(memory, score) | (shared if memory.being_id == ORGANISATION_BEING_ID else {})
 
 
 class RetractArguments(ToolArguments):
     id: Annotated[ShortText, Field(description="Of what is shared, as s3.")]
-    reason: Annotated[LineText, Field(description="Why it was never true, or must not be shared.")] = ""
+    reason: Annotated[SceneLengthText, Field(description="Why it was never true, or must not be shared.")] = ""
     undo: Annotated[bool, Field(description="Take back its last supersession or retraction.")] = False
     erase: Annotated[bool, Field(description="For good, from the disk too: only on request.")] = False
 

@@ -48,7 +48,7 @@ from madeleine.tools.replies import (
 from madeleine.tools.tool import Tool, ToolCallContext, object_schema, tool
 
 MAX_SEARCH_WORDS = 32
-DEFAULT_FRAGMENT_MEMORIES = 3
+DEFAULT_FRAGMENT_MEMORY_COUNT = 3
 """spec P9."""
 MAX_RECALLED_MEMORIES_WITHOUT_LIMIT = 10
 """Of the other formats, where the caller sets no limit."""
@@ -103,7 +103,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
-        limit = arguments.limit or DEFAULT_FRAGMENT_MEMORIES
+        limit = arguments.limit or DEFAULT_FRAGMENT_MEMORY_COUNT
         most = 0 if arguments.limit or arguments.format == "fragments" else MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
         query = arguments.to_dataclass(
             RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times

@@ -21,7 +21,7 @@ from madeleine.memory.model import (
     EmotionSummary,
     Memory,
     MemoryId,
-    MemoryRevision,
+    MemoryValuesBeforeChange,
     Provenance,
     memory_date,
     short_id_of_non_memory,
@@ -104,7 +104,7 @@ def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
 def undecided_supersession_as_json(memory: Memory, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     """Which memory of the same answer it may supersede, while nobody has decided that (ruling 14): they contradict each
     other. `short_ids`: of the memories of the answer."""
-    older = memory.undecided_supersession
+    older = memory.possibly_superseded_memory_id
     return without_empty_fields(may_supersede=short_ids.get(older) if older else None)
 
 
@@ -131,14 +131,14 @@ def status_limiting_recall(memory: Memory) -> str | None:
 def memory_as_json(
     memory: Memory,
     short_ids: Mapping[MemoryId, str],
-    revisions: Sequence[MemoryRevision] = (),
+    revisions: Sequence[MemoryValuesBeforeChange] = (),
     versions: Sequence[Memory] = (),
 ) -> dict[str, Any]:
     """A memory with all details. `short_ids`: of the memories that it refers to. `history`: what it said before it was
     corrected, oldest first. `versions`: what was true before and after it, the current one last."""
     timeline = timeline_to_json(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCE_FIELDS}
-    references["may_supersede"] = memory.undecided_supersession
+    references["may_supersede"] = memory.possibly_superseded_memory_id
     return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
@@ -216,7 +216,7 @@ def _hit_status(hit: SearchHit) -> str | None:
     return hit.status if hit.status != "active" else None
 
 
-def memory_revision_as_json(revision: MemoryRevision) -> dict[str, Any]:
+def memory_revision_as_json(revision: MemoryValuesBeforeChange) -> dict[str, Any]:
     """An earlier version of a memory, in the fields that were changed."""
     before = {name: value for name, value in asdict(revision.before).items() if value is not None}
     before |= {name: list(before[name]) for name in ("themes", "when") if name in before}
@@ -252,7 +252,7 @@ def supersession_advice(memory: Memory, before: Memory) -> str:
     )
 
 
-def told_again_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
+def repeated_outdated_memory_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
     """What to do where the new memory says what an earlier one said that is not true any more."""
     earlier, now = told_again.earlier, told_again.now
     if now is None:

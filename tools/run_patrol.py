@@ -11,15 +11,15 @@ from madeleine.memory.errors import InvalidInput, MadeleineError
 from madeleine.memory.model import RunId
 from madeleine.patrol.deciding.answers import AgentDecision, ReceivedDecision, RejectedAgentDecision
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES, MAX_OFFERED_DECISION_REQUESTS_BYTES
-from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, StepName
+from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolStepName
 from madeleine.tools.arguments import ShortText, ToolArguments
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
 
 
 class RunPatrolArguments(ToolArguments):
-    steps: Annotated[list[StepName], Field(min_length=1, max_length=len(PATROL_STEPS), description="Only these.")] = [
-        *PATROL_STEPS
-    ]
+    steps: Annotated[
+        list[PatrolStepName], Field(min_length=1, max_length=len(PATROL_STEPS), description="Only these.")
+    ] = [*PATROL_STEPS]
     dry_run: Annotated[bool, Field(description="Only report.")] = False
     decisions: Annotated[
         list[ReceivedDecision] | None, Field(max_length=20, description="For `pending`; [] lists it.")

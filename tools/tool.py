@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from madeleine.memory.audit import RecordAuditEvent
-from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.context import BuildPromptContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.errors import StorageError
@@ -51,7 +51,7 @@ class ToolUseCases:
     patrol: RunPatrols
     audit: RecordAuditEvent
     observe: ObserveConversation
-    context: BuildContext
+    context: BuildPromptContext
     profile: EditProfile
     organisation: OrganisationKnowledge
     lessons: LearnLessons

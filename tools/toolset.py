@@ -20,7 +20,7 @@ from madeleine.tools.chat_app import TOOLS_WITH_MCP_APP, mcp_app_tool_meta
 from madeleine.tools.context import build_context
 from madeleine.tools.conversation import ingest, observe_conversation
 from madeleine.tools.core_blocks import edit_core_memory, read_core_memory
-from madeleine.tools.graph import find_related_entities, state_relations
+from madeleine.tools.graph import add_or_remove_stated_relations, find_related_entities
 from madeleine.tools.lessons import find_or_rate_lessons, report_failure
 from madeleine.tools.organisation import retract_shared_knowledge, search_shared, share_with_organisation
 from madeleine.tools.profile import show_or_edit_profile
@@ -41,7 +41,7 @@ TOOL_NAMES_BY_TOOLSET: Mapping[str, tuple[str, ...]] = {
     "self_editing": ("core_memory", "edit_core_memory"),
     "archive": ("archive",),
 }
-ALL_TOOLS_TOOLSET = "all"
+ALL_TOOLS_TOOLSET_NAME = "all"
 """The toolset of every tool."""
 
 
@@ -122,7 +122,7 @@ def choose_tools(
     Raises `InvalidInput` for an unknown name, and for an empty selection.
     """
     known = {tool.name for tool in tools}
-    _require_known("toolset", toolsets, [*TOOL_NAMES_BY_TOOLSET, ALL_TOOLS_TOOLSET])
+    _require_known("toolset", toolsets, [*TOOL_NAMES_BY_TOOLSET, ALL_TOOLS_TOOLSET_NAME])
     _require_known("tool", [*names, *exclude], known)
     requested = {name for toolset in toolsets for name in TOOL_NAMES_BY_TOOLSET.get(toolset, known)} | set(names)
     if toolsets or names:
@@ -182,5 +182,5 @@ def make_all_tools(rng: RandomSource) -> list[Tool]:
         make_recall_tool(rng), read_whole_memories, search_memory, store_memories, update_memory, forget, run_patrol,
         observe_conversation, ingest, build_context, show_or_edit_profile, share_with_organisation, search_shared,
         retract_shared_knowledge, report_failure, find_or_rate_lessons, manage_archive, find_related_entities,
-        state_relations, read_core_memory, edit_core_memory,
+        add_or_remove_stated_relations, read_core_memory, edit_core_memory,
     ]  # fmt: skip

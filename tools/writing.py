@@ -13,27 +13,24 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import NoTruthChangeToUndo
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.update_and_forget import UpdateOutcome
-from madeleine.memory.model import (
-    Category,
-    EmotionVector,
-    Memory,
-    MemoryChanges,
-    MemoryId,
-    Scene,
-    memory_date,
-)
+from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene, memory_date
 from madeleine.memory.recall.selection import (
     ADVICE_ON_MISSING_NON_INFERABLE_THEME,
     THEME_OF_WHAT_CANNOT_BE_INFERRED,
     has_non_inferable_theme,
 )
-from madeleine.memory.rules.dynamics.future_dates import (
-    different_future_day_in_text,
-    future_day_missing_from_dates,
-)
+from madeleine.memory.rules.dynamics.future_dates import different_future_day_in_text, future_day_missing_from_dates
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
-from madeleine.tools.arguments import LineText, LongText, ShortText, ToolArguments, ZeroToOne, unique, validate_each
+from madeleine.tools.arguments import (
+    LongText,
+    SceneLengthText,
+    ShortText,
+    ToolArguments,
+    ZeroToOne,
+    replace_invalid_item_by_error,
+    unique,
+)
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import (
@@ -41,8 +38,8 @@ from madeleine.tools.replies import (
     memory_version_as_json,
     missing_vector_notice,
     notice_field,
+    repeated_outdated_memory_notice,
     supersession_advice,
-    told_again_notice,
     without_empty_fields,
 )
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
@@ -65,7 +62,7 @@ DUPLICATE_WORDING_NOT_KEPT_NOTICE = (
 
 class DatedActionArguments(ToolArguments):
     date: ShortText
-    action: LineText
+    action: SceneLengthText
 
 
 class SceneArguments(ToolArguments):
@@ -75,10 +72,10 @@ class SceneArguments(ToolArguments):
         Field(description="Day of the event, or since when a fact is true: ISO date, time, month, year, timeline."),
     ] = None
     actors: Annotated[list[ShortText], Field(max_length=50, description="Participants, the speaker first.")] = []
-    setting: Annotated[LineText, Field(description="Where.")] = ""
-    dialogue: Annotated[list[LineText], Field(max_length=50, description="Quotes.")] = []
-    sensory: Annotated[list[LineText], Field(max_length=50, description="Seen, heard, smelt.")] = []
-    feeling: Annotated[LineText, Field(description="In the first person.")] = ""
+    setting: Annotated[SceneLengthText, Field(description="Where.")] = ""
+    dialogue: Annotated[list[SceneLengthText], Field(max_length=50, description="Quotes.")] = []
+    sensory: Annotated[list[SceneLengthText], Field(max_length=50, description="Seen, heard, smelt.")] = []
+    feeling: Annotated[SceneLengthText, Field(description="In the first person.")] = ""
     category: Annotated[
         Category,
         Field(
@@ -91,7 +88,7 @@ class SceneArguments(ToolArguments):
     emotion_vector: Annotated[
         EmotionVectorArgument | None, Field(description=f"By axis: {', '.join(EMOTION_AXES)}.")
     ] = None
-    lesson: Annotated[LineText, Field(description="To do differently.")] = ""
+    lesson: Annotated[SceneLengthText, Field(description="To do differently.")] = ""
     themes: Annotated[list[ShortText], Field(max_length=20, description="Topics, to filter by.")] = []
     session_id: Annotated[ShortText, Field(description="Of this conversation.")] = ""
     pinned: Annotated[bool, Field(description="Never fades.")] = False
@@ -109,7 +106,7 @@ class StoreArguments(SceneArguments):
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
     level: Annotated[Literal["session", "project"] | None, Field(description="Kept until its end.")] = None
     scenes: Annotated[
-        list[Annotated[SceneArguments, validate_each(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
+        list[Annotated[SceneArguments, replace_invalid_item_by_error(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
         Field(max_length=MAX_SCENES_PER_STORE_CALL, description="Several; beside them session_id, project, level."),
     ] = []
 
@@ -220,7 +217,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         ADVICE_ON_MISSING_NON_INFERABLE_THEME if advice_due else "",
         supersession_advice(memory, before) if before else "",
         known_memory_supersedes_notice(stored),
-        told_again_notice(memory, stored.told_again) if stored.told_again else "",
+        repeated_outdated_memory_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
         _undated_event_notice(stored),
     )
@@ -271,7 +268,7 @@ class UpdateMemoryArguments(ToolArguments):
     when: Annotated[
         ShortText, Field(description="Since when text is true, or the event's new day. Alone: its date.")
     ] = ""
-    retracted: Annotated[LineText, Field(description="Why it was never true.")] = ""
+    retracted: Annotated[SceneLengthText, Field(description="Why it was never true.")] = ""
     undo: Annotated[bool, Field(description="Take back the last change.")] = False
     importance: Annotated[ZeroToOne | None, Field(description="0 noise, 1 critical.")] = None
     themes: Annotated[list[ShortText] | None, Field(max_length=20, description="In place of the old ones.")] = None

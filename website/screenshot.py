@@ -18,7 +18,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from website.pictures import FOLDER
 
 PICTURE = FOLDER / "page.png"
@@ -35,7 +35,7 @@ async def shoot(target: Path) -> None:
         settings = Settings(data_dir=folder / "data", being="demo")
         async with (
             LanguageModelPool(settings) as models,
-            open_memory(settings) as memory,
+            open_memory_store(settings) as memory,
             async_playwright() as playwright,
         ):
 

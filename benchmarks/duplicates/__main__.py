@@ -17,14 +17,14 @@ from rich.table import Table
 
 from benchmarks.duplicates import hand_written, made_up
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 
 RESULTS = Path(__file__).parents[1] / "results"
 
 
 async def measure(pairs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
-        async with open_memory(Settings(data_dir=Path(folder)), background=False) as memory:
+        async with open_memory_store(Settings(data_dir=Path(folder)), background=False) as memory:
             began = time.perf_counter()
             store = memory.use_cases.store
             near, paraphrased, strays = await made_up.run(store, pairs)

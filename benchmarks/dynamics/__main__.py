@@ -30,7 +30,7 @@ from benchmarks.dynamics.revival import measure_revival
 from benchmarks.dynamics.simulation import FULL, SCOPE, VARIANTS, Simulation, run_year
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -54,7 +54,7 @@ async def run(days: int, seed: int) -> dict[str, Any]:
             data_dir = Path(folder) / variant.name.replace(" ", "-")
             data_dir.mkdir(mode=0o700)
             settings = Settings(data_dir=data_dir, being=SCOPE.being_id)
-            async with open_memory(settings, embedder=embedder, background=False) as memory:
+            async with open_memory_store(settings, embedder=embedder, background=False) as memory:
                 simulation = Simulation(memory, variant)
                 record = await run_year(simulation, plan, bar)
                 of_variant = summarise(record, await ask_all_facts(simulation, plan))

@@ -16,7 +16,7 @@ from madeleine.memory.rules.storing.likeness import extract_text_facts
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory, shorten_with_ellipsis
+from madeleine.patrol.deciding.requests import DecisionRequest, MemoryInDecisionRequest, shorten_with_ellipsis
 
 SAME_WORDING_SHARE = 0.8
 """Share of common words from which two texts count as worded alike."""
@@ -47,9 +47,9 @@ def _merge(request: DecisionRequest) -> AgentDecision:
     )
 
 
-def repeated(memories: Sequence[OfferedMemory]) -> list[list[OfferedMemory]]:
+def repeated(memories: Sequence[MemoryInDecisionRequest]) -> list[list[MemoryInDecisionRequest]]:
     """Disjoint groups of two or more that say the same, each in the order of their dates."""
-    groups: list[list[OfferedMemory]] = []
+    groups: list[list[MemoryInDecisionRequest]] = []
     for memory in sorted(memories, key=lambda memory: (memory.when, memory.id)):
         for group in groups:
             if same(memory.text, group[0].text):

@@ -20,7 +20,7 @@ from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, split_search_terms
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
-from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport, PatrolStepName
 from madeleine.patrol.run import RunPatrols
 from madeleine.server.wiring.open_memory import OpenedMemory
 
@@ -35,11 +35,11 @@ MOST_DECISION_CALLS = 8
 @dataclass(frozen=True, slots=True)
 class Variant:
     name: str
-    without: frozenset[StepName] = frozenset()
+    without: frozenset[PatrolStepName] = frozenset()
     decides: bool = True
 
     @property
-    def steps(self) -> tuple[StepName, ...]:
+    def steps(self) -> tuple[PatrolStepName, ...]:
         return tuple(step for step in PATROL_STEPS if step not in self.without)
 
 

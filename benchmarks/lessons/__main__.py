@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig, LessonProposal
-from madeleine.memory.lessons.values import ReportedFailure
+from madeleine.memory.lessons.values import ReportedTaskFailure
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 
 FOLDER = Path(__file__).parent
 SCOPE = Scope(BeingId("agent"), count_activations=False)
@@ -38,7 +38,7 @@ async def learn_all(lessons: LearnLessons) -> list[str]:
     ids: list[str] = []
     for row in failures():
         lesson = {name: row[name] for name in ("discovery", "condition", "action")}
-        failure = ReportedFailure(task=row["condition"], error=row["discovery"])
+        failure = ReportedTaskFailure(task=row["condition"], error=row["discovery"])
         outcome = await lessons.report_failure(SCOPE, failure, LessonProposal.model_validate(lesson))
         assert outcome.learnt is not None, row
         ids.append(outcome.learnt.memory.id)
@@ -51,7 +51,7 @@ async def found_ids(lessons: LearnLessons, task: str) -> list[str]:
 
 async def measure(likeness: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with open_memory(Settings(data_dir=Path(folder) / "memory"), background=False) as memory:
+        async with open_memory_store(Settings(data_dir=Path(folder) / "memory"), background=False) as memory:
             use = memory.use_cases.lessons
             config = LessonConfig(likeness=likeness)
             lessons = LearnLessons(use.ledger, use.store, use.update, use.embedder, now=use.now, config=config)

@@ -33,7 +33,7 @@ from benchmarks.life.measures import measure_day, nights
 from benchmarks.life.report import markdown, plot, show
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEASURED_DAYS = (30, 90, 180, 365)
@@ -43,7 +43,7 @@ async def live(life: Life, way: Way, settings: Settings, embedder: CachedEmbedde
     """Days from 0, in order."""
     began = time.monotonic()
     measured: list[dict[str, Any]] = []
-    async with open_memory(settings, embedder=embedder, background=False) as memory:
+    async with open_memory_store(settings, embedder=embedder, background=False) as memory:
         lived = LivedStore(memory)
         for day in days:
             for session in life.of_day(day):

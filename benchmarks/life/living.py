@@ -90,7 +90,7 @@ class LivedStore:
             now=self.now,
         )
         similar = SimilarMemorySearch(ledger.recall, index, embedder)
-        remember = RememberExtractedMemories(self._store.store_redacted, ledger.memories, similar)
+        remember = RememberExtractedMemories(self._store.store_already_redacted_scenes, ledger.memories, similar)
         self._observe = ObserveConversation(ledger.conversations, remember.store_agent_memory, now=self.now)
         self.recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)

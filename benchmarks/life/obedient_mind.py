@@ -17,7 +17,7 @@ from madeleine.memory.rules.storing.chunk_scoring import chunk_salience
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.patrol.deciding.requests import DecisionRequest, OfferedMemory
+from madeleine.patrol.deciding.requests import DecisionRequest, MemoryInDecisionRequest
 
 MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.7
 MIN_TELLING_WORDS = 8
@@ -59,7 +59,7 @@ def _consolidate(request: DecisionRequest) -> AgentDecision:
     )
 
 
-def may_still_hold(memory: OfferedMemory) -> bool:
+def may_still_hold(memory: MemoryInDecisionRequest) -> bool:
     """A lesson, a preference, what was rated important, or what `still_holds`."""
     if (
         memory.pinned
@@ -79,7 +79,7 @@ def still_holds(text: str) -> bool:
     return reading.mentions_number or reading.contains_recognised_name or len(words(stated)) >= MIN_TELLING_WORDS
 
 
-def extract_summary(memories: Sequence[OfferedMemory]) -> str:
+def extract_summary(memories: Sequence[MemoryInDecisionRequest]) -> str:
     """The first, the middle and the last scene, and of the others those with most facts, as far as they fit; in
     order."""
     last = len(memories) - 1
@@ -95,7 +95,7 @@ def extract_summary(memories: Sequence[OfferedMemory]) -> str:
     return "\n".join(chosen[i] for i in sorted(chosen)) or memories[0].text[:MAX_ARCHIVE_GROUP_SUMMARY_CHARS]
 
 
-def parts(cluster: str, memories: Sequence[OfferedMemory]) -> list[list[MemoryId]]:
+def parts(cluster: str, memories: Sequence[MemoryInDecisionRequest]) -> list[list[MemoryId]]:
     """Up to three parts: a name, then the ids of the memories that share its word, each in one part only."""
     left = {memory.id: words(memory.text) - words(cluster) for memory in memories}
     found: list[list[MemoryId]] = []

@@ -28,7 +28,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 
 STORES = Path(__file__).parent
 RESULTS = STORES.parent / "results"
@@ -133,7 +133,7 @@ def new_scene(told: dict[str, Any], supersedes: MemoryId | None) -> NewScene:
 async def ask_all(*, supersede: bool) -> list[Answered]:
     answered: list[Answered] = []
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
-        async with open_memory(Settings(data_dir=Path(folder)), background=False) as memory:
+        async with open_memory_store(Settings(data_dir=Path(folder)), background=False) as memory:
             for path in sorted(STORES.glob("*.json")):
                 store = json.loads(path.read_text("utf-8"))
                 answered += await ask_store(memory, store, supersede=supersede)

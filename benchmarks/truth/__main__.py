@@ -33,7 +33,7 @@ from benchmarks.truth.sizes import measure_sizes, table_of_sizes
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.recall.recall import RecallConfig
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import MODELS_FOLDER, open_memory
+from madeleine.server.wiring.open_memory import MODELS_FOLDER, open_memory_store
 
 RESULTS = Path(__file__).parents[1] / "results"
 WITH_RULE = RecallConfig()
@@ -136,7 +136,7 @@ async def measure_role(role: str, others: list[Told], embedder: CachedEmbedder) 
     for name, supersedes in (("no act", {}), ("superseded", changes)):
         with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
             settings = Settings(data_dir=Path(folder))
-            async with open_memory(settings, background=False, embedder=embedder) as memory:
+            async with open_memory_store(settings, background=False, embedder=embedder) as memory:
                 store = TruthStore(memory, role)
                 await store.tell(texts, supersedes)
                 figures[name] = await measure_questions(store, chains, explicit=bool(supersedes))
@@ -173,7 +173,7 @@ async def measure_proposals_by_size(sizes: list[int], vectors: dict[str, Any]) -
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
         async with (
             _embedder(vectors) as embedder,
-            open_memory(Settings(data_dir=Path(folder)), background=False, embedder=embedder) as memory,
+            open_memory_store(Settings(data_dir=Path(folder)), background=False, embedder=embedder) as memory,
         ):
             return table_of_sizes(await measure_sizes(memory, sizes))
 

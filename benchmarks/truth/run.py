@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.truth.material import DAYS, Chain, LookAlike, OlderAnswer, Told
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.recall import RecallConfig, RecallMemories
@@ -34,7 +34,7 @@ class TruthStore:
     def __post_init__(self) -> None:
         ledger, index, embedder = self.memory.ledger, self.memory.index, self.memory.embedder
         self.scope = Scope(BeingId(self.role), "benchmark", count_activations=False)
-        search = SupersededMemorySearch(index)
+        search = SupersessionCandidateSearch(index)
         self.store = StoreScenes(ledger.memories, index, embedder, now=self.now, search_superseded=search)
         self.recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.now)
 

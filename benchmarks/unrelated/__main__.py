@@ -25,7 +25,7 @@ from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import BeingId, MemoryId, Scene, Scope
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 
 HERE = Path(__file__).parent
 LANGUAGES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("*.toml"))}
@@ -117,7 +117,7 @@ async def run(stores: Sequence[str], *, show: Sequence[str]) -> None:
                   "unknown attribute empty %", "unknown word near %",
                   "near or found %", "mean best score, related / wrong")  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="madeleine-") as folder:
-        async with open_memory(Settings(data_dir=Path(folder))) as memory:
+        async with open_memory_store(Settings(data_dir=Path(folder))) as memory:
             total: dict[str, list[tuple[Question, Answer]]] = {kind: [] for kind in KINDS}
             for name in stores:
                 languages = MIXED_STORES.get(name, (name,))

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.prices import model_call_cost_in_usd
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedModelAnswer
+from madeleine.memory.language_model import AnswerModelT, ModelCallCost, Prompt, RejectedModelAnswer
 
 if TYPE_CHECKING:
     import httpx2
@@ -94,8 +94,8 @@ class StructuredLanguageModel(ABC):
         """Index of the variant that the server accepted for a model."""
 
     async def answer_prompt(
-        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
-    ) -> Answer | RejectedModelAnswer:
+        self, prompt: Prompt, schema: type[AnswerModelT], on_cost: Callable[[ModelCallCost], None]
+    ) -> AnswerModelT | RejectedModelAnswer:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
         reply = await self._reply(model, prompt, schema)
         if isinstance(reply, FailedModelCall):
@@ -215,7 +215,7 @@ def system_prompt_with_schema(prompt: Prompt, schema: type[BaseModel]) -> str:
     return f"{prompt.system}\n\n{in_words}"
 
 
-def parse_model_answer(text: str, schema: type[Answer]) -> Answer | RejectedModelAnswer:
+def parse_model_answer(text: str, schema: type[AnswerModelT]) -> AnswerModelT | RejectedModelAnswer:
     """The first part of the text that is JSON, validated. Models that are not held to JSON wrap it in words, fences and
     thoughts."""
     for part in _json_candidates(text):

@@ -1,6 +1,6 @@
 """Memory for the agents of a company behind protocols (spec O3 to O5): an application depends on these alone.
 
-    async with connected(create_memory_backend(CompanyMemoryConfig(storage=…))) as backend:
+    async with connected_backend(create_memory_backend(CompanyMemoryConfig(storage=…))) as backend:
         await backend.store("ada", MemoryStoreRequest(category="episodic", content="The deploy failed"))
 
 `protocols` has the protocols, `values` what they take and return, `config` the configuration, `errors` the errors,
@@ -25,7 +25,7 @@ from madeleine.backends.errors import (
     MemoryRetrievalError,
     MemoryStoreError,
 )
-from madeleine.backends.factory import connected, create_memory_backend
+from madeleine.backends.factory import connected_backend, create_memory_backend
 from madeleine.backends.in_memory import InMemoryBackend
 from madeleine.backends.injection import (
     ContextInjectionStrategy,
@@ -92,6 +92,6 @@ __all__ = [
     "SharedKnowledgeStore",
     "ToolBasedInjectionStrategy",
     "ToolDefinition",
-    "connected",
+    "connected_backend",
     "create_memory_backend",
 ]  # fmt: skip

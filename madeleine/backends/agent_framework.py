@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from madeleine.client import Memory
 
-SOURCE_ID = "madeleine"
-TOKEN_BUDGET = 2000
+CONTEXT_PROVIDER_SOURCE_ID = "madeleine"
+DEFAULT_CONTEXT_TOKEN_BUDGET = 2000
 _STARTED = "started"
 
 
@@ -31,7 +31,12 @@ class MadeleineContextProvider(ContextProvider):
     good to know. Every method raises `MadeleineError`."""
 
     def __init__(
-        self, memory: Memory, *, source_id: str = SOURCE_ID, token_budget: int = TOKEN_BUDGET, start: bool = True
+        self,
+        memory: Memory,
+        *,
+        source_id: str = CONTEXT_PROVIDER_SOURCE_ID,
+        token_budget: int = DEFAULT_CONTEXT_TOKEN_BUDGET,
+        start: bool = True,
     ) -> None:
         super().__init__(source_id)
         self._memory = memory

@@ -7,24 +7,24 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from madeleine.backends.values import BackendModel
+from madeleine.backends.values import BackendBaseModel
 from madeleine.memory.operations.values import NotBlankStr
 from madeleine.memory.permissions import KnowledgeWriteAccess
 
 
-class MemoryStorageConfig(BackendModel):
+class MemoryStorageConfig(BackendBaseModel):
     """`data_dir`: of this company alone; None for a backend that keeps nothing."""
 
     data_dir: Path | None = None
 
 
-class MemoryOptionsConfig(BackendModel):
+class MemoryOptionsConfig(BackendBaseModel):
     """`shared_knowledge_base`: whether agents may publish and search what others have published."""
 
     shared_knowledge_base: bool = True
 
 
-class OrgMemoryConfig(BackendModel):
+class OrgMemoryConfig(BackendBaseModel):
     """`core_policies` are written when the backend connects, by `policy_author`, a human; those that are known already
     stay as they are."""
 
@@ -34,7 +34,7 @@ class OrgMemoryConfig(BackendModel):
     write_access: KnowledgeWriteAccess = KnowledgeWriteAccess()
 
 
-class CompanyMemoryConfig(BackendModel):
+class CompanyMemoryConfig(BackendBaseModel):
     """One company's memory."""
 
     backend: Literal["madeleine", "in_memory"] = "madeleine"
@@ -43,7 +43,7 @@ class CompanyMemoryConfig(BackendModel):
     org_memory: OrgMemoryConfig = OrgMemoryConfig()
 
 
-class EmbedderConfig(BackendModel):
+class EmbedderConfig(BackendBaseModel):
     """`model`: a name or a directory, as `MADELEINE_EMBEDDING_MODEL`; it takes effect when the process that owns the
     data directory starts."""
 

@@ -34,7 +34,7 @@ def create_memory_backend(
 
 
 @asynccontextmanager
-async def connected(backend: BackendT) -> AsyncIterator[BackendT]:
+async def connected_backend(backend: BackendT) -> AsyncIterator[BackendT]:
     """The backend, connected until the end of the block."""
     await backend.connect()
     try:

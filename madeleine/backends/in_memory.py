@@ -38,7 +38,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 
-def share_of_words(query: str, text: str) -> float:
+def share_of_query_words_in_text(query: str, text: str) -> float:
     """Share of the query's words that the text has, in [0, 1]."""
     asked = words_of(query)
     return len(asked & words_of(text)) / len(asked) if asked else 0.0
@@ -198,7 +198,7 @@ class InMemoryBackend(CompanyBackend):
         ]
         if query.text is None:
             return tuple(sorted(facts, key=lambda fact: fact.category != "policy"))[: query.limit]
-        scored = ((share_of_words(query.text, fact.content), fact) for fact in facts)
+        scored = ((share_of_query_words_in_text(query.text, fact.content), fact) for fact in facts)
         best = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         most = min(query.limit, self._config.org_memory.max_retrieved_per_query)
         return tuple(fact.model_copy(update={"relevance_score": score}) for score, fact in best[:most])
@@ -238,6 +238,6 @@ def _matching(latest_first: Iterable[MemoryEntry], query: MemoryQuery) -> tuple[
     ]
     if query.text is None:
         return tuple(wanted[: query.limit])
-    scored = [(share_of_words(query.text, entry.content), entry) for entry in wanted]
+    scored = [(share_of_query_words_in_text(query.text, entry.content), entry) for entry in wanted]
     matching = sorted((pair for pair in scored if 0 < pair[0] >= query.min_relevance), key=lambda pair: -pair[0])
     return tuple(entry.model_copy(update={"relevance_score": score}) for score, entry in matching[: query.limit])

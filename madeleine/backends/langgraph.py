@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from madeleine.models import MemoryRecord
 
 Namespace = tuple[str, ...]
-TEXT_FIELD = "text"
+ITEM_VALUE_TEXT_KEY = "text"
 """An item with this field alone is stored as that text."""
-ROOT: Namespace = ()
+ROOT_NAMESPACE: Namespace = ()
 MAX_PAGE, MAX_RECALLED = 50, 50
-MAX_DEPTH = 15
+MAX_NAMESPACE_DEPTH = 15
 """Of a namespace: each of its beginnings is a theme, and a memory has at most twenty."""
 
 
@@ -82,11 +82,11 @@ class MadeleineStore(BaseStore):
 
     async def _get(self, namespace: Namespace, key: str) -> Item | None:
         record = await self._record(namespace, key)
-        return item_of(record) if record else None
+        return search_item_from_record(record) if record else None
 
     async def _record(self, namespace: Namespace, key: str) -> MemoryRecord | None:
-        found = await self._listed(theme_of_key(namespace, key))
-        return next((record for record in found if place_of(record) == (namespace, key)), None)
+        found = await self._listed(theme_for_item_key(namespace, key))
+        return next((record for record in found if namespace_and_key_of_record(record) == (namespace, key)), None)
 
     async def _put(self, op: PutOp) -> None:
         namespace, key = tuple(op.namespace), op.key
@@ -96,15 +96,18 @@ class MadeleineStore(BaseStore):
                 if known is not None:
                     await self._memory.forget([known.id])
                 return
-            text = text_of_value(op.value)
+            text = memory_text_from_item_value(op.value)
             if known is not None:
                 if known.text != text:
                     await self._memory.update(known.id, text=text)
                 return
-            if len(namespace) > MAX_DEPTH:
-                raise ValueError(f"A namespace has at most {MAX_DEPTH} labels here.")
+            if len(namespace) > MAX_NAMESPACE_DEPTH:
+                raise ValueError(f"A namespace has at most {MAX_NAMESPACE_DEPTH} labels here.")
             place = json.dumps({"namespace": namespace, "key": key}, ensure_ascii=False)
-            themes = [theme_of_key(namespace, key), *(theme_of(namespace[:end]) for end in range(len(namespace) + 1))]
+            themes = [
+                theme_for_item_key(namespace, key),
+                *(theme_of_namespace(namespace[:end]) for end in range(len(namespace) + 1)),
+            ]
             await self._memory.store(text, setting=place, themes=themes, category="semantic", distinct=True)
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
@@ -112,20 +115,30 @@ class MadeleineStore(BaseStore):
         wanted = op.offset + op.limit
         if op.query:
             most = MAX_RECALLED if op.filter else min(wanted, MAX_RECALLED)
-            result = await self._memory.recall(op.query, themes=[theme_of(prefix)], limit=most, token_budget=100_000)
+            result = await self._memory.recall(
+                op.query, themes=[theme_of_namespace(prefix)], limit=most, token_budget=100_000
+            )
             found: Sequence[MemoryRecord] = result.memories
         else:
-            found = await self._listed(theme_of(prefix), most=None if op.filter else wanted)
-        items = (item_of(record) for record in found if place_of(record))
+            found = await self._listed(theme_of_namespace(prefix), most=None if op.filter else wanted)
+        items = (search_item_from_record(record) for record in found if namespace_and_key_of_record(record))
         matching = [
-            item for item in items if item.namespace[: len(prefix)] == prefix and matches(item.value, op.filter)
+            item
+            for item in items
+            if item.namespace[: len(prefix)] == prefix and value_matches_filter(item.value, op.filter)
         ]
         return matching[op.offset : wanted]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        places = (place_of(record) for record in await self._listed(theme_of(ROOT)))
+        places = (
+            namespace_and_key_of_record(record) for record in await self._listed(theme_of_namespace(ROOT_NAMESPACE))
+        )
         every = (place[0] for place in places if place)
-        kept = {one[: op.max_depth] for one in every if all(satisfies(one, rule) for rule in op.match_conditions or ())}
+        kept = {
+            one[: op.max_depth]
+            for one in every
+            if all(namespace_matches_condition(one, rule) for rule in op.match_conditions or ())
+        }
         return sorted(kept)[op.offset : op.offset + op.limit]
 
     async def _listed(self, theme: str, *, most: int | None = None) -> list[MemoryRecord]:
@@ -143,16 +156,16 @@ class MadeleineStore(BaseStore):
             cursor = {"cursor": page.next_cursor}
 
 
-def theme_of(namespace: Namespace) -> str:
+def theme_of_namespace(namespace: Namespace) -> str:
     """The theme of all items below a namespace. Themes are compared without case: a digest keeps names apart."""
     return f"langgraph {hashlib.sha256(json.dumps(namespace).encode()).hexdigest()[:24]}"
 
 
-def theme_of_key(namespace: Namespace, key: str) -> str:
-    return theme_of((*namespace, "", key))  # no label of a namespace is empty
+def theme_for_item_key(namespace: Namespace, key: str) -> str:
+    return theme_of_namespace((*namespace, "", key))  # no label of a namespace is empty
 
 
-def place_of(record: MemoryRecord) -> tuple[Namespace, str] | None:
+def namespace_and_key_of_record(record: MemoryRecord) -> tuple[Namespace, str] | None:
     """Namespace and key; None for a memory that is no item."""
     try:
         place = json.loads(record.setting)
@@ -161,31 +174,31 @@ def place_of(record: MemoryRecord) -> tuple[Namespace, str] | None:
         return None
 
 
-def text_of_value(value: Mapping[str, Any]) -> str:
-    """What `value_of_text` reads back."""
-    text = value.get(TEXT_FIELD) if len(value) == 1 else None
-    if isinstance(text, str) and text and text == text.strip() and value_of_text(text) == value:
+def memory_text_from_item_value(value: Mapping[str, Any]) -> str:
+    """What `store_value_from_text` reads back."""
+    text = value.get(ITEM_VALUE_TEXT_KEY) if len(value) == 1 else None
+    if isinstance(text, str) and text and text == text.strip() and store_value_from_text(text) == value:
         return text
     return json.dumps(value, ensure_ascii=False)
 
 
-def value_of_text(text: str) -> dict[str, Any]:
+def store_value_from_text(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError:
         value = None
-    return value if isinstance(value, dict) else {TEXT_FIELD: text}
+    return value if isinstance(value, dict) else {ITEM_VALUE_TEXT_KEY: text}
 
 
-def item_of(record: MemoryRecord) -> SearchItem:
-    place = place_of(record)
+def search_item_from_record(record: MemoryRecord) -> SearchItem:
+    place = namespace_and_key_of_record(record)
     assert place is not None
     created = record.provenance.stored_at or datetime.now(UTC)
     changes = [revision.until for revision in record.history if revision.until]
     return SearchItem(
         namespace=place[0],
         key=place[1],
-        value=value_of_text(record.text),
+        value=store_value_from_text(record.text),
         created_at=created,
         updated_at=max([created, *changes]),
         score=record.score,
@@ -202,7 +215,7 @@ _COMPARISONS: Mapping[str, Any] = {
 }
 
 
-def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+def value_matches_filter(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     """Raises `ValueError` for an operator that the store's interface does not have."""
     return all(_is_as_wanted(value.get(name), want) for name, want in (wanted or {}).items())
 
@@ -215,7 +228,7 @@ def _is_as_wanted(have: Any, want: Any) -> bool:
     return all(_COMPARISONS[name](have, other) for name, other in want.items())
 
 
-def satisfies(namespace: Namespace, rule: MatchCondition) -> bool:
+def namespace_matches_condition(namespace: Namespace, rule: MatchCondition) -> bool:
     path = cast("Namespace", tuple(rule.path))
     if len(path) > len(namespace):
         return False

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from madeleine.arguments import StoreArguments
     from madeleine.client import Memory
 
-READER = "reader"
+SHARED_KNOWLEDGE_READER_ID = "reader"
 """The being that reads what is shared, where no agent asks; it stores nothing."""
-PAGE = 100
+SEARCH_PAGE_SIZE = 100
 
 
 class MadeleineBackend(CompanyBackend):
@@ -64,7 +64,7 @@ class MadeleineBackend(CompanyBackend):
         self._stack = AsyncExitStack()
         try:
             with raised_as(MemoryStoreError):
-                await self._memory(READER)
+                await self._memory(SHARED_KNOWLEDGE_READER_ID)
                 await self._write_core_policies()
         except BaseException:
             await self.disconnect()
@@ -77,7 +77,7 @@ class MadeleineBackend(CompanyBackend):
 
     async def health_check(self) -> bool:
         try:
-            await (await self._memory(READER)).search_shared(limit=1)
+            await (await self._memory(SHARED_KNOWLEDGE_READER_ID)).search_shared(limit=1)
         except MadeleineError:
             return False
         return True
@@ -147,7 +147,7 @@ class MadeleineBackend(CompanyBackend):
         arguments: dict[str, Any] = {
             "sources": ["memories"],
             "details": False,
-            "limit": PAGE,
+            "limit": SEARCH_PAGE_SIZE,
             "include_compressed": True,
         }
         arguments |= {"categories": [category]} if category else {}
@@ -186,7 +186,7 @@ class MadeleineBackend(CompanyBackend):
     async def search_shared(self, query: MemoryQuery, *, exclude_agent: str | None = None) -> tuple[MemoryEntry, ...]:
         self._require_sharing()
         with raised_as(MemoryRetrievalError):
-            reader = await self._memory(READER)
+            reader = await self._memory(SHARED_KNOWLEDGE_READER_ID)
             found = await reader.search_shared(query.text or "", kinds=["knowledge"], scope="shared", limit=50)
         wanted = (
             _entry(one.author, one)
@@ -219,7 +219,7 @@ class MadeleineBackend(CompanyBackend):
         given: dict[str, Any] = {"kinds": query.categories} if query.categories else {}
         given |= {"as_of": query.as_of} if query.as_of else {}
         with raised_as(MemoryRetrievalError):
-            reader = await self._memory(READER)
+            reader = await self._memory(SHARED_KNOWLEDGE_READER_ID)
             found = await reader.search_shared(query.text or "", scope="shared", limit=query.limit, **given)
         return tuple(map(_fact, found))
 

@@ -1,6 +1,6 @@
 """The operational data of a company behind protocols (spec O10): an application depends on these, and no SQL.
 
-    async with connected(create_persistence_backend(PersistenceConfig(data_dir=…))) as backend:
+    async with connected_backend(create_persistence_backend(PersistenceConfig(data_dir=…))) as backend:
         await backend.tasks.save(Task(id="t1", …))
 
 It stands in the ledger beside the company's memory, or in a database of its own. Its repositories raise
@@ -19,7 +19,7 @@ from pydantic import Field
 from madeleine.backends.errors import MemoryConfigError, MemoryConnectionError, raised_as, require_connected
 from madeleine.backends.persistence_in_memory import InMemoryRepositories
 from madeleine.backends.protocols import BackendLifecycle
-from madeleine.backends.values import BackendModel
+from madeleine.backends.values import BackendBaseModel
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.operations.ports import (
     AgentStateRepository,
@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 
-class PersistenceConfig(BackendModel):
+class PersistenceConfig(BackendBaseModel):
     """One company's database: `data_dir`, whose ledger is a file of SQLite, or `database_url` of one on PostgreSQL, as
     `postgresql://user@host:5432/company`. A backend in memory has neither."""
 

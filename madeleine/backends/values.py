@@ -12,11 +12,11 @@ from madeleine.memory.model import Category, KnowledgeKind, Role
 from madeleine.memory.operations.values import NotBlankStr
 
 
-class BackendModel(BaseModel):
+class BackendBaseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class MemoryMetadata(BackendModel):
+class MemoryMetadata(BackendBaseModel):
     """`tags`: topics, to filter by. `source`: the session or task that it comes from."""
 
     tags: tuple[NotBlankStr, ...] = ()
@@ -25,13 +25,13 @@ class MemoryMetadata(BackendModel):
     """Of what is shared: the agent that shared it."""
 
 
-class MemoryStoreRequest(BackendModel):
+class MemoryStoreRequest(BackendBaseModel):
     category: Category
     content: NotBlankStr
     metadata: MemoryMetadata = MemoryMetadata()
 
 
-class MemoryQuery(BackendModel):
+class MemoryQuery(BackendBaseModel):
     """Without a text: the latest. `tags`: all of them. `min_relevance`: of the score that the entry has."""
 
     text: NotBlankStr | None = None
@@ -43,7 +43,7 @@ class MemoryQuery(BackendModel):
     until: datetime | None = None
 
 
-class MemoryEntry(BackendModel):
+class MemoryEntry(BackendBaseModel):
     """`id` is unique for the agent. `relevance_score`: to the text of the query; None where there was none."""
 
     id: NotBlankStr
@@ -55,14 +55,14 @@ class MemoryEntry(BackendModel):
     relevance_score: float | None = None
 
 
-class OrgFactAuthor(BackendModel):
+class OrgFactAuthor(BackendBaseModel):
     """Who writes. The application answers for the role, as it does for the agent's id."""
 
     agent_id: NotBlankStr
     role: Role = "agent"
 
 
-class OrgFactWriteRequest(BackendModel):
+class OrgFactWriteRequest(BackendBaseModel):
     """`supersedes`: the fact of the same category that was true until now."""
 
     category: KnowledgeKind
@@ -71,7 +71,7 @@ class OrgFactWriteRequest(BackendModel):
     supersedes: NotBlankStr | None = None
 
 
-class OrgMemoryQuery(BackendModel):
+class OrgMemoryQuery(BackendBaseModel):
     """Without a text: all, policies first. `as_of`: what was true then."""
 
     text: NotBlankStr | None = None
@@ -80,7 +80,7 @@ class OrgMemoryQuery(BackendModel):
     as_of: datetime | None = None
 
 
-class OrgFact(BackendModel):
+class OrgFact(BackendBaseModel):
     id: NotBlankStr
     category: KnowledgeKind
     content: str
@@ -88,12 +88,12 @@ class OrgFact(BackendModel):
     relevance_score: float | None = None
 
 
-class ChatMessage(BackendModel):
+class ChatMessage(BackendBaseModel):
     role: Literal["system", "user"]
     content: str
 
 
-class ToolDefinition(BackendModel):
+class ToolDefinition(BackendBaseModel):
     """`parameters`: JSON Schema of the arguments."""
 
     name: NotBlankStr
@@ -101,7 +101,7 @@ class ToolDefinition(BackendModel):
     parameters: Mapping[str, Any]
 
 
-class CoreBlock(BackendModel):
+class CoreBlock(BackendBaseModel):
     """A text that stands in every prompt of the agent. Versions count from 1."""
 
     name: NotBlankStr
@@ -110,7 +110,7 @@ class CoreBlock(BackendModel):
     max_chars: int
 
 
-class CoreBlockEdit(BackendModel):
+class CoreBlockEdit(BackendBaseModel):
     """`version`: the one that was read, 0 for a new block. `text` is the whole block, or takes the place of `old`, or
     is added behind what stands there."""
 

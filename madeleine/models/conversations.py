@@ -12,7 +12,7 @@ from madeleine.models.base import LibraryAnswer
 from madeleine.models.memories import MemoryRecord, SearchHit
 
 
-class ObservedMessages(LibraryAnswer):
+class ObserveMessagesResult(LibraryAnswer):
     """`new`: how many were not there yet, with their `ids`; `position`: of the first of them in its session; `known`:
     how many were there. `last_key`: of the session's last message with a key."""
 
@@ -31,7 +31,7 @@ class PromptTurn(LibraryAnswer):
     content: str
 
 
-class RecentMemory(LibraryAnswer):
+class RecentlyActivatedMemory(LibraryAnswer):
     id: str
     text: str
     category: Category
@@ -53,7 +53,7 @@ class DiaryDay(LibraryAnswer):
     text: str
 
 
-class DroppedBlock(LibraryAnswer):
+class DroppedBlockEntries(LibraryAnswer):
     """Left out for the token limit: `count` entries with `tokens` tokens of a block; `in_full`: all of it."""
 
     block: str
@@ -62,14 +62,14 @@ class DroppedBlock(LibraryAnswer):
     in_full: bool = False
 
 
-class Context(LibraryAnswer):
+class PromptContext(LibraryAnswer):
     """`prompt` is the whole context as one text; the blocks follow by themselves. A block that was not asked for, or is
     switched off, is None."""
 
     prompt: str
     system_prompt: str | None = None
     snapshot: tuple[PromptTurn, ...] | None = None
-    recent_nodes: tuple[RecentMemory, ...] | None = None
+    recent_nodes: tuple[RecentlyActivatedMemory, ...] | None = None
     memory_block: str | None = None
     memories: tuple[SearchHit, ...] | None = None
     history_current_chat: tuple[ChatMessage, ...] | None = None
@@ -78,7 +78,7 @@ class Context(LibraryAnswer):
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
     sources: tuple[MemoryRecord, ...] = ()
-    dropped: tuple[DroppedBlock, ...] = ()
+    dropped: tuple[DroppedBlockEntries, ...] = ()
     tokens: Mapping[str, int] = Field(default_factory=dict)
     """By block; `limit` is the token limit."""
     notice: str = ""

@@ -57,7 +57,7 @@ class StoreResult(LibraryAnswer):
     notice: str = ""
 
 
-class StoredScenes(LibraryAnswer):
+class StoreScenesResult(LibraryAnswer):
     """`scenes`: one each, in the order in which they were given."""
 
     scenes: tuple[StoreResult, ...]
@@ -129,7 +129,7 @@ class MemoryRecord(LibraryAnswer):
     """What was true before and after it, the current one last; by id or cluster only."""
 
 
-class NearRecord(MemoryRecord):
+class NearMatchRecord(MemoryRecord):
     """A memory, or by `source` what is known elsewhere: a message ("chat") and a note ("notes") as in `SearchHit`, or
     an entry of the "profile", which has `kind` and `name` instead of an id."""
 
@@ -179,7 +179,7 @@ class RecallResult(LibraryAnswer):
     fragments: str = ""
     prompt: str = ""
     start: str = ""
-    near: tuple[NearRecord, ...] = ()
+    near: tuple[NearMatchRecord, ...] = ()
     """What is related and did not match; not counted as recalled."""
     unknown_words: tuple[str, ...] = ()
     """Words of the query that no memory has."""

@@ -34,7 +34,7 @@ class SharedPage(LibraryAnswer):
     notice: str = ""
 
 
-class RetractedResult(LibraryAnswer):
+class RetractionResult(LibraryAnswer):
     """`status`: its state now, or "erased". `changed`: others that the act has changed, as they are."""
 
     id: str

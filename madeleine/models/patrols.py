@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from madeleine.models.base import LibraryAnswer
 
 
-class PatrolStep(LibraryAnswer):
+class PatrolStepReport(LibraryAnswer):
     """`counts`: what the step did, by name. `skipped`, `failed`: why, or ""."""
 
     name: str
@@ -43,7 +43,7 @@ class PatrolReport(LibraryAnswer):
 
     run_id: str
     dry_run: bool = False
-    steps: tuple[PatrolStep, ...] = ()
+    steps: tuple[PatrolStepReport, ...] = ()
     decided: Sequence[Mapping[str, Any]] = ()
     pending: Sequence[Mapping[str, Any]] = ()
     guidance: Mapping[str, str] = Field(default_factory=dict)

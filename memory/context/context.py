@@ -17,7 +17,7 @@ from madeleine.memory.context.values import (
     MAX_CONTEXT_ITEMS_IN_LITE_MODE,
     BuiltContext,
     ChatTurn,
-    ContextBlock,
+    ContextBlockName,
     ContextFlags,
     ContextQuery,
 )
@@ -62,7 +62,7 @@ ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, eq=False)
-class BuildContext:
+class BuildPromptContext:
     """The use case. Only memories in the memory block that match count as recalled: a context is built each turn, and
     memories shown because they were recalled lately would keep themselves alive."""
 
@@ -219,7 +219,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
     blocks = query.blocks - query.flags.disabled_blocks
 
     def remaining(
-        block: ContextBlock, items: Iterable[ItemT], id_of: Callable[[ItemT], str]
+        block: ContextBlockName, items: Iterable[ItemT], id_of: Callable[[ItemT], str]
     ) -> tuple[ItemT, ...] | None:
         if block not in blocks:
             return None

@@ -64,7 +64,7 @@ class SessionStartMemories:
 
     def short_id_of_undecided_supersession(self, memory: Memory) -> str:
         """Of what the memory may supersede, while nobody has decided that; "" for nothing."""
-        older = memory.undecided_supersession
+        older = memory.possibly_superseded_memory_id
         return self.possibly_superseded.get(older, "") if older else ""
 
     def groups(self) -> dict[PromptPartName, list[Memory]]:

@@ -112,7 +112,7 @@ class EditProfile:
                 raise duplicate_preference_error(by_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
-        [stored] = await self.store.store_redacted(scope, [scene], approve=approve)
+        [stored] = await self.store.store_already_redacted_scenes(scope, [scene], approve=approve)
         existing = by_memory.get(stored.memory.id)
         return replace(entry, memory_id=stored.memory.id, enabled=existing.enabled if existing else True)
 

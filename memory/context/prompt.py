@@ -24,7 +24,6 @@ from madeleine.memory.rules.prompting import (
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
     PromptPartName,
-    append_version_change,
     first_sentence,
     memories_in_prompt_order,
     prompt_part_delimiters,
@@ -39,6 +38,7 @@ from madeleine.memory.rules.prompting import (
     render_prompt_parts,
     render_scene_item,
     render_soul_section,
+    text_with_version_change,
 )
 
 MAX_SHOWN_LEARNT_PREFERENCES = 50
@@ -141,7 +141,7 @@ def _core_block_text(block: CoreBlock) -> str:
 
 
 def _hit_entry(hit: SearchHit) -> str:
-    return render_dated_item(hit.source, hit.timestamp, append_version_change(hit.snippet, hit.since, hit.before))
+    return render_dated_item(hit.source, hit.timestamp, text_with_version_change(hit.snippet, hit.since, hit.before))
 
 
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:

@@ -13,11 +13,13 @@ from madeleine.memory.keyword_search import SearchHit
 from madeleine.memory.model import Memory
 from madeleine.memory.patrol_records import DiaryEntry
 
-ContextBlock = Literal[
+ContextBlockName = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
     "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder", "start",
 ]  # fmt: skip
-MESSAGE_CONTEXT_BLOCKS: tuple[ContextBlock, ...] = tuple(block for block in get_args(ContextBlock) if block != "start")
+MESSAGE_CONTEXT_BLOCKS: tuple[ContextBlockName, ...] = tuple(
+    block for block in get_args(ContextBlockName) if block != "start"
+)
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
 MAX_CONTEXT_ITEMS_IN_LITE_MODE = 2
@@ -71,7 +73,7 @@ class ContextQuery:
     message: str = ""
     session_id: str = ""
     token_limit: int
-    blocks: frozenset[ContextBlock] = frozenset(MESSAGE_CONTEXT_BLOCKS)
+    blocks: frozenset[ContextBlockName] = frozenset(MESSAGE_CONTEXT_BLOCKS)
     flags: ContextFlags = field(default_factory=ContextFlags)
 
 

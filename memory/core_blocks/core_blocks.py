@@ -51,8 +51,8 @@ class EditCoreBlocks:
         return versions
 
     async def edit(self, scope: Scope, edit: VersionedCoreBlockEdit) -> EditedCoreBlock:
-        """Write the next version. Secrets are redacted first. Raises `BlockChanged` for an edit of another version than
-        the current one, `InvalidInput` for what does not fit, `StorageFull`, `StorageError`."""
+        """Write the next version. Secrets are redacted first. Raises `CoreBlockEditConflict` for an edit of another
+        version than the current one, `InvalidInput` for what does not fit, `StorageFull`, `StorageError`."""
         redactor = CountingRedactor(self.redact)
         name = " ".join(redactor.redact_text(edit.name).split())
         known = {block.name: block for block in await self.ledger.core_blocks(scope)}

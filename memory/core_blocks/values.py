@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from madeleine.memory.errors import BlockChanged, InvalidInput
+from madeleine.memory.errors import CoreBlockEditConflict, InvalidInput
 
 MAX_CORE_BLOCKS = 20
 """Of a being: each is part of every prompt."""
@@ -84,11 +84,11 @@ def require_core_block_text_within_limit(text: str, max_chars: int, name: str) -
 
 def core_block_conflict_error(
     name: str, *, read: CoreBlock | None, edited: int, current: CoreBlock | None
-) -> BlockChanged:
+) -> CoreBlockEditConflict:
     """The error for an edit of a version that is not the current one, with what was changed since. `read`: the version
     that was edited, None if there is none."""
     if current is None:
-        return BlockChanged(
+        return CoreBlockEditConflict(
             f"There is no core block {name!r} any more. Nothing was changed: write it with version 0 to have it again.",
             name=name,
             diff="",
@@ -103,7 +103,7 @@ def core_block_conflict_error(
         )
     )
     since = f"has changed since version {edited}" if read else f"is there already, at version {current.version}"
-    return BlockChanged(
+    return CoreBlockEditConflict(
         f"The core block {name!r} {since}. Nothing was changed: read the difference, and edit version "
         f"{current.version}.\n{diff or '(only its description or its limit has changed)'}",
         name=name,

@@ -14,7 +14,7 @@ from madeleine.memory.graph.values import (
     EntitiesOfMemory,
     EntityKind,
     EntityMention,
-    Relation,
+    RelationTriple,
     entity_key,
 )
 from madeleine.memory.model import Memory, TimelineEntry
@@ -48,7 +48,7 @@ def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) 
     return EntitiesOfMemory(
         memory,
         tuple(EntityMention(memory.id, name, kind) for name, kind in found),
-        tuple(Relation(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),
+        tuple(RelationTriple(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),
     )
 
 

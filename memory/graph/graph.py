@@ -15,10 +15,10 @@ from madeleine.memory.graph.values import (
     NAME_MENTION_KINDS,
     EntitiesOfMemory,
     EntityMention,
-    NamedEntity,
+    EntityWithMemoryCount,
     NeighbourEntity,
     RelatedEntities,
-    Relation,
+    RelationTriple,
     RelationWithMemory,
     entity_key,
 )
@@ -142,9 +142,11 @@ class ExploreEntityGraph:
             is_incomplete=is_incomplete,
         )
 
-    async def _entity(self, scope: Scope, key: str, limit: int) -> tuple[NamedEntity | None, list[NamedEntity]]:
+    async def _entity(
+        self, scope: Scope, key: str, limit: int
+    ) -> tuple[EntityWithMemoryCount | None, list[EntityWithMemoryCount]]:
         """The entity, or the only one whose name holds these words; and others whose names do."""
-        like = await self.ledger.entities_with_similar_name(scope, key, limit=limit + 1)
+        like = await self.ledger.entities_whose_name_contains(scope, key, limit=limit + 1)
         entity = await self.ledger.entity_by_key(scope, key)
         if entity is None and key and len(like) == 1:
             return like[0], []
@@ -194,10 +196,10 @@ class ExploreEntityGraph:
                 dated.setdefault((*relation.keys, relation.relation.casefold()), RelationWithMemory(relation, memory))
         return sorted(dated.values(), key=lambda one: key not in one.relation.keys)
 
-    async def entities(self, scope: Scope, *, limit: int) -> list[NamedEntity]:
+    async def entities(self, scope: Scope, *, limit: int) -> list[EntityWithMemoryCount]:
         """Those that most memories name."""
         await self.extract(most=MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL)
-        return await self.ledger.entities_with_similar_name(scope, "", limit=limit)
+        return await self.ledger.entities_whose_name_contains(scope, "", limit=limit)
 
     async def change_stated_relations(
         self, scope: Scope, memory_id: MemoryId, relations: Sequence[tuple[str, str, str]], *, remove: bool = False
@@ -211,7 +213,7 @@ class ExploreEntityGraph:
             subject, relation, object_ = (" ".join(redactor.redact_text(part).split()) for part in parts)
             if entity_key(subject) == entity_key(object_):
                 raise InvalidInput(f"Nothing was written: {subject[:100]!r} cannot be related to itself.")
-            stated.append(Relation(memory_id, subject, relation, object_, stated=True))
+            stated.append(RelationTriple(memory_id, subject, relation, object_, stated=True))
         found = await self.ledger.memories(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, NamedEntity, Relation
+from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, EntityWithMemoryCount, RelationTriple
 from madeleine.memory.model import Memory, MemoryId, Scope
 
 
@@ -29,9 +29,9 @@ class GraphLedger(Protocol):
     """All of it is of the scope's being. Mentions and relations of absorbed and retracted memories are left out; those
     of superseded and faded ones are not."""
 
-    async def entity_by_key(self, scope: Scope, key: str) -> NamedEntity | None: ...
+    async def entity_by_key(self, scope: Scope, key: str) -> EntityWithMemoryCount | None: ...
 
-    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_whose_name_contains(self, scope: Scope, key: str, *, limit: int) -> list[EntityWithMemoryCount]:
         """Those whose key holds this one, named by most memories first, then by key; all for ""."""
 
     async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
@@ -40,15 +40,15 @@ class GraphLedger(Protocol):
     async def entity_mentions_in_memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[EntityMention]:
         """What these memories name, each entity of a memory once."""
 
-    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[RelationTriple]:
         """Relations with one of these entities on either side, stated ones first, then those of later memories; drawn
         ones that are also stated of the same memory once."""
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are
         skipped."""
 
-    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         """The number of those that were stated, and are gone."""

@@ -34,7 +34,7 @@ class EntityMention:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationTriple:
     """`subject` `relation` `object`, as the memory says, and for as long as it is true. `stated`: by a caller, else
     extracted from the text."""
 
@@ -55,11 +55,11 @@ class EntitiesOfMemory:
 
     memory: Memory
     mentions: Sequence[EntityMention]
-    relations: Sequence[Relation]
+    relations: Sequence[RelationTriple]
 
 
 @dataclass(frozen=True, slots=True)
-class NamedEntity:
+class EntityWithMemoryCount:
     """An entity with its commonest name and the number of memories that name it."""
 
     key: str
@@ -72,7 +72,7 @@ class NamedEntity:
 class RelationWithMemory:
     """A relation with the memory that says it."""
 
-    relation: Relation
+    relation: RelationTriple
     memory: Memory
 
 
@@ -98,10 +98,10 @@ class RelatedEntities:
     `named_like`: other entities whose names hold the words asked for. `omitted`: earlier memories of the timeline.
     `is_incomplete`: whether memories are still to be read."""
 
-    entity: NamedEntity | None
+    entity: EntityWithMemoryCount | None
     relations: Sequence[RelationWithMemory] = ()
     neighbours: Sequence[NeighbourEntity] = ()
     timeline: Sequence[Memory] = ()
-    named_like: Sequence[NamedEntity] = ()
+    named_like: Sequence[EntityWithMemoryCount] = ()
     omitted: int = 0
     is_incomplete: bool = False

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, WordIdfSource
-from madeleine.memory.ingest.ports import CentroidLedger
+from madeleine.memory.ingest.ports import BeingCentroidSourceLedger
 from madeleine.memory.model import BeingId, EmbeddingModelName, Scope, Vector
 from madeleine.memory.rules.storing.chunk_scoring import MIN_ABSENT_TERM_IDF, mean_word_rarity, words_for_rarity
 from madeleine.memory.vector_space import VectorSpace
@@ -48,7 +48,7 @@ class BeingCentroids:
     being's living memories, whoever stored them, and right after a restart.
     """
 
-    def __init__(self, source: CentroidLedger, embedder: Embedder) -> None:
+    def __init__(self, source: BeingCentroidSourceLedger, embedder: Embedder) -> None:
         self._source = source
         self._embedder = embedder
         self._sums: OrderedDict[tuple[BeingId, EmbeddingModelName], _VectorSum] = OrderedDict()

@@ -44,7 +44,9 @@ async def find_earlier_similar_memories(
 ) -> EarlierSimilarMemories:
     """`supersedes`: no candidate. `sharing_words`: those that `ids_sharing_words` found, if they are known."""
     near = [
-        pair for pair in await _near(ledger, index, scope, point, sharing_words) if not plan.is_superseded(pair[0].id)
+        pair
+        for pair in await _near(ledger, index, scope, point, sharing_words)
+        if not plan.supersedes_memory(pair[0].id)
     ]
     together = plan.similar_memories(point)
     known = together + [
@@ -105,7 +107,7 @@ async def prepare_new_version(
     return version, known[0], since
 
 
-async def find_absorbed_or_outdated_duplicate(
+async def find_absorber_or_outdated_duplicate(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
 ) -> Memory | RepeatedOutdatedMemory | None:
     """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
@@ -141,7 +143,7 @@ def with_cosines_to_vector(
     return [(other, 0.0 if row is None else float(row @ vector)) for other, row in rows]
 
 
-def find_most_similar_id(
+def id_of_most_similar_memory(
     point: IndexPoint,
     known: Sequence[Memory],
     vectors: Mapping[ContentHash, Vector],
@@ -150,7 +152,7 @@ def find_most_similar_id(
     resembling: float,
 ) -> MemoryId | None:
     """The one of `known` that resembles the new one most, if it does so enough."""
-    cosines = space.cosines_of_readable_vectors(point.vector, [vectors.get(other.content_hash) for other in known])
+    cosines = space.cosines_where_texts_are_legible(point.vector, [vectors.get(other.content_hash) for other in known])
     texts = [other.scene.action for other in known]
     best = index_of_most_resembling_text(point.memory.scene.action, texts, cosines, at_least=resembling)
     return None if best is None else known[best].id

@@ -10,7 +10,7 @@ from madeleine.memory.index import Index
 from madeleine.memory.ingest.index_keeper import IndexKeeper
 from madeleine.memory.ingest.ports import ErasedBytesLedger
 
-DEFAULT_ERASURE_SECONDS = 60.0
+DEFAULT_PROMISED_ERASURE_SECONDS = 60.0
 MAX_SCRUB_RETRY_SECONDS = 60.0
 MAX_SCRUB_DELAY_SECONDS = 2.0
 """Time in which more may be forgotten, before the files are rewritten without it."""
@@ -29,7 +29,7 @@ class ErasedBytesScrubber:
     ledger: ErasedBytesLedger
     keeper: IndexKeeper
     index: Index
-    promised_seconds: float = DEFAULT_ERASURE_SECONDS
+    promised_seconds: float = DEFAULT_PROMISED_ERASURE_SECONDS
     """Within which the bytes of what was forgotten are gone (ruling 25)."""
     _requested: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _waited_for: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -50,7 +50,7 @@ class ErasedBytesScrubber:
         """There may be something to scrub, and the last run did not fail."""
         return (self._requested.is_set() or self._running) and not self._failed
 
-    async def wait_until_requested(self) -> None:
+    async def wait_until_scrub_due(self) -> None:
         """Returns when there may be something to scrub, and somebody waits for it or others have had a moment to
         forget more: each run rewrites all files."""
         await self._requested.wait()

@@ -80,7 +80,7 @@ class IndexKeeper:
         return add_indexed
 
     @asynccontextmanager
-    async def index_kept_unchanged(self) -> AsyncIterator[None]:
+    async def pause_index_changes(self) -> AsyncIterator[None]:
         """The index is not changed by the keeper meanwhile."""
         async with self._lock:
             yield
@@ -138,7 +138,7 @@ class IndexKeeper:
         while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
             pieces = await self._pieces(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
-            await self.source.cache_vectors_of_known_texts(model, whole)
+            await self.source.cache_vectors_of_texts_in_memories(model, whole)
             several = [hash_ for hash_ in pieces if hash_ not in whole]
             for start in range(0, len(several), size):
                 vectors = await self._vectors_of_pieces(
@@ -148,7 +148,7 @@ class IndexKeeper:
                     self.embedder.model
                 ):  # switched meanwhile: these may be vectors of either
                     return done
-                await self.source.cache_vectors_of_known_texts(model, vectors)
+                await self.source.cache_vectors_of_texts_in_memories(model, vectors)
             done += sum(memory.content_hash not in whole for memory in memories)
         return done
 
@@ -186,7 +186,7 @@ class IndexKeeper:
         if embedded.error:
             raise embedded.error
         if embedder.model == model:  # else it was switched meanwhile, and these may be vectors of either
-            await self.source.cache_vectors_of_known_texts(model, embedded.vectors, mark=mark)
+            await self.source.cache_vectors_of_texts_in_memories(model, embedded.vectors, mark=mark)
         return len(memories)
 
     async def fill_successor_index(self) -> None:
@@ -222,7 +222,7 @@ class IndexKeeper:
             done = 0
             while page := await self.source.memories_after_id(after=after, limit=INDEXING_BATCH_MEMORIES):
                 await self._index_memories(page, [])
-                await self.source.clear_index_marks_of_memories([memory.id for memory in page], up_to=last_index_mark)
+                await self.source.clear_pending_index_marks([memory.id for memory in page], up_to=last_index_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:

@@ -138,7 +138,9 @@ class IngestText:
         stored_before = await self.ledger.idempotency_key_outcomes(scope, low_keys)
         kept = [(chunk, new) for chunk, new in scored if chunk.importance >= self.threshold or new.key in stored_before]
         new_scenes = [new for _, new in kept]
-        stored = await self.store.store_redacted(scope, new_scenes, vectors=embedded.vectors) if kept else []
+        stored = (
+            await self.store.store_already_redacted_scenes(scope, new_scenes, vectors=embedded.vectors) if kept else []
+        )
         stored_at = {chunk.start: answer for (chunk, _), answer in zip(kept, stored, strict=True)}
         ingested = IngestOutcome(
             text=text,

@@ -17,7 +17,7 @@ from madeleine.memory.model import (
     Memory,
     MemoryChanges,
     MemoryId,
-    MemoryRevision,
+    MemoryValuesBeforeChange,
     Note,
     Scope,
     Vector,
@@ -91,7 +91,7 @@ class StoreScenesLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ErasedIds:
+class ErasureResult:
     """`erased_ids`: what is gone. `related_ids`: memories that stay and were tied to them by a merge or a summary, so
     that they may tell the same: what was absorbed or summarised, and what has absorbed or summarises; and those that
     were drawn from messages that are gone. `diary_entries`: how many days' were removed, being written from them.
@@ -107,7 +107,7 @@ class ErasedIds:
 
 
 class ForgetLedger(Protocol):
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasureResult:
         """Erase those that exist and whatever else tells of them, durably, in one transaction: reinforcements, earlier
         versions, notes and messages they came from, vectors that no other memory has, their part in clusters, names,
         reports, diary, offers and the journal. What a summary that is forgotten stood for is recalled again. A message
@@ -132,7 +132,7 @@ class ErasedBytesLedger(Protocol):
     async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
-    async def scrub_backlog(self) -> ScrubBacklog: ...
+    async def read_scrub_backlog(self) -> ScrubBacklog: ...
 
     async def clear_scrub_marks(self, marks: Sequence[int]) -> None: ...
 
@@ -161,7 +161,7 @@ class TruthChangeLedger(Protocol):
 class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """What the memories said before each change, oldest first."""
 
     async def change_memory(
@@ -191,7 +191,7 @@ class IndexingLedger(VectorCache, Protocol):
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
 
     async def last_index_mark(self) -> int: ...
@@ -204,7 +204,7 @@ class IndexingLedger(VectorCache, Protocol):
 
     async def count_memories(self) -> int: ...
 
-    async def cache_vectors_of_known_texts(
+    async def cache_vectors_of_texts_in_memories(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         """Those of texts that a memory has; with `mark` leaves a mark for each such memory but for an empty vector."""
@@ -227,7 +227,7 @@ class IngestLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
         """Durably; the first outcome of a key stays."""
 
 
-class CentroidLedger(Protocol):
+class BeingCentroidSourceLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
     async def last_audit_number_and_change_flag(self, scope: Scope, *, after: int) -> tuple[int, bool]:

@@ -16,7 +16,7 @@ from madeleine.memory.rules.storing.statements import (
     StatementForComparison,
     cached_statement_for_comparison,
     differ_in_value_of_one_thing,
-    share_content_words,
+    have_content_word_in_common,
     states_change_of_old_statement,
 )
 from madeleine.memory.rules.storing.supersession import (
@@ -25,8 +25,8 @@ from madeleine.memory.rules.storing.supersession import (
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarities,
-    idf_of_word_in,
-    may_be_superseded,
+    can_have_supersession_score,
+    idf_from_memory_count,
     supersession_score,
     word_rarities_from_idf,
 )
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class SupersededMemorySearch:
+class SupersessionCandidateSearch:
     """Read-only; part of a store."""
 
     index: WordIdfSource
@@ -66,7 +66,7 @@ class SupersededMemorySearch:
             cached_statement_for_comparison(other.scene.action)
             for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
         ]
-        likely = [one for one in old if share_content_words(new, one) and may_be_superseded(new, one)]
+        likely = [one for one in old if have_content_word_in_common(new, one) and can_have_supersession_score(new, one)]
         await self._rarities(scope, likely, [True] * len(likely))
 
     async def _find(
@@ -82,7 +82,7 @@ class SupersededMemorySearch:
             and other.truth == "current"
             and not other.compressed
             and start_of_truth_or_telling(other) < start_of_truth_or_telling(memory)
-            and share_content_words(new, old := cached_statement_for_comparison(other.scene.action))
+            and have_content_word_in_common(new, old := cached_statement_for_comparison(other.scene.action))
         ]
         but_for_a_value = [
             other
@@ -93,7 +93,7 @@ class SupersededMemorySearch:
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return but_for_a_value[0] if len(but_for_a_value) == 1 else None
         best, best_score = None, MIN_SUPERSESSION_PROPOSAL_SCORE
-        candidates = [candidate for candidate in candidates if may_be_superseded(new, candidate[-1])]
+        candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
         rarities = await self._rarities(scope, [old for _, _, old in candidates], indexed)
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
@@ -113,7 +113,7 @@ class SupersededMemorySearch:
         words = list({word for statement in statements for word in statement.content_words_by_stem.values()})
         *values, greatest = await self.index.idf(scope, [*words, NONSENSE_WORD_FOR_MAX_IDF])
         idf = dict(zip(words, values, strict=True))
-        in_one_memory = idf_of_word_in(1, greatest)
+        in_one_memory = idf_from_memory_count(1, greatest)
         return [
             word_rarities_from_idf(
                 {

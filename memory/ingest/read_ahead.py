@@ -12,7 +12,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import WritableIndex
 from madeleine.memory.ingest.earlier_memories import ids_sharing_words
 from madeleine.memory.ingest.ports import StoreScenesLedger
-from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.storing.similar_wording import wording_resemblance_upper_bounds
@@ -35,7 +35,7 @@ class StoreScenesPrefetcher:
     ledger: StoreScenesLedger
     index: WritableIndex
     write_lock: WriteLock
-    search_superseded: SupersededMemorySearch | None
+    search_superseded: SupersessionCandidateSearch | None
 
     @asynccontextmanager
     async def prefetching(

@@ -16,9 +16,9 @@ from madeleine.memory.errors import KeyConflict
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.earlier_memories import (
     EarlierSimilarMemories,
-    find_absorbed_or_outdated_duplicate,
+    find_absorber_or_outdated_duplicate,
     find_earlier_similar_memories,
-    find_most_similar_id,
+    id_of_most_similar_memory,
     prepare_new_version,
     vectors_of_memories,
     with_cosines_to_vector,
@@ -26,9 +26,9 @@ from madeleine.memory.ingest.earlier_memories import (
 from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
-from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.read_ahead import StoreScenesPrefetcher, StoreScenesPrefetchResult
-from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, StoreOutcome, StorePlan
+from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import (
     ContentHash,
@@ -44,7 +44,7 @@ from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, has_room_for_retelling, retelling_from_draft
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
-from madeleine.memory.text.same_words import have_same_words
+from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class StoreScenes:
     callback_for_newly_indexed_memories: Callable[[], ReportIndexed] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: WriteLock = field(default_factory=WriteLock)
-    search_superseded: SupersededMemorySearch | None = None
+    search_superseded: SupersessionCandidateSearch | None = None
     """None: no memory is proposed to be superseded."""
     thresholds: DuplicateThresholds = field(default_factory=DuplicateThresholds)
 
@@ -120,10 +120,10 @@ class StoreScenes:
         if a key is a secret or the level keeps nothing, `StorageFull` and `StorageError`.
         """
         redacted = [redact_scene(scene, self.redact) for scene in scenes]
-        stored = await self.store_redacted(scope, [scene for scene, _ in redacted])
+        stored = await self.store_already_redacted_scenes(scope, [scene for scene, _ in redacted])
         return [replace(answer, redacted=counts) for answer, (_, counts) in zip(stored, redacted, strict=True)]
 
-    async def store_redacted(
+    async def store_already_redacted_scenes(
         self,
         scope: Scope,
         scenes: Sequence[NewScene],
@@ -286,7 +286,7 @@ class StoreScenes:
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None
-        told = await find_absorbed_or_outdated_duplicate(self.ledger, scope, point.memory, earlier.near)
+        told = await find_absorber_or_outdated_duplicate(self.ledger, scope, point.memory, earlier.near)
         if isinstance(told, Memory):
             return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
         return told
@@ -310,11 +310,11 @@ class StoreScenes:
         compared = [*others, *(other for other, _ in near if undated_vector is not None)] if is_readable else []
         vectors = await vectors_of_memories(self.ledger, self.embedder, compared, plan)
         space, least = self.embedder.vector_space, self.thresholds.resembling
-        resembles = find_most_similar_id(draft.point, others, vectors, space, resembling=least)
+        resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
         before = draft.planned_to_supersede
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
-            together = plan.told_before(draft.point, earlier.together)
+            together = plan.similar_memories_true_earlier(draft.point, earlier.together)
             near = [*near, *together]
             if undated_vector is not None:
                 near = with_cosines_to_vector(near, undated_vector, vectors)
@@ -327,7 +327,9 @@ class StoreScenes:
 
     def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
-        near_enough = cosine >= self.thresholds.same or have_same_words(memory.scene.action, other.scene.action)
+        near_enough = cosine >= self.thresholds.same or differ_only_in_case_or_punctuation(
+            memory.scene.action, other.scene.action
+        )
         return (
             not new.distinct
             and near_enough
@@ -336,7 +338,11 @@ class StoreScenes:
         )
 
     async def _answers(
-        self, scope: Scope, outcomes: Sequence[StoreOutcome], new: Mapping[MemoryId, Memory], embedding_error: str
+        self,
+        scope: Scope,
+        outcomes: Sequence[StoreOutcomeWithRepeatFlag],
+        new: Mapping[MemoryId, Memory],
+        embedding_error: str,
     ) -> list[StoredSceneResult]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
         known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
@@ -347,7 +353,11 @@ class StoreScenes:
                 answers.append(StoredSceneResult(memory=memory, status="stored", embedding_error=embedding_error))
                 continue
             memory = known[outcome.memory_id]
-            not_kept = outcome.text if not repeated and not have_same_words(outcome.text, memory.scene.action) else ""
+            not_kept = (
+                outcome.text
+                if not repeated and not differ_only_in_case_or_punctuation(outcome.text, memory.scene.action)
+                else ""
+            )
             answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
             answers.append(answer)
         named = [answer.resembles for answer in answers if answer.resembles]

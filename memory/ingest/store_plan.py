@@ -22,9 +22,9 @@ from madeleine.memory.text.terms import bm25_text_of_memory
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
-MAX_UNREAD_COMPARED = 500
+MAX_UNREADABLE_SCENES_COMPARED = 500
 """Scenes of one call, the latest, whose words are compared where the model cannot read them."""
-StoreOutcome = tuple[IdempotencyKeyOutcome, bool]
+StoreOutcomeWithRepeatFlag = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
 
 
@@ -45,7 +45,7 @@ class StorePlan:
         self.supersessions: list[Supersession] = []
         self.sources: dict[MemoryId, list[MessageId]] = {}
         self.lessons: dict[MemoryId, Lesson] = {}
-        self.outcomes: list[StoreOutcome] = []
+        self.outcomes: list[StoreOutcomeWithRepeatFlag] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
         self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
@@ -96,11 +96,13 @@ class StorePlan:
                 similar.setdefault(other.id, (other, float(cosines[position])))
         return list(similar.values())
 
-    def told_before(self, point: IndexPoint, similar: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
+    def similar_memories_true_earlier(
+        self, point: IndexPoint, similar: Sequence[tuple[Memory, float]]
+    ) -> list[tuple[Memory, float]]:
         """(memory, cosine) of those that are true since an earlier time than the point's: of `similar_memories`, or,
         where the model cannot read the text, of those that share the most words, with 1 (the words alone decide)."""
         if point.vector is None:
-            unread = self._unread[-MAX_UNREAD_COMPARED:]
+            unread = self._unread[-MAX_UNREADABLE_SCENES_COMPARED:]
             shared = {
                 other.id: count_shared_content_words(point.memory.scene.action, other.scene.action) for other in unread
             }
@@ -109,6 +111,6 @@ class StorePlan:
         start = start_of_truth_or_telling(point.memory)
         return [(other, cosine) for other, cosine in similar if start_of_truth_or_telling(other) < start]
 
-    def is_superseded(self, memory_id: MemoryId) -> bool:
+    def supersedes_memory(self, memory_id: MemoryId) -> bool:
         """By the call itself."""
         return any(act.old == memory_id for act in self.supersessions)

@@ -128,9 +128,10 @@ def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetOutcome:
     """`erased`: ids that no answer shows any more. `missing`: ids of no memory or message of this being. `related`:
-    memories that stay (`ErasedIds`). `diary_entries`, `messages`: how many were removed with them. `bytes_scrubbed`:
-    whether the files hold nothing of it any more; if not yet, they will within `promised_seconds`. `current_again`: as
-    in `ErasedIds`. `copies`: files that were made before and may still hold what was erased (ruling 25)."""
+    memories that stay (`ErasureResult`). `diary_entries`, `messages`: how many were removed with them.
+    `bytes_scrubbed`: whether the files hold nothing of it any more; if not yet, they will within `promised_seconds`.
+    `current_again`: as in `ErasureResult`. `copies`: files that were made before and may still hold what was erased
+    (ruling 25)."""
 
     erased: tuple[MemoryId | MessageId, ...]
     missing: tuple[MemoryId | MessageId, ...]

@@ -34,7 +34,7 @@ from madeleine.memory.lessons.values import (
     REPORT_FAILURE_TOOL_NAME,
     Lesson,
     LessonWithOutcomeCounts,
-    ReportedFailure,
+    ReportedTaskFailure,
     reason_against_lesson,
     require_no_conversation_in_failure,
 )
@@ -64,7 +64,7 @@ LESSON_PROPOSAL_INSTRUCTIONS = (
     .format(max_discovery_chars=MAX_LESSON_DISCOVERY_CHARS, max_steps=MAX_STEPS)
 )
 
-LessonPart = Annotated[str, Field(min_length=1, max_length=MAX_LESSON_PART_CHARS)]
+LessonPartText = Annotated[str, Field(min_length=1, max_length=MAX_LESSON_PART_CHARS)]
 
 
 class LessonProposal(BaseModel):
@@ -73,10 +73,10 @@ class LessonProposal(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     discovery: Annotated[str, Field(min_length=1, max_length=MAX_LESSON_DISCOVERY_CHARS)]
-    condition: LessonPart
-    action: LessonPart
+    condition: LessonPartText
+    action: LessonPartText
     rationale: Annotated[str, Field(max_length=MAX_LESSON_PART_CHARS)] = ""
-    steps: Annotated[tuple[LessonPart, ...], Field(max_length=MAX_STEPS)] = ()
+    steps: Annotated[tuple[LessonPartText, ...], Field(max_length=MAX_STEPS)] = ()
     confidence: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     def to_lesson(self) -> Lesson:
@@ -98,7 +98,7 @@ class FailureReportOutcome:
     """`learnt` with `stored`, or `discarded` with the reason, or neither: then `failure` waits for a proposal.
     `notice`: why a model made none, or a skill was not written."""
 
-    failure: ReportedFailure
+    failure: ReportedTaskFailure
     learnt: LessonWithOutcomeCounts | None = None
     stored: StoredSceneResult | None = None
     discarded: str = ""
@@ -123,7 +123,7 @@ class LearnLessons:
     async def report_failure(
         self,
         scope: Scope,
-        failure: ReportedFailure,
+        failure: ReportedTaskFailure,
         proposal: LessonProposal | None = None,
         *,
         session_id: str = "",
@@ -163,7 +163,7 @@ class LearnLessons:
             failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found
         )
 
-    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: ReportedFailure) -> Lesson:
+    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: ReportedTaskFailure) -> Lesson:
         async def record(spent: ModelCallCost) -> None:
             if self.costs is not None:
                 await self.costs.record_cost(scope, LESSON_COST_RUN_ID, spent, at=self.now())

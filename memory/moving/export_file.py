@@ -18,7 +18,7 @@ from madeleine.memory.moving.record_base import (
     ExportHeader,
     ExportRecord,
 )
-from madeleine.memory.moving.records import EXPORT_RECORD_CLASSES, AnyRecord, parse_export_line
+from madeleine.memory.moving.records import EXPORT_RECORD_CLASSES, AnyExportRecord, parse_export_line
 
 MAX_EXPORT_LINE_BYTES = 64 * 1024 * 1024
 _PLACES = {type_: place for place, type_ in enumerate(EXPORT_RECORD_CLASSES)}
@@ -75,7 +75,7 @@ class ExportReader:
         """Of what was read, without the last line; it tells one file from another."""
         return self._digest.hexdigest()
 
-    def records(self) -> Iterator[AnyRecord]:
+    def records(self) -> Iterator[AnyExportRecord]:
         """Raises `InvalidInput`; what came before must not be kept then."""
         counts: Counter[str] = Counter()
         place = 0

@@ -18,11 +18,11 @@ from madeleine.memory.moving.sources.values import (
     ImportedStatement,
     ImportItem,
     SkippedContent,
-    UnreadableImportEntry,
+    UnreadableImportEntryReport,
     UnreadableImportFile,
     imported_statement_key,
 )
-from madeleine.memory.moving.statements import StatementImportCounts, new_statement_keys
+from madeleine.memory.moving.statements import StatementImportCounts, new_statement_keys_and_other_counts
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText
 from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.observe import ObserveConversation, ObservedConversationPart, redact_observation
@@ -38,9 +38,9 @@ MAX_THEMES_PER_IMPORTED_STATEMENT = 20
 MAX_IMPORT_SAMPLES_SHOWN_PER_FORMAT = 3
 """Statements and conversations of a format that a report shows."""
 MAX_IMPORT_PROBLEMS_NAMED = 20
-SendStatements = Callable[[Mapping[str, ImportedStatement]], Awaitable[StatementImportCounts]]
+ImportedStatementSender = Callable[[Mapping[str, ImportedStatement]], Awaitable[StatementImportCounts]]
 """Have statements stored, by their keys (`StoreImportedStatements`)."""
-ReportFile = Callable[[FileToImport, str], None]
+ReportImportFileState = Callable[[FileToImport, str], None]
 """(file that is being read, state)."""
 
 
@@ -92,14 +92,14 @@ class ImportFilesOfOtherPrograms:
     memories: MemoryAndIdempotencyKeyReader
     conversations: MessageKeyReader
     observe: ObserveConversation
-    send: SendStatements | None
+    send: ImportedStatementSender | None
     _: KW_ONLY
     redact: RedactText
     max_text_chars: int
     remember: bool = False
     """The memory thread reads the conversations."""
     import_id: str = ""
-    on_file: ReportFile = lambda file, state: None
+    on_file: ReportImportFileState = lambda file, state: None
     report: OtherProgramsImportReport = field(default_factory=OtherProgramsImportReport)
 
     async def __call__(self, scope: Scope, files: Iterable[FileToImport]) -> OtherProgramsImportReport:
@@ -153,7 +153,7 @@ class ImportFilesOfOtherPrograms:
                     return batch if batch.has_items else None
                 case SkippedContent(reason, count):
                     report.not_taken[reason] += count
-                case UnreadableImportEntry():
+                case UnreadableImportEntryReport():
                     self._leave_out(file, item)
                 case ImportedStatement():
                     for part in self._parts(item):
@@ -166,7 +166,8 @@ class ImportFilesOfOtherPrograms:
                         batch.observations.append(self._without_secrets(item))
                     except InvalidInput:
                         self._leave_out(
-                            file, UnreadableImportEntry("a conversation", "its id, or one of a message, is a secret")
+                            file,
+                            UnreadableImportEntryReport("a conversation", "its id, or one of a message, is a secret"),
                         )
                         continue
                     messages += len(item.messages)
@@ -177,7 +178,7 @@ class ImportFilesOfOtherPrograms:
                 break
         return batch
 
-    def _leave_out(self, file: FileToImport, damaged: UnreadableImportEntry) -> None:
+    def _leave_out(self, file: FileToImport, damaged: UnreadableImportEntryReport) -> None:
         self.report.damaged_count += 1
         if len(self.report.damaged) < MAX_IMPORT_PROBLEMS_NAMED:
             self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")
@@ -203,7 +204,9 @@ class ImportFilesOfOtherPrograms:
         if self.send:
             outcomes = await self.send(statements)
         else:
-            new, others = await new_statement_keys(self.memories, self.imports, scope, list(statements))
+            new, others = await new_statement_keys_and_other_counts(
+                self.memories, self.imports, scope, list(statements)
+            )
             outcomes = replace(others, stored=len(new))
         for name in ("stored", "reinforced", "known", "forgotten", "may_supersede"):
             report.statements[name] += getattr(outcomes, name)

@@ -13,11 +13,11 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, NotPermitted
 from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.model import ORGANISATION_BEING, Role, may_connect_as_being
+from madeleine.memory.model import ORGANISATION_BEING_ID, Role, may_connect_as_being
 from madeleine.memory.moving.export_file import ExportReader
 from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndoResult
-from madeleine.memory.moving.records import AnyRecord
-from madeleine.memory.moving.values import export_record_for_being, export_record_with_changed_texts
+from madeleine.memory.moving.records import AnyExportRecord
+from madeleine.memory.moving.values import export_record_with_changed_texts, reassign_export_record_to_being
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.rules.storing.secrets import RedactText
 
@@ -72,7 +72,7 @@ class ImportMadeleineExport:
             header = header.model_copy(update={"beings": (being,)})
         redacted: Counter[str] = Counter()
         may_share = self.write_access.may_write(role, "policy")
-        if not may_share and ORGANISATION_BEING in header.beings:
+        if not may_share and ORGANISATION_BEING_ID in header.beings:
             raise NotPermitted("import", permission="write what all beings share", role=role)
         records = self._prepared(reader, being, redacted, report_progress)
         async with self.write_lock:
@@ -85,7 +85,7 @@ class ImportMadeleineExport:
 
     def _prepared(
         self, reader: ExportReader, being: str, redacted: Counter[str], report_progress: ReportImportProgress
-    ) -> Iterator[AnyRecord]:
+    ) -> Iterator[AnyExportRecord]:
         def without_secrets(text: str) -> str:
             result = self.redact(text)
             redacted.update(result.found)
@@ -93,7 +93,7 @@ class ImportMadeleineExport:
 
         total = sum(reader.header.counts.values())
         for number, record in enumerate(reader.records(), start=1):
-            own = export_record_for_being(record, being) if being else record
+            own = reassign_export_record_to_being(record, being) if being else record
             yield export_record_with_changed_texts(own, without_secrets)
             if number % RECORDS_PER_PROGRESS_REPORT == 0:
                 report_progress(number, total)

@@ -24,7 +24,7 @@ from madeleine.memory.moving.records import (
     RevisionExportRecord,
     SessionExportRecord,
 )
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 
 MAX_MARKDOWN_FILE_NAME_CHARS = 80
 MARKDOWN_UNSORTED_FILE_NAME = "Unsorted"
@@ -36,16 +36,18 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>#^|~$&!%=])")
 
 def safe_file_name(title: str) -> str:
     """A name that every file system and wiki link takes, without its suffix; "Untitled" if nothing is left."""
-    name = " ".join(_UNSAFE_IN_NAMES.sub(" ", visible_line(title)).split())[:MAX_MARKDOWN_FILE_NAME_CHARS].strip(" .")
+    name = " ".join(_UNSAFE_IN_NAMES.sub(" ", terminal_safe_line(title)).split())[:MAX_MARKDOWN_FILE_NAME_CHARS].strip(
+        " ."
+    )
     return f"{name}_" if _DEVICE_NAMES.fullmatch(name) else name or "Untitled"
 
 
 def escape_markdown_line(text: str) -> str:
     """One line that shows the text, whatever it holds."""
-    return _MARKUP.sub(r"\\\1", " ".join(visible_line(text).split()))
+    return _MARKUP.sub(r"\\\1", " ".join(terminal_safe_line(text).split()))
 
 
-class MarkdownView:
+class MarkdownExportBuilder:
     """Takes all records, then gives the files. Holds them in memory meanwhile."""
 
     def __init__(self) -> None:
@@ -126,7 +128,7 @@ class _BeingView:
 
     def _cluster_text(self, cluster: ClusterExportRecord | None, memories: list[MemoryExportRecord]) -> str:
         title = cluster.name if cluster else MARKDOWN_UNSORTED_FILE_NAME
-        fields: dict[str, Any] = {"title": visible_line(title), "memories": len(memories)}
+        fields: dict[str, Any] = {"title": terminal_safe_line(title), "memories": len(memories)}
         if themes := sorted({theme for memory in memories for theme in memory.themes}):
             fields["tags"] = [re.sub(r"[^\w/-]+", "-", theme) for theme in themes]
         lines = [f"# {escape_markdown_line(title)}", ""]
@@ -210,7 +212,11 @@ class _BeingView:
                 f"- **{escape_markdown_line(one.speaker or one.role)}** {escape_markdown_line(one.text)}"
                 for one in said
             ]
-            fields = {"title": visible_line(title), "session": visible_line(id_), "date": said[0].at.date().isoformat()}
+            fields = {
+                "title": terminal_safe_line(title),
+                "session": terminal_safe_line(id_),
+                "date": said[0].at.date().isoformat(),
+            }
             yield f"Conversations/{names.take(title)}", _with_front_matter(fields, lines)
 
     def _list(self, title: str, kind: type[ExportRecord], text_of: Any) -> Iterator[tuple[str, str]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.ingest.ports import ErasureResult
 from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, MemoryId, Scope
 from madeleine.memory.moving.record_base import ExportHeader
-from madeleine.memory.moving.records import AnyRecord
+from madeleine.memory.moving.records import AnyExportRecord
 
 LeftOutReason = Literal["different", "taken", "forgotten"]
 MAX_RECORDS_LISTED_IN_IMPORT_REPORT = 1_000
@@ -49,7 +49,7 @@ class ImportUndoResult:
 
     removed: Mapping[str, int]
     kept: Mapping[str, int]
-    erased: ErasedIds
+    erased: ErasureResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class ImportLedger(Protocol):
     async def import_records(
         self,
         header: ExportHeader,
-        records: Iterator[AnyRecord],
+        records: Iterator[AnyExportRecord],
         *,
         source: str,
         client: str,

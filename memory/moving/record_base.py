@@ -24,7 +24,7 @@ Moment = Annotated[AwareDatetime, PlainSerializer(format_export_moment)]
 Count = Annotated[int, Field(ge=0, le=MAX_EXACT_JSON_INTEGER)]
 RecordId = Annotated[str, Field(min_length=1, max_length=200)]
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
-Share = Annotated[float, Field(ge=0, le=1)]
+UnitFraction = Annotated[float, Field(ge=0, le=1)]
 EmotionAxisValue = Annotated[float, Field(ge=-1, le=1)]
 Texts = tuple[str, ...]
 

@@ -33,8 +33,8 @@ from madeleine.memory.moving.record_base import (
     ExportRecord,
     Moment,
     RecordId,
-    Share,
     Texts,
+    UnitFraction,
     Uuid,
 )
 from madeleine.memory.profile import ProfileKind
@@ -66,7 +66,7 @@ class DatedActionExportRecord(ExportModel):
     action: str
 
 
-Timeline = tuple[str | DatedActionExportRecord, ...]
+ExportTimeline = tuple[str | DatedActionExportRecord, ...]
 
 
 class MemoryExportRecord(ExportRecord):
@@ -78,7 +78,7 @@ class MemoryExportRecord(ExportRecord):
     number: Count
     action: str
     actors: Texts
-    when: Timeline
+    when: ExportTimeline
     setting: str
     dialogue: Texts
     sensory: Texts
@@ -93,7 +93,7 @@ class MemoryExportRecord(ExportRecord):
         ]
         | None
     ) = None
-    importance: Share
+    importance: UnitFraction
     pinned: bool
     created_at: Moment
     happened_at: Moment
@@ -110,7 +110,7 @@ class MemoryExportRecord(ExportRecord):
     compressed_into: RecordId | None = None
     compression_source: bool
     resembles: RecordId | None = None
-    retold: Timeline
+    retold: ExportTimeline
     truth: TruthStatus
     valid_from: Moment | None = None
     valid_until: Moment | None = None
@@ -183,7 +183,7 @@ class LessonExportRecord(MemoryPartExportRecord):
     action: str
     rationale: str
     steps: Texts
-    confidence: Share
+    confidence: UnitFraction
     helped: Count
     failed: Count
 
@@ -324,7 +324,7 @@ class PatrolChangeExportRecord(ExportRecord):
     after: Mapping[str, Any] | None = None
 
 
-AnyRecord: TypeAlias = (
+AnyExportRecord: TypeAlias = (
     BeingExportRecord
     | ClusterExportRecord
     | MemoryExportRecord
@@ -347,34 +347,36 @@ AnyRecord: TypeAlias = (
     | PatrolChangeExportRecord
 )
 EXPORT_RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
-    kind.model_fields["type"].default: kind for kind in get_args(AnyRecord)
+    kind.model_fields["type"].default: kind for kind in get_args(AnyExportRecord)
 }
 """By type, in the order in which a file has them: what others refer to comes first."""
 
 
 PATROL_JOURNAL_RECORD_TYPES = ("patrol_run", "patrol_change")
-_LINE: TypeAdapter[AnyRecord | ExportEnd] = TypeAdapter(Annotated[AnyRecord | ExportEnd, Field(discriminator="type")])
+_LINE: TypeAdapter[AnyExportRecord | ExportEnd] = TypeAdapter(
+    Annotated[AnyExportRecord | ExportEnd, Field(discriminator="type")]
+)
 
 
-_RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="type")])
+_RECORD: TypeAdapter[AnyExportRecord] = TypeAdapter(Annotated[AnyExportRecord, Field(discriminator="type")])
 
 
-def parse_export_record(line: bytes) -> AnyRecord:
+def parse_export_record(line: bytes) -> AnyExportRecord:
     """As `parse_export_line`, for a line that is not the end."""
     return _RECORD.validate_json(line)
 
 
-def export_record_from_content(content: Mapping[str, Any]) -> AnyRecord:
+def export_record_from_content(content: Mapping[str, Any]) -> AnyExportRecord:
     """A record from the content of a line. Raises `pydantic.ValidationError`."""
     return _RECORD.validate_json(json.dumps(content))
 
 
-def parse_export_line(line: bytes) -> AnyRecord | ExportEnd:
+def parse_export_line(line: bytes) -> AnyExportRecord | ExportEnd:
     """Raises `pydantic.ValidationError`, a `ValueError`."""
     return _LINE.validate_json(line)
 
 
 def export_json_schema() -> dict[str, Any]:
     """JSON Schema of any line of an export file."""
-    schema = TypeAdapter(ExportHeader | AnyRecord | ExportEnd).json_schema()
+    schema = TypeAdapter(ExportHeader | AnyExportRecord | ExportEnd).json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a Madeleine export"} | schema

@@ -16,7 +16,7 @@ from madeleine.memory.moving.sources.values import ImportedStatement
 from madeleine.memory.rules.storing.chunk_scoring import chunk_category
 from madeleine.memory.text.reading import AnalysedText
 
-IMPORT_TOOL_NAME = "import"
+IMPORT_PROVENANCE_TOOL = "import"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class StatementImportCounts:
     may_supersede: int = 0
 
 
-async def new_statement_keys(
+async def new_statement_keys_and_other_counts(
     memories: MemoryAndIdempotencyKeyReader, imports: OtherProgramImportLedger, scope: Scope, keys: Sequence[str]
 ) -> tuple[list[str], StatementImportCounts]:
     """Those that were never imported, and how many of the others there are."""
@@ -56,9 +56,11 @@ class StoreImportedStatements:
 
         Raises `CannotUndo` if the import was ended meanwhile, `StorageFull`, `StorageError`.
         """
-        new, others = await new_statement_keys(self.store.ledger, self.imports, scope, list(statements))
+        new, others = await new_statement_keys_and_other_counts(
+            self.store.ledger, self.imports, scope, list(statements)
+        )
         scenes = await asyncio.to_thread(lambda: [_scene(key, statements[key]) for key in new])
-        answers = await self.store.store_redacted(scope, scenes, import_id=import_id) if scenes else []
+        answers = await self.store.store_already_redacted_scenes(scope, scenes, import_id=import_id) if scenes else []
         counts = Counter(answer.status for answer in answers)
         return StatementImportCounts(
             stored=counts["stored"],
@@ -80,7 +82,7 @@ def _scene(key: str, statement: ImportedStatement) -> NewScene:
         lesson=statement.lesson,
         themes=statement.themes,
         key=key,
-        tool=IMPORT_TOOL_NAME,
+        tool=IMPORT_PROVENANCE_TOOL,
     )
 
 

@@ -21,14 +21,14 @@ from madeleine.memory.model import (
 from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
-    AnyRecord,
+    AnyExportRecord,
     CoreBlockExportRecord,
     DiaryExportRecord,
+    ExportTimeline,
     MemoryExportRecord,
     MessageExportRecord,
     NoteExportRecord,
     ProfileExportRecord,
-    Timeline,
     TruthChangeExportRecord,
     export_record_from_content,
 )
@@ -82,11 +82,11 @@ def memory_record_among(records: Iterable[ExportRecord]) -> MemoryExportRecord:
     return next(record for record in records if isinstance(record, MemoryExportRecord))
 
 
-def _timeline(entries: Timeline) -> tuple[TimelineEntry, ...]:
+def _timeline(entries: ExportTimeline) -> tuple[TimelineEntry, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in entries)
 
 
-def export_record_for_being(record: AnyRecord, being: str) -> AnyRecord:
+def reassign_export_record_to_being(record: AnyExportRecord, being: str) -> AnyExportRecord:
     """The record as another being's: with ids of its own, which are the same whenever it is imported."""
     if record.being == being:
         return record
@@ -108,7 +108,7 @@ def export_record_for_being(record: AnyRecord, being: str) -> AnyRecord:
             }
     if isinstance(record, ArchivedMemoryExportRecord):
         values["records"] = tuple(
-            export_record_content(export_record_for_being(export_record_from_content(one), being))
+            export_record_content(reassign_export_record_to_being(export_record_from_content(one), being))
             for one in record.records
         )
     if isinstance(record, ProfileExportRecord) and record.name == record.memory_id:
@@ -137,7 +137,7 @@ def export_record_content(record: ExportRecord) -> Mapping[str, Any]:
     return content
 
 
-def export_record_with_changed_texts(record: AnyRecord, change: Callable[[str], str]) -> AnyRecord:
+def export_record_with_changed_texts(record: AnyExportRecord, change: Callable[[str], str]) -> AnyExportRecord:
     """`change` applied to what was told."""
     changed: dict[str, Any] = {}
     if isinstance(record, ArchivedMemoryExportRecord):

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, Str
 
 NotBlankStr = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Count = Annotated[int, Field(ge=0)]
-Details = dict[str, JsonValue]
+JsonDetails = dict[str, JsonValue]
 """What the application keeps with a record. Nothing searches it."""
 
 
@@ -84,7 +84,7 @@ class Task(OperationalRecord):
     project: str = ""
     created_at: AwareDatetime
     updated_at: AwareDatetime
-    details: Details = {}
+    details: JsonDetails = {}
     kind: TaskKind = "task"
 
 
@@ -96,7 +96,7 @@ class Message(OperationalRecord):
     sender: NotBlankStr
     text: str
     at: AwareDatetime
-    details: Details = {}
+    details: JsonDetails = {}
 
 
 AuditVerdict = Literal["allow", "deny", "escalate"]
@@ -140,7 +140,7 @@ class AgentState(OperationalRecord):
     status: NotBlankStr
     task_id: str = ""
     updated_at: AwareDatetime
-    details: Details = {}
+    details: JsonDetails = {}
 
 
 class Setting(OperationalRecord):
@@ -160,4 +160,4 @@ class Project(OperationalRecord):
     status: NotBlankStr
     lead: str = ""
     created_at: AwareDatetime
-    details: Details = {}
+    details: JsonDetails = {}

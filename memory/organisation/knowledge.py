@@ -1,9 +1,8 @@
 """What an organisation knows (spec O4, O5): shared by one being, read by all, changed by versions.
 
-It is the memory of a being of its own, `ORGANISATION_BEING`, which no connection serves. This use case is the only way
-into it, and the one place where the right to write is decided: whatever calls it, a role that may not write a kind
-cannot.
-"""
+It is the memory of a being of its own, `ORGANISATION_BEING_ID`, which no connection serves. This use case is the only
+way into it, and the one place where the right to write is decided: whatever calls it, a role that may not write a kind
+cannot."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from madeleine.memory.ingest.update_and_forget import ForgetMemories, ForgetOutc
 from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import (
     KNOWLEDGE_KINDS,
-    ORGANISATION_BEING,
+    ORGANISATION_BEING_ID,
     KnowledgeKind,
     Memory,
     MemoryId,
@@ -71,7 +70,7 @@ class NewKnowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnowledgeSearchResult:
+class OwnAndSharedSearchResult:
     """Own memories and what all share, best first by one score."""
 
     found: tuple[tuple[Memory, float], ...]
@@ -81,7 +80,7 @@ class KnowledgeSearchResult:
 
 def organisation_scope(scope: Scope) -> Scope:
     """What the caller does there is its own act: it is the author."""
-    shared = replace(scope, being_id=ORGANISATION_BEING, author=scope.being_id, count_activations=False)
+    shared = replace(scope, being_id=ORGANISATION_BEING_ID, author=scope.being_id, count_activations=False)
     return replace(shared, project="", level="persistent")
 
 
@@ -164,7 +163,7 @@ class OrganisationKnowledge:
         kinds: Sequence[KnowledgeKind] = (),
         personal: bool = True,
         language: LanguageModel | None = None,
-    ) -> KnowledgeSearchResult:
+    ) -> OwnAndSharedSearchResult:
         """What matches among what all share, and with `personal` among the caller's own memories, ranked together. Own
         ones have the personal boost (spec O12). At most `query.limit`, of what is shared at most `max_retrieved`."""
         most_shared = min(query.limit, self.config.max_retrieved)
@@ -181,7 +180,7 @@ class OrganisationKnowledge:
             notices = tuple(dict.fromkeys((*notices, *own.notices)))
             words_only_reason = words_only_reason or own.words_only_reason
         best = sorted(found, key=lambda scored: -scored[1])[: query.limit]
-        return KnowledgeSearchResult(
+        return OwnAndSharedSearchResult(
             found=tuple((one, round(score, 4)) for one, score in best),
             notices=notices,
             words_only_reason=words_only_reason,

@@ -29,7 +29,7 @@ MAX_EXPLAINED_CANDIDATES = 10
 NEWER_MEMORY_SCORE_PART_NAME = "newer"
 """Part of a score by which a memory stands before an older one that it probably makes untrue."""
 
-RecallOutcome = Literal[
+MemoryRecallOutcome = Literal[
     "recalled", "near", "past the limit", "too long", "below the gate", "no candidate", "superseded", "retracted",
     "merged", "summarised", "faded", "filtered", "switched off", "unknown",
 ]  # fmt: skip
@@ -52,7 +52,7 @@ class MemoryExplanation:
 
     id: MemoryId
     memory: Memory | None
-    outcome: RecallOutcome
+    outcome: MemoryRecallOutcome
     reason: str = ""
     rank: int = 0
     score: float = 0.0
@@ -119,7 +119,7 @@ class RecallExplainer:
 
     # --- outcome --------------------------------------------------------------------------------------------------
 
-    async def _outcome(self, memory: Memory) -> tuple[RecallOutcome, str]:
+    async def _outcome(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
         id_ = memory.id
         if id_ in {shown.id for shown in self.selection.all_memories}:
             return "recalled", "Its text is cut to fit the token budget." if id_ in self.selection.truncated else ""
@@ -135,7 +135,7 @@ class RecallExplainer:
             return "below the gate", self._below_gate(id_)
         return "no candidate", await self._no_candidate(memory)
 
-    def _state(self, memory: Memory) -> tuple[RecallOutcome, str] | None:
+    def _state(self, memory: Memory) -> tuple[MemoryRecallOutcome, str] | None:
         """What of the memory itself keeps it from being recalled."""
         as_of = self.query.as_of
         if memory.absorbed_into is not None:
@@ -167,7 +167,7 @@ class RecallExplainer:
             return "Its dates lie outside of since and until, or others match better."
         return ""
 
-    async def _left_out(self, memory: Memory) -> tuple[RecallOutcome, str]:
+    async def _left_out(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
         id_ = memory.id
         if id_ in {long.id for long in self.selection.too_long}:
             return "too long", "It is too long for what is left of the token budget."

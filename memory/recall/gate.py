@@ -17,13 +17,13 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
     CandidateSimilarity,
+    MatchesOfThingsNamedInQuery,
     MatchThresholds,
     RecallGateOutcome,
-    ThingsNamedInQuery,
     common_names_in_query,
     matching_candidate_mask,
     matching_preference_mask,
-    near_unmatched_candidates,
+    positions_of_near_unmatched_candidates,
     procedural_candidate_mask,
     score_candidate_similarity,
     unknown_words_prevent_any_match,
@@ -36,7 +36,7 @@ CentredCosineFunction = Callable[[NDArray[np.float32], Vector], NDArray[np.float
 
 FEELING_SITUATION_TEMPLATE = "When someone feels {}"
 """How a preference tells of the feelings in which it applies; of labels alone the model makes less."""
-FEELING_COSINE_ALLOWANCE = 0.1
+FEELING_COSINE_BONUS = 0.1
 """Added to that likeness: a preference says more than its feeling. "When Ada is sad she does not want advice …" has
 0.25 to grief and 0.27 to sadness and grief; of unlike feelings the nearest has 0.24."""
 MAX_LANGUAGE_CHECKED_CANDIDATES = 5
@@ -68,7 +68,7 @@ class CandidateMatcher:
         (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return RecallGateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
-        thresholds, named = self.thresholds, ThingsNamedInQuery.from_query(query.text, pool)
+        thresholds, named = self.thresholds, MatchesOfThingsNamedInQuery.from_query(query.text, pool)
         gate = partial(
             score_candidate_similarity, named, legible=legible, thresholds=thresholds, memories=pool.memories
         )
@@ -87,7 +87,7 @@ class CandidateMatcher:
         matches = matching_candidate_mask(likenesses, thresholds)
         # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
         meaning = np.asarray(legible * (0.75 * cosine + 0.25 * pool.cosine), np.float32)
-        near = near_unmatched_candidates(named, likenesses, meaning, thresholds)
+        near = positions_of_near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural, situation = procedural_candidate_mask(pool), None
         if procedural.any():
             situation = await self._likeness_to_situation(query, pool, cosine, legible)
@@ -116,10 +116,10 @@ class CandidateMatcher:
                 cosine = np.asarray((cosine + 2 * rest) / 3, np.float32)
             if query.emotions:
                 feeling = FEELING_SITUATION_TEMPLATE.format(" and ".join(query.emotions))
-                cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_COSINE_ALLOWANCE)
+                cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_COSINE_BONUS)
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
-        named = ThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
+        named = MatchesOfThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
         return score_candidate_similarity(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:

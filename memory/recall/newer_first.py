@@ -9,13 +9,13 @@ from datetime import datetime
 
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import PossibleNewerVersion, RecallLedger
+from madeleine.memory.recall.ports import PossibleNewerVersionPair, RecallLedger
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
+    MemoryMatchToQuestion,
     MemoryPairLink,
-    QuestionMatch,
     are_short_and_no_questions,
     asks_for_past,
     newer_replaces_older_score,
@@ -25,7 +25,7 @@ from madeleine.memory.rules.ranking.near_equals import (
     question_words_only_in_first,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
-from madeleine.memory.rules.storing.supersession import idf_of_word_in, word_rarities_from_idf
+from madeleine.memory.rules.storing.supersession import idf_from_memory_count, word_rarities_from_idf
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
@@ -143,7 +143,7 @@ class _Pair:
 
 
 def _pairs(
-    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[PossibleNewerVersion]
+    memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[PossibleNewerVersionPair]
 ) -> Iterator[_Pair]:
     """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
     was proposed to supersede it. Turns of conversations are compared only where proposals join them: a later turn goes
@@ -208,16 +208,18 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
     if not words:
         return [0.0] * len(pairs)
     *values, greatest = await index.idf(scope, [*words.values(), NONSENSE_WORD_FOR_MAX_IDF])
-    most = idf_of_word_in(2, greatest)  # two forms of one word may be two to the index
+    most = idf_from_memory_count(2, greatest)  # two forms of one word may be two to the index
     idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
     rarity = word_rarities_from_idf(idf, greatest).by_stem
     return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
 
 
-def _match(memory: Memory, pool: CandidatePool) -> QuestionMatch:
+def _match(memory: Memory, pool: CandidatePool) -> MemoryMatchToQuestion:
     statement = cached_statement_for_comparison(memory.scene.action)
     if memory.id not in pool.ids:
-        return QuestionMatch(statement)
+        return MemoryMatchToQuestion(statement)
     at = pool.ids.index(memory.id)
     held = zip(pool.words, pool.rarity.tolist(), pool.holds[at], strict=True)
-    return QuestionMatch(statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds})
+    return MemoryMatchToQuestion(
+        statement, float(pool.cosine[at]), {word: rarity for word, rarity, holds in held if holds}
+    )

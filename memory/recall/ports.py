@@ -16,7 +16,7 @@ from madeleine.memory.keyword_search import (
     TagSearchMatches,
     TagSearchQuery,
 )
-from madeleine.memory.model import ClusterId, Emotion, EmotionVector, Memory, MemoryId, MemoryRevision, Scope
+from madeleine.memory.model import ClusterId, Emotion, EmotionVector, Memory, MemoryId, MemoryValuesBeforeChange, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class MemoryReactivation:
 
 
 @dataclass(frozen=True, slots=True)
-class PossibleNewerVersion:
+class PossibleNewerVersionPair:
     """A memory that may say anew what an older one said."""
 
     newer: MemoryId
@@ -55,7 +55,7 @@ class RecallLedger(Protocol):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
-    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
         """The living current memories that were proposed to supersede one of these, those that were proposed to
         supersede these, and so on; and those of these that resemble another of them."""
 
@@ -102,7 +102,7 @@ class ClusterWithMemoryCounts:
 class BrowseLedger(Protocol):
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
-    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """Earlier versions of these memories, oldest first."""
 
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:

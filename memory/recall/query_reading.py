@@ -14,7 +14,7 @@ from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import text_without_dates
 
-END_OF_MESSAGE_SENTENCES = 2
+END_OF_MESSAGE_SENTENCE_COUNT = 2
 MIN_QUESTION_CONTENT_WORDS = 2
 """Of a question that stands for itself; one with fewer, "What can I do?", is about the sentence before it."""
 _QUESTION_MARKS = ("?", "？", "؟")
@@ -22,18 +22,18 @@ _WORD = re.compile(r"[^\W_]+")
 _NAME_OR_WORD = re.compile(r"([^\W_]+)(?:['\u2019]s\b)?")
 
 
-def end_of_message(text: str) -> str:
+def closing_sentences_of_message(text: str) -> str:
     """What a message of three sentences or more comes to: its last one, if that is a question that names something,
     else the last two. "" for a shorter message."""
     sentences = [sentence for sentence in split_sentences(text) if _WORD.search(sentence)]
-    if len(sentences) <= END_OF_MESSAGE_SENTENCES:
+    if len(sentences) <= END_OF_MESSAGE_SENTENCE_COUNT:
         return ""
     last = sentences[-1].strip()
     named = content_words(last)
     only_asks = " " in last and len(named) == len({*_WORD.findall(last.lower())})  # then all words were returned
     if len(named) >= MIN_QUESTION_CONTENT_WORDS and not only_asks and last.endswith(_QUESTION_MARKS):
         return last
-    return "".join(sentences[-END_OF_MESSAGE_SENTENCES:]).strip()
+    return "".join(sentences[-END_OF_MESSAGE_SENTENCE_COUNT:]).strip()
 
 
 def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeatures]) -> str:
@@ -44,7 +44,9 @@ def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeature
     def without_name(word: re.Match[str]) -> str:
         return "" if word[1].casefold() in actors and not word[1].islower() else word[0]
 
-    subject = " ".join(_NAME_OR_WORD.sub(without_name, text_without_dates(end_of_message(text) or text)).split())
+    subject = " ".join(
+        _NAME_OR_WORD.sub(without_name, text_without_dates(closing_sentences_of_message(text) or text)).split()
+    )
     return subject if subject != " ".join(text.split()) and _WORD.search(subject) else ""
 
 

@@ -22,7 +22,11 @@ from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanatio
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_memories_first
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
-from madeleine.memory.recall.query_reading import end_of_message, query_without_names_and_dates, restrict_pool_to_words
+from madeleine.memory.recall.query_reading import (
+    closing_sentences_of_message,
+    query_without_names_and_dates,
+    restrict_pool_to_words,
+)
 from madeleine.memory.recall.reformulation import (
     QueryReformulationConfig,
     RecallAttempt,
@@ -39,7 +43,7 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.rules.dynamics.truth import is_in_future, version_true_at
+from madeleine.memory.rules.dynamics.truth import id_of_version_true_at, is_in_future
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
 from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, merge_recall_gate_outcomes
@@ -251,7 +255,7 @@ class RecallMemories:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
             words=self._words(query.text, query),
-            twice=self._words(end_of_message(query.text), query),
+            twice=self._words(closing_sentences_of_message(query.text), query),
             statuses=LIVING_STATUSES if query.as_of is None else ALL_MEMORY_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
@@ -276,9 +280,8 @@ class RecallMemories:
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await self._true_versions(scope, query, pool, near_ids)
-            nearest = await self._newer_first(
-                scope, query, dict.fromkeys(distinct_true_versions(near_ids, true), 0.0), pool
-            )
+            near_true = dict.fromkeys(distinct_true_versions(near_ids, true), 0.0)
+            nearest = await self._newer_first(scope, query, near_true, pool)
             evidence = RankingEvidence(gates=gates, shown_for=true)
             return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
         pool = await self._with_subject(query.text, pool, vector)
@@ -294,11 +297,9 @@ class RecallMemories:
             trust=trust,
             now=self.now(),
         )
-        scores = scored.scores
-        order = np.argsort(-scores, kind="stable")  # equals keep the engine's order
-        best_first = [
-            (pool.ids[i], round(float(score), 4)) for i, score in zip(matching[order], scores[order], strict=True)
-        ]
+        order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
+        ranked = zip(matching[order], scored.scores[order], strict=True)
+        best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
         true = await self._true_versions(scope, query, pool, {*dict(best_first), *near_ids})
         shown: dict[MemoryId, float] = {}
         for id_, score in best_first:
@@ -331,7 +332,7 @@ class RecallMemories:
     ) -> tuple[RecallGateOutcome, ...]:
         """Of the query as asked, and of the end of a longer message."""
         whole = await self._gate(query, pool, vector, trust)
-        if not (end := end_of_message(query.text)):
+        if not (end := closing_sentences_of_message(query.text)):
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
@@ -364,7 +365,6 @@ class RecallMemories:
         asks_for_past = query.as_of is not None and not is_in_future(query.as_of, now)
         if not self.config.newer_among_near_equals or asks_for_past:
             return NewerFirstRanking(scores)
-        only_matches = bool(query.since or query.until)  # when it happened is not looked at again
         return await put_newer_memories_first(
             self.ledger,
             self.index,
@@ -372,7 +372,7 @@ class RecallMemories:
             query.text,
             scores=scores,
             pool=pool,
-            only_matches=only_matches,
+            only_matches=bool(query.since or query.until),  # when it happened is not looked at again
             now=query.as_of or now,
         )
 
@@ -389,7 +389,7 @@ class RecallMemories:
         if as_of is None:
             return {**await self.ledger.current_version_ids(scope, versions)}
         chains = await self.ledger.all_versions(scope, versions)
-        return {id_: version_true_at(chain, as_of) for id_, chain in chains.items()}
+        return {id_: id_of_version_true_at(chain, as_of) for id_, chain in chains.items()}
 
 
 async def _no_vector() -> Vector | None:

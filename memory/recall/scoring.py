@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import RecallLedger
-from madeleine.memory.recall.query_reading import end_of_message
+from madeleine.memory.recall.query_reading import closing_sentences_of_message
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import (
     BlendedRankingWeights,
@@ -44,7 +44,7 @@ async def score_matches(
     """Positions of the candidates to rank, and their scores."""
     emotions = frozenset(query.emotions)
     if profile == "blended":
-        asked = end_of_message(query.text) or query.text
+        asked = closing_sentences_of_message(query.text) or query.text
         return matching, blended_ranking_scores(
             asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights
         )
@@ -56,9 +56,9 @@ async def score_matches(
     matching_states = [states[pool.ids[i]] for i in matching]
     near = candidate_similarity(pool, dense_trust=trust)[matching]
     if profile == "linear":
-        enough, scored = linear_ranking_scores(near, matching_states, now=now, weights=profiles).with_score_at_least(
-            profiles.linear.minimum
-        )
+        enough, scored = linear_ranking_scores(
+            near, matching_states, now=now, weights=profiles
+        ).mask_and_candidates_with_min_score(profiles.linear.minimum)
         return matching[enough], scored
     shared = matching_emotion_shares([pool.features[i] for i in matching], emotions)
     return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)

@@ -28,8 +28,8 @@ from madeleine.memory.model import (
     EmotionVector,
     Memory,
     MemoryId,
-    MemoryRevision,
     MemoryStatus,
+    MemoryValuesBeforeChange,
     Scope,
 )
 from madeleine.memory.recall.ports import (
@@ -45,7 +45,7 @@ from madeleine.memory.rules.searching import (
     best_tag_matches,
     deduplicated_hits,
     hit_with_snippet,
-    make_first_tag_finder,
+    make_first_tag_position_finder,
     make_first_term_finder,
     most_specific_message_tags,
     related_themes,
@@ -216,7 +216,7 @@ class SearchByMessageTags:
             hits = {ref: hit for ref, hit in hits.items() if hit.truth != "superseded"} | current
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
-        find_match = make_first_tag_finder(tags)
+        find_match = make_first_tag_position_finder(tags)
         pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
         shown = (hit_with_snippet(hit, find_match) for hit in pool)
         page = tuple(deduplicated_hits(shown)[: query.limit])
@@ -247,7 +247,7 @@ class BrowsedMemories:
     corrected, oldest first. `versions`: of each that has a past or a successor, the current one last."""
 
     memories: tuple[Memory, ...]
-    revisions: tuple[MemoryRevision, ...] = ()
+    revisions: tuple[MemoryValuesBeforeChange, ...] = ()
     versions: Mapping[MemoryId, Sequence[Memory]] = field(default_factory=dict)
     missing: tuple[MemoryId, ...] = ()
     next_cursor: str = ""

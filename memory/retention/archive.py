@@ -9,7 +9,7 @@ from datetime import datetime
 
 from madeleine.memory.embedding import Embedder, embed_with_cache
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import MEMORY_CATEGORIES, ORGANISATION_BEING, BeingId, Memory, MemoryId, Scope
+from madeleine.memory.model import MEMORY_CATEGORIES, ORGANISATION_BEING_ID, BeingId, Memory, MemoryId, Scope
 from madeleine.memory.retention.ports import ArchiveLedger, ArchiveQuery, RetentionLedger
 from madeleine.memory.retention.values import (
     MAX_ARCHIVE_GROUP_SUMMARY_CHARS,
@@ -21,11 +21,11 @@ from madeleine.memory.retention.values import (
     groups_to_archive,
 )
 from madeleine.memory.rules.archiving.retention import (
-    NO_ENDED_SESSION_OR_PROJECT,
+    EMPTY_ENDED_SESSION_OR_PROJECT,
     EndedSessionOrProject,
     RetentionConfig,
     RetentionRule,
-    plan_retention,
+    memories_to_archive_with_reasons,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
@@ -56,16 +56,18 @@ class MemoryArchive:
     redact: RedactText = redact_secrets
 
     async def groups_due_for_archiving(
-        self, scope: Scope, ended: EndedSessionOrProject = NO_ENDED_SESSION_OR_PROJECT
+        self, scope: Scope, ended: EndedSessionOrProject = EMPTY_ENDED_SESSION_OR_PROJECT
     ) -> list[ArchiveGroup]:
         """What the next enforcement of the rules would archive; with `ended`, what goes now that it has. Nothing is
         changed."""
         reads = self.retention.retention_reader(scope)
-        if scope.being_id == ORGANISATION_BEING or (
-            ended != NO_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_of_limited_lifetime()
+        if scope.being_id == ORGANISATION_BEING_ID or (
+            ended != EMPTY_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_of_limited_lifetime()
         ):
             return []
-        going = plan_retention(await reads.memory_retention_facts(), self.config, scope.being_id, self.now(), ended)
+        going = memories_to_archive_with_reasons(
+            await reads.memory_retention_facts(), self.config, scope.being_id, self.now(), ended
+        )
         return groups_to_archive(await reads.memories(list(going)), going)
 
     def retention_rules_of_being(self, being: BeingId) -> list[RetentionRule]:
@@ -112,5 +114,5 @@ class MemoryArchive:
         summary = self.redact(text.strip()).text
         if not summary or len(summary) > MAX_ARCHIVE_GROUP_SUMMARY_CHARS:
             raise InvalidInput(f"A summary has 1 to {MAX_ARCHIVE_GROUP_SUMMARY_CHARS} characters. Nothing was changed.")
-        if not await self.ledger.replace_group_digest(scope, group, summary):
+        if not await self.ledger.store_group_summary(scope, group, summary):
             raise InvalidInput(f"The archive has no group {group!r}. Nothing was changed: list the groups.")

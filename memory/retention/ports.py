@@ -79,5 +79,5 @@ class ArchiveLedger(WritableVectorCache, Protocol):
         depend on: survivors, summaries and the other versions of a chain. Leaves index marks. Durably, in one
         transaction; ids that are not archived are ignored."""
 
-    async def replace_group_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
+    async def store_group_summary(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         """Replace what the archive tells of a group by a summary. False if there is no such group."""

@@ -43,7 +43,7 @@ def render_memory_line(memory: Memory, *, dated: bool = True) -> str:
     has_date = has_date and memory.valid_from != memory.happened_at
     date, action = memory_date(memory) if has_date else "", memory.scene.action
     text = action if date in action else f"{date}: {action}"
-    text = append_version_change(text, version_start_date_text(memory), memory.before)
+    text = text_with_version_change(text, version_start_date_text(memory), memory.before)
     return f"[{memory.category.upper()}] {escape_tags_on_one_line(text)}"
 
 
@@ -53,7 +53,7 @@ def render_version_change(since: str, before: str) -> str:
     return "; ".join(f"{word}{value}" for word, value in parts.items() if value)
 
 
-def append_version_change(text: str, since: str, before: str) -> str:
+def text_with_version_change(text: str, since: str, before: str) -> str:
     change = render_version_change(since, before)
     return f"{text} ({change})" if change else text
 
@@ -126,7 +126,7 @@ def _fragments_of(memory: Memory) -> list[str]:
     return [part for part in (memory.scene.action, memory.feeling) if part]
 
 
-def shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
+def recall_text_of_shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
     deck = [part for memory in memories for part in _fragments_of(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
@@ -172,7 +172,7 @@ MEMORY_BLOCK_FORMAT = RecallTextFormat(
 def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
     """Shuffled fragments in a tag (spec P9)."""
     return RecallTextFormat(
-        render=lambda memories: shuffled_fragments(memories, rng),
+        render=lambda memories: recall_text_of_shuffled_fragments(memories, rng),
         render_entry=lambda memory: "".join(f"{escape_tags_on_one_line(part)} / " for part in _fragments_of(memory)),
         empty_tags="<recall></recall>",
         preferences="none",
@@ -287,7 +287,7 @@ def render_memory_line_with_id(memory: Memory, may_supersede: str) -> str:
 def render_scene_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
     return render_list_item(
-        append_version_change(
+        text_with_version_change(
             scene_to_text(memory.scene, memory.feeling), version_start_date_text(memory), memory.before
         )
     )

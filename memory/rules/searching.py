@@ -30,7 +30,7 @@ from madeleine.memory.keyword_search import (
 from madeleine.memory.text.lexicon import (
     lexicons_for_script_of_text,
     load_language_neutral_pattern,
-    text_without_pattern,
+    text_without_lexicon_pattern,
 )
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import (
@@ -92,7 +92,7 @@ def text_has_message_tag(folded: str, tag: SearchTagFromMessage) -> bool:
     return tag.anchor in folded and _compiled_pattern(_tag_pattern(tag)).search(folded) is not None
 
 
-def make_first_tag_finder(tags: Iterable[SearchTagFromMessage]) -> FindFirstMatch:
+def make_first_tag_position_finder(tags: Iterable[SearchTagFromMessage]) -> FindFirstMatchPosition:
     """Find the first of the tags in a folded text."""
     pattern = _compiled_pattern("|".join(map(_tag_pattern, tags)))
 
@@ -133,7 +133,7 @@ _WORD = re.compile(
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
-def extract_message_tag_texts(message: str) -> Iterator[str]:
+def extract_search_tags_from_message(message: str) -> Iterator[str]:
     """All tags, folded, the most specific first; a tag may repeat."""
     text = _LINK.sub(" ", unicodedata.normalize("NFKC", message))
     quoted = (next(filter(None, groups)) for groups in _QUOTED_PHRASE.findall(text))
@@ -152,7 +152,7 @@ def extract_message_tag_texts(message: str) -> Iterator[str]:
 def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[SearchTagFromMessage, ...]:
     """The `MAX_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
     tags: dict[tuple[str, ...], SearchTagFromMessage] = {}
-    for text in extract_message_tag_texts(message):
+    for text in extract_search_tags_from_message(message):
         tag = message_tag_from_text(text, stem)
         tags.setdefault(tag.forms, tag)
         if len(tags) == MAX_TAGS_PER_MESSAGE:
@@ -181,11 +181,11 @@ def _unspaced_words(text: str) -> list[str]:
         if re.match(f"[{HAN_CHAR_CLASS}]", run):
             words += [
                 word
-                for part in text_without_pattern(run, "function_signs", lexicons).split()
+                for part in text_without_lexicon_pattern(run, "function_signs", lexicons).split()
                 for word in _han_words(part)
             ]
         elif re.match(f"[{HANGUL_CHAR_CLASS}]", run):
-            words.append(text_without_pattern(run, "particle", lexicons, by="") or run)
+            words.append(text_without_lexicon_pattern(run, "particle", lexicons, by="") or run)
         else:
             words.append(run)
     return words
@@ -217,7 +217,7 @@ MIN_SHARE_OF_BEST_TAG_SCORE = 0.5
 
 SearchedItemKey = tuple[SearchSource, str]
 """A source and an id in it."""
-TagMatchWeight = tuple[bool, float]
+TagMatchRank = tuple[bool, float]
 """Whether a text holds a tag of the message itself (these come before texts with a related theme alone), and the sum of
 the weights of its tags."""
 
@@ -235,13 +235,13 @@ def rarity_weights_of_tags(matches: Sequence[TagSearchMatches], tags: int) -> tu
 
 def best_tag_matches(
     matches: Sequence[TagSearchMatches], tags: int, limit: int
-) -> list[tuple[SearchedItemKey, TagMatchWeight]]:
+) -> list[tuple[SearchedItemKey, TagMatchRank]]:
     """The best `limit` texts, best first; the newest of equals first."""
     weights = rarity_weights_of_tags(matches, tags)
     own_tags = (1 << tags) - 1
 
     @cache
-    def weight(mask: int) -> TagMatchWeight:
+    def weight(mask: int) -> TagMatchRank:
         return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
     def sort_key(match: tuple[HitTimeAndId, int, SearchSource]) -> tuple[bool, float, int, str, str]:
@@ -254,7 +254,7 @@ def best_tag_matches(
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
-def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchWeight]], limit: int) -> list[SearchHit]:
+def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchRank]], limit: int) -> list[SearchHit]:
     """The hits near the best one, given best first; `limit` hits where fewer are near."""
     if not hits:
         return []
@@ -273,18 +273,18 @@ ELLIPSIS = "…"
 _WORD_SLACK = 40
 """Characters given up at most to begin and end with a whole word."""
 
-FindFirstMatch = Callable[[str], int]
+FindFirstMatchPosition = Callable[[str], int]
 """Position of the first match in a folded text; -1 for none."""
 
 
-def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatch:
+def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatchPosition:
     """Find the first of the terms. Not a pattern: two long terms that differ at their ends would be compared anew at
     each character."""
     folded_terms = [fold_text(term) for term in terms]
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def excerpt_around_match(text: str, find_match: FindFirstMatch) -> str:
+def excerpt_around_match(text: str, find_match: FindFirstMatchPosition) -> str:
     """Return a short text whole; of a longer one up to `MAX_HIT_SNIPPET_CHARS` characters around the match, or its
     beginning without a match. An ellipsis marks what is left out."""
     if len(text) <= MAX_HIT_SNIPPET_CHARS:
@@ -301,7 +301,7 @@ def excerpt_around_match(text: str, find_match: FindFirstMatch) -> str:
     return f"{ELLIPSIS if start else ''}{text[start:end]}{ELLIPSIS if end < len(text) else ''}"
 
 
-def hit_with_snippet(hit: SearchHit, find_match: FindFirstMatch) -> SearchHit:
+def hit_with_snippet(hit: SearchHit, find_match: FindFirstMatchPosition) -> SearchHit:
     """The snippet is of the hit's text, and of the further text that holds the match if its text does not."""
     text = hit.text
     if hit.further_texts and find_match(fold_text(text)) < 0:

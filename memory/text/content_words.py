@@ -17,7 +17,7 @@ from madeleine.memory.text.lexicon import (
     Lexicon,
     all_words_of_lexicon_lists,
     lexicons_for_script_of_text,
-    text_without_pattern,
+    text_without_lexicon_pattern,
 )
 from madeleine.memory.text.scripts import (
     HAN_RUN_PATTERN,
@@ -25,7 +25,7 @@ from madeleine.memory.text.scripts import (
     HANGUL_CHAR_CLASS,
     HIRAGANA_RUN_PATTERN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
-    UNSPACED_SIGN_PATTERN,
+    UNSPACED_SCRIPT_CHAR_PATTERN,
 )
 from madeleine.memory.text.terms import normalize_and_drop_apostrophes
 
@@ -54,7 +54,7 @@ def content_words(question: str) -> tuple[str, ...]:
         if not lexicon.entries.get("spaced", True) and (phrases := _phrases(lexicon)):
             text = _unless_nothing_is_left(phrases.sub(" ", text), text)
     # A single Han sign is a word in Japanese; in Chinese the index knows it within longer words only.
-    signs = HAN_RUN_PATTERN.sub(lambda run: text_without_pattern(run[0], "function_signs", lexicons), text)
+    signs = HAN_RUN_PATTERN.sub(lambda run: text_without_lexicon_pattern(run[0], "function_signs", lexicons), text)
     text = _unless_nothing_is_left(signs, text)
     text = _unless_nothing_is_left(
         (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN).sub(" ", text), text
@@ -69,7 +69,7 @@ def content_words(question: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
 
-def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
+def name_indexes_of_words(question: str, words: Sequence[str]) -> tuple[int, ...]:
     """For each content word the number of what it names, from 0: the words of one name ("Maria Kern", "heron-1") name
     one thing. A name is written with capitals or digits, or joined by a hyphen, a dot or a low line."""
     number_of: dict[str, int] = {}
@@ -100,10 +100,10 @@ def lowercase_word_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]
     return tuple(word in small or has_no_case for word, has_no_case in zip(words, caseless, strict=True))
 
 
-def weights_of_unspaced_words(words: Sequence[str]) -> tuple[float, ...]:
+def weights_by_unspaced_run_length(words: Sequence[str]) -> tuple[float, ...]:
     """1 where words stand apart. Where they do not, a run of signs is several words that nothing separates: the root of
     its pairs of signs, as which the index holds it."""
-    return tuple(sqrt(max(1, len(UNSPACED_SIGN_PATTERN.findall(word)) - 1)) for word in words)
+    return tuple(sqrt(max(1, len(UNSPACED_SCRIPT_CHAR_PATTERN.findall(word)) - 1)) for word in words)
 
 
 def is_identifier(word: str) -> bool:
@@ -123,7 +123,7 @@ def _without_particle(word: str, lexicons: Sequence[Lexicon]) -> str:
     """A Korean word as it stands without its particle; one of two syllables is seldom joined to any."""
     if not _HANGUL_WORD.fullmatch(word):
         return word
-    bare = text_without_pattern(word, "particle", lexicons, by="")
+    bare = text_without_lexicon_pattern(word, "particle", lexicons, by="")
     return bare if len(bare) >= MIN_SYLLABLES_BEFORE_PARTICLE else word
 
 

@@ -25,7 +25,7 @@ _FIRST_DAY = re.compile(r"(?<![\w.,:/-])(\d{1,2})\.?\s*(?:[-–/]|[^\W\d_]{1,4})
 _CLAUSE_MARK = re.compile(r"[,;:，、،]")
 
 
-def days_named_in_text(text: str, told: date) -> list[IsoPeriod]:
+def iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
     """Its dates and months, in order, and the first day of "3 to 9 February". A day without its year is the one that is
     nearest to the day of telling."""
     dated = _with_iso_days(text, told)
@@ -40,7 +40,7 @@ def _first_days(text: str, last: re.Match[str]) -> Iterator[str]:
         yield f"{last[1][:-2]}{int(first[1]):02}"
 
 
-def stated_start_in_text(text: str, told: date) -> IsoPeriod | None:
+def validity_start_stated_in_text(text: str, told: date) -> IsoPeriod | None:
     """From when on it is true what a text of one sentence says. None if it does not say so, or, as far as can be read,
     of a part of it alone."""
     low = _with_iso_days(text, told).lower()

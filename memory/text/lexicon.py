@@ -138,7 +138,7 @@ def all_words_of_lexicon_lists(lexicons: tuple[Lexicon, ...], *lists: str) -> fr
     return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
 
 
-def text_without_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
+def text_without_lexicon_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:
     """The text with every match of the pattern of these lexicons replaced by `by`."""
     for expression in (language.pattern(pattern) for language in lexicons):
         text = expression.sub(by, text) if expression else text

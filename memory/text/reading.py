@@ -105,7 +105,7 @@ class AnalysedText:
         return not before or before[-1] in _SENTENCE_OPENERS
 
     @cached_property
-    def words_and_stems(self) -> frozenset[str]:
+    def words_and_parts_before_apostrophe(self) -> frozenset[str]:
         """All words and stems, in lower case."""
         low = {word.casefold() for word in _WORD.findall(self.normalized_text)}
         return frozenset(low).union(word.split("'", 1)[0] for word in low if "'" in word)
@@ -150,7 +150,10 @@ class AnalysedText:
     @cached_property
     def digits_of_number_words(self) -> tuple[str, ...]:
         """The digits that each word for a number stands for, in order; 0 and 1 are also articles and are left out."""
-        if all(self.words_and_stems.isdisjoint(lexicon.digits_by_number_word) for lexicon in self.lexicons):
+        if all(
+            self.words_and_parts_before_apostrophe.isdisjoint(lexicon.digits_by_number_word)
+            for lexicon in self.lexicons
+        ):
             return ()
         values = (lexicon.digits_by_number_word.get(word.low, "") for word in self.words for lexicon in self.lexicons)
         return tuple(value for value in values if value not in ("", "0", "1"))
@@ -166,7 +169,7 @@ class AnalysedText:
             | set(map(_han_value, _HAN_NUMBER.findall(self.normalized_text)))
         )
         for lexicon in self.lexicons:
-            for word in self.words_and_stems & lexicon.possible_numbers_by_word.keys():
+            for word in self.words_and_parts_before_apostrophe & lexicon.possible_numbers_by_word.keys():
                 values |= lexicon.possible_numbers_by_word[word]
         return frozenset(values | {value.lstrip("0") for value in values})
 
@@ -229,7 +232,7 @@ class AnalysedText:
         return not loud and any(body._is_name(at) for at in range(len(body.words)))
 
     @cached_property
-    def recognised_names(self) -> frozenset[str]:
+    def stems_of_recognised_names(self) -> frozenset[str]:
         """Stems of the words that are surely names, as far as capitals tell."""
         return frozenset(word.stem for at, word in enumerate(self.words) if self._is_name(at))
 

@@ -16,7 +16,7 @@ def wording_key(text: str) -> str:
     return WordingForComparison(text).comparison_key
 
 
-def have_same_words(first: str, second: str) -> bool:
+def differ_only_in_case_or_punctuation(first: str, second: str) -> bool:
     """Whether they differ in case and punctuation alone. That letters differ is seen sooner."""
     if first.isascii() and second.isascii() and _ascii_letters(first) != _ascii_letters(second):
         return False

@@ -51,7 +51,7 @@ _BRACKET_TOKEN = re.compile(
 )
 
 
-def visible_text(text: str) -> str:
+def text_without_invisible_chars(text: str) -> str:
     """The text without control signs (but tabs and line ends), terminal sequences and signs that hide or reorder what
     stands there."""
     if text.isascii() and text.isprintable():
@@ -60,16 +60,16 @@ def visible_text(text: str) -> str:
     return _INVISIBLE.sub("", _TAG_CHARACTERS.sub(lambda match: match[1] or "", text))
 
 
-def visible_line(text: object) -> str:
+def terminal_safe_line(text: object) -> str:
     """On one line, without characters that a terminal would obey."""
     # The name of a file may hold half of a surrogate pair.
-    return " ".join(visible_text(str(text)).split()).encode(errors="replace").decode()
+    return " ".join(text_without_invisible_chars(str(text)).split()).encode(errors="replace").decode()
 
 
 def escape_foreign_markup(text: str) -> str:
     """The visible text in which nothing reads as a tag, a special token or a speaker's mark of a language model: the
     first sign of each is escaped. Our own tags, which an answer may hold, stay."""
-    text = visible_text(text)
+    text = text_without_invisible_chars(text)
     if "[" in text or "\uff3b" in text:
         text = _BRACKET_TOKEN.sub("&#91;", text)
     return _escape_tags(_SPECIAL_TOKEN.sub("&lt;", text), own=False)

@@ -10,7 +10,7 @@ from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import day_in_words, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, load_lexicon
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.written_dates import dates_mentioned_in_text, text_with_iso_dates
+from madeleine.memory.text.written_dates import resolved_relative_dates, text_with_iso_dates
 
 ENGLISH_STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
@@ -79,7 +79,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
         if isinstance(item, DatedAction):
             dates.append(item.action)
     if period is None or period.precision in ("day", "time"):
-        dates += dates_mentioned_in_text(scene.action, (period.start if period else memory.happened_at).date())
+        dates += resolved_relative_dates(scene.action, (period.start if period else memory.happened_at).date())
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,

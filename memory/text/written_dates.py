@@ -75,7 +75,7 @@ def text_with_past_days_as_dates(text: str, today: date) -> str:
     return text
 
 
-def dates_mentioned_in_text(text: str, day: date) -> tuple[str, ...]:
+def resolved_relative_dates(text: str, day: date) -> tuple[str, ...]:
     """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a week none is
     told."""
     found = (one for one in _relative_dates(text, day) if one.kind != "weeks_ago")

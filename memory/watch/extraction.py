@@ -19,7 +19,7 @@ from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import MeteredModel, Prompt, RejectedModelAnswer
 from madeleine.memory.model import Emotion
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
-from madeleine.memory.rules.searching import extract_message_tag_texts
+from madeleine.memory.rules.searching import extract_search_tags_from_message
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
 from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, load_language_neutral_pattern
@@ -29,7 +29,7 @@ from madeleine.memory.text.sentences import split_sentences
 EXTRACTION_COST_PURPOSE = "extract"
 """In the cost record."""
 EXTRACTABLE_EMOTION_LABELS: tuple[Emotion, ...] = get_args(Emotion)
-MAX_ESSENCES_PER_SNIPPET = 3
+MAX_MEMORIES_EXTRACTED_PER_SNIPPET = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_EXTRACTED_ESSENCE_CHARS = 500
 MAX_EXTRACTED_LESSON_CHARS = 300
@@ -46,7 +46,7 @@ NOTHING_USABLE_EXTRACTED_REASON = "nothing of it could be used."
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
 MEMORY_EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
-    max_essences=MAX_ESSENCES_PER_SNIPPET,
+    max_essences=MAX_MEMORIES_EXTRACTED_PER_SNIPPET,
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
     max_emotions=MAX_EMOTION_LABELS,
     emotions=", ".join(EXTRACTABLE_EMOTION_LABELS),
@@ -83,7 +83,7 @@ class ExtractionOutcome:
     dropped: tuple[str, ...] = ()
 
 
-class EssenceSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
+class ExtractedMemorySchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
     """What a model is told to write. Small models leave out what is empty, write numbers as texts and add keys of their
     own: all that can be understood is read."""
 
@@ -101,10 +101,10 @@ class EssenceSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_b
         return _understood_fields(answer) if _has_essence(answer) else answer
 
 
-class ExtractionSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
+class MemoryExtractionAnswerSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
     """Also read: a bare list of memories, one memory alone, and an object around them with a key of its own."""
 
-    memories: list[EssenceSchema]
+    memories: list[ExtractedMemorySchema]
 
     @model_validator(mode="before")
     @classmethod
@@ -120,7 +120,7 @@ class ExtractionSchema(BaseModel, strict=True, extra="forbid", frozen=True, defe
 
 def _has_essence(answer: Any) -> bool:
     """A memory whose essence is text: what it says cannot be guessed, so anything else is no answer."""
-    if isinstance(answer, EssenceSchema):
+    if isinstance(answer, ExtractedMemorySchema):
         return True
     return isinstance(answer, Mapping) and any(isinstance(text, str) for text in _listed(answer.get("essence")))
 
@@ -174,9 +174,9 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage])
     Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     extraction = ExtractionOutcome()
 
-    def check(answer: ExtractionSchema) -> ExtractionOutcome | RejectedModelAnswer:
+    def check(answer: MemoryExtractionAnswerSchema) -> ExtractionOutcome | RejectedModelAnswer:
         nonlocal extraction
-        extraction, complaint = check_extraction_answer(answer, lines)
+        extraction, complaint = extraction_outcome_and_complaint(answer, lines)
         return (
             extraction
             if extraction.memories or not complaint
@@ -184,7 +184,7 @@ async def extract_memories(model: MeteredModel, lines: Sequence[SnippetMessage])
         )
 
     try:
-        return await model.answer_prompt(memory_extraction_prompt(lines), ExtractionSchema, check)
+        return await model.answer_prompt(memory_extraction_prompt(lines), MemoryExtractionAnswerSchema, check)
     except UnusableAnswer as error:
         if error.reason != NOTHING_USABLE_EXTRACTED_REASON:
             raise
@@ -222,7 +222,9 @@ def _without_middle(text: str) -> str:
 # --- what counts of an answer -----------------------------------------------------------------------------------
 
 
-def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMessage]) -> tuple[ExtractionOutcome, str]:
+def extraction_outcome_and_complaint(
+    answer: MemoryExtractionAnswerSchema, lines: Sequence[SnippetMessage]
+) -> tuple[ExtractionOutcome, str]:
     """The usable part of the answer, and a complaint about the rest for the model alone; "" for none."""
     findings: list[ExtractedMemoryWithMessages] = []
     dropped: list[str] = []
@@ -230,7 +232,7 @@ def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMes
     for number, essence in enumerate(answer.memories, start=1):
         fault = (
             f"memory {number} is one too many"
-            if len(findings) == MAX_ESSENCES_PER_SNIPPET
+            if len(findings) == MAX_MEMORIES_EXTRACTED_PER_SNIPPET
             else _rejection_reason(essence, lines)
         )
         if not fault:
@@ -240,7 +242,7 @@ def check_extraction_answer(answer: ExtractionSchema, lines: Sequence[SnippetMes
         dropped.append(reason)
         if reason != NOISE_REJECTION_REASON:
             complaints.append(f"Memory {number}: {reason}{f' ({quoted})' if quoted else ''}.")
-    return ExtractionOutcome(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_ESSENCES_PER_SNIPPET])
+    return ExtractionOutcome(tuple(findings), tuple(dropped)), " ".join(complaints[:MAX_MEMORIES_EXTRACTED_PER_SNIPPET])
 
 
 NOISE_REJECTION_REASON = "its weight says that it is noise"
@@ -248,7 +250,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INSTRUCTION_PATTERN = load_language_neutral_pattern("instruction")
 
 
-def _rejection_reason(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> str:
+def _rejection_reason(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) -> str:
     """Why it is not usable, "" if it is; the part behind a colon is for the model alone."""
     if not essence.essence.strip():
         return "its essence is empty"
@@ -292,12 +294,12 @@ def _days(lines: Sequence[SnippetMessage]) -> frozenset[date]:
     return frozenset(line.message.at.date() for line in lines)
 
 
-def _source_numbers(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> list[int]:
+def _source_numbers(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) -> list[int]:
     """The numbers of the messages that it rests on: of all new ones where it names none."""
     return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
 
 
-def _finding(essence: EssenceSchema, lines: Sequence[SnippetMessage]) -> ExtractedMemoryWithMessages:
+def _finding(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) -> ExtractedMemoryWithMessages:
     lesson = " ".join(essence.lesson.split())
     foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
     if len(lesson) > MAX_EXTRACTED_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
@@ -327,7 +329,7 @@ def themes_of_text(text: str) -> tuple[str, ...]:
     reading = AnalysedText(text)
     calendar = all_words_of_lexicon_lists(reading.lexicons, "days", "months")
     names = (word.text for word in reading.possible_names if not word.opens and word.stem not in calendar)
-    words = extract_message_tag_texts(text) if all(word.caseless for word in reading.words) else names
+    words = extract_search_tags_from_message(text) if all(word.caseless for word in reading.words) else names
     return _storable_themes(tuple(dict.fromkeys(words)))
 
 

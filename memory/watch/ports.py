@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import ConversationMessage, MessageId, SessionWithUnreadMessages, UnreadMessageBacklog
+from madeleine.memory.chat import ConversationMessage, MessageId, SessionWithUnreadMessages, UnreadMessageCounts
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
@@ -63,10 +63,10 @@ class MemoryExtractionLedger(Protocol):
     async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         """The session is not due before `next_try`. `failed`: count one failure more."""
 
-    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
 
-    async def unread_message_backlog(self) -> UnreadMessageBacklog: ...
+    async def unread_message_counts(self) -> UnreadMessageCounts: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):

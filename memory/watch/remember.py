@@ -102,7 +102,7 @@ class ExtractedMemoryStoreResult:
 
 
 StoreRedactedScenes = Callable[[Scope, Sequence[NewScene]], Awaitable[list[StoredSceneResult]]]
-"""`memory.ingest.store.StoreScenes.store_redacted`."""
+"""`memory.ingest.store.StoreScenes.store_already_redacted_scenes`."""
 
 
 def utc_day(at: datetime) -> date:

@@ -84,7 +84,7 @@ def is_snippet_worth_reading(lines: Sequence[SnippetMessage]) -> bool:
     )  # fmt: skip
 
 
-def lines_without_memory_quotes(
+def lines_with_memory_quotes_removed(
     lines: Sequence[SnippetMessage], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
 ) -> list[SnippetMessage]:
     """`lines` without what they quote from the memories that are similar to each."""

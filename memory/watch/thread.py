@@ -17,7 +17,7 @@ from madeleine.memory.errors import (
     LanguageModelUnavailable,
     SourcesForgotten,
     StorageError,
-    TokenBudgetExceeded,
+    TokenBudgetTooSmallForNextCall,
     UnusableAnswer,
 )
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
@@ -30,7 +30,7 @@ from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
     ConversationSnippet,
     is_snippet_worth_reading,
-    lines_without_memory_quotes,
+    lines_with_memory_quotes_removed,
     memories_from_exchanges,
     next_conversation_snippet,
 )
@@ -38,7 +38,7 @@ from madeleine.memory.watch.snippets import (
 logger = logging.getLogger(__name__)
 
 MEMORY_EXTRACTOR_CLIENT_NAME = "madeleine thread"
-MEMORY_EXTRACTOR_TOOL_NAME = "thread"
+EXTRACTOR_PROVENANCE_TOOL = "thread"
 MAX_SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
 MAX_UNUSABLE_ANSWERS_PER_SNIPPET = 3
@@ -115,7 +115,7 @@ class ConversationMemoryExtractor:
             metered = None if language is None else self._metered(language, scope, run)
             try:
                 result.has_more |= await self._read_session(scope, session, metered)
-            except TokenBudgetExceeded as error:
+            except TokenBudgetTooSmallForNextCall as error:
                 await self._wait_for_tokens(scope, session, error)  # another session may need less
             except LanguageModelUnavailable as error:
                 await self._record_failure(scope, session)
@@ -245,7 +245,9 @@ class ConversationMemoryExtractor:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory.
         None if its words tell of nothing to remember, and it need not be shown yet. Messages that an agent has made
         memories of count as read."""
-        remembered = await self.ledger.messages_with_memories(scope, [message.id for message in snippet.new_messages])
+        remembered = await self.ledger.ids_of_messages_with_memories(
+            scope, [message.id for message in snippet.new_messages]
+        )
         lines = [
             SnippetMessage(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
@@ -255,7 +257,7 @@ class ConversationMemoryExtractor:
         similar = await self.remember.similar.search(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
         lines = await asyncio.to_thread(
-            lines_without_memory_quotes, lines, similar, speakers_of_messages(snippet.shown)
+            lines_with_memory_quotes_removed, lines, similar, speakers_of_messages(snippet.shown)
         )
         lines = [line for line in lines if line.text.strip()]
         is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
@@ -287,7 +289,7 @@ class ConversationMemoryExtractor:
         while findings:
             keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
             try:
-                results = await self.remember(scope, findings, session_id, tool=MEMORY_EXTRACTOR_TOOL_NAME, keys=keys)
+                results = await self.remember(scope, findings, session_id, tool=EXTRACTOR_PROVENANCE_TOOL, keys=keys)
             except SourcesForgotten as error:
                 findings = [one for one in findings if error.ids.isdisjoint(source.id for source in one.sources)]
                 continue
@@ -321,7 +323,7 @@ class ConversationMemoryExtractor:
         logger.log(level, "the memory thread pauses for %.0f s: %s", pause.total_seconds(), error)
 
     async def _wait_for_tokens(
-        self, scope: Scope, session: SessionWithUnreadMessages, error: TokenBudgetExceeded
+        self, scope: Scope, session: SessionWithUnreadMessages, error: TokenBudgetTooSmallForNextCall
     ) -> None:
         self._counts["waiting"] += 1
         await self._retry_later(scope, session, SPENT_TOKEN_BUDGET_PAUSE, failed=False)
@@ -344,6 +346,6 @@ def snippet_idempotency_keys(session_id: str, start: int, end: int) -> list[str]
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
     return [
-        f"{MEMORY_EXTRACTOR_TOOL_NAME}-{json_digest([session_id, start, end, number])}"
+        f"{EXTRACTOR_PROVENANCE_TOOL}-{json_digest([session_id, start, end, number])}"
         for number in range(MAX_SNIPPET_MESSAGES)
     ]

@@ -65,7 +65,7 @@ def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
     return [message for line in lines if (message := reader.parse_message(line))]
 
 
-def is_compact_summary(line: bytes) -> bool:
+def is_compaction_summary_line(line: bytes) -> bool:
     """Whether a line is what the program made of all that was said before: the model does not see that any more."""
     return bool(_COMPACT_SUMMARY.search(line))
 
@@ -82,7 +82,7 @@ def prompt_key_prefix(text: str) -> str:
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
 
 
-def unrecorded_prompt_message(
+def prompt_message_missing_from_transcript(
     messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str
 ) -> TranscriptMessage | None:
     """The prompt that is being made, as the message behind `messages`; None if it is one of them already."""

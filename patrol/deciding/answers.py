@@ -35,7 +35,7 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequestLimits,
     is_unchanged_since_offer,
 )
-from madeleine.patrol.ports import PatrolReads
+from madeleine.patrol.ports import PatrolMemoryReader
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_DECISION_TEXT_CHARS = 2_000
@@ -121,7 +121,7 @@ class CurrentOfferedMemories:
     active_count: int = 0
 
     @classmethod
-    async def load(cls, reads: PatrolReads, request: DecisionRequest) -> Self:
+    async def load(cls, reads: PatrolMemoryReader, request: DecisionRequest) -> Self:
         memories = await reads.memories([memory.id for memory in request.memories])
         return cls(request, {memory.id: memory for memory in memories})
 
@@ -159,7 +159,7 @@ class CurrentOfferedMemories:
         return ""
 
     @staticmethod
-    def without_blocked_memories(
+    def unblocked_memory_ids(
         obstacles: Mapping[MemoryId, str], consequence: str, left_out: list[str]
     ) -> tuple[MemoryId, ...]:
         """The memories without an obstacle. Adds a sentence to `left_out` for each of the others."""
@@ -250,13 +250,13 @@ class DecisionAnswer(ABC):
     ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """Held against the request, then against the memories as they are now."""
         result = self.check_against_request(current.request)
-        return result if isinstance(result, RejectedModelAnswer) else result.check_against_current_memories(current)
+        return result if isinstance(result, RejectedModelAnswer) else result.checked_against_current_memories(current)
 
     @abstractmethod
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         """The rules of its request that it breaks, a sentence each."""
 
-    def check_against_current_memories(
+    def checked_against_current_memories(
         self, current: CurrentOfferedMemories
     ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was

@@ -18,7 +18,7 @@ from madeleine.patrol.deciding.answers import (
 from madeleine.patrol.deciding.passages import join_episodes_into_passages
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
-    SORT_KEY_BY_EVENT_TIME,
+    EVENT_TIME_SORT_KEY,
     DecisionRequest,
     DecisionRequestLimits,
     offered_memories_in_parts,
@@ -69,7 +69,9 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         return [session.session_id for session in sessions[: max(0, overdue)]]
 
     async def build_requests(self, key: str) -> list[DecisionRequest]:
-        return session_compression_requests(key, await self.context.reads.session_memories(key), self.limits)
+        return session_compression_requests(
+            key, await self.context.reads.summarisable_session_memories(key), self.limits
+        )
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentOfferedMemories) -> list[str]:
         made = summary_and_passages_of_session(answer, current, self.context.services.now())
@@ -135,7 +137,7 @@ def session_compression_requests(
     episodes = [m for m in memories if m.category == "episodic" and m.truth == "current" and m.valid_from is None]
     uncompressed = [m for m in episodes if m.status in LIVING_STATUSES and not m.compressed]
     by_place: dict[tuple[str | None, str | None], list[Memory]] = {}
-    for memory in sorted(uncompressed, key=SORT_KEY_BY_EVENT_TIME):
+    for memory in sorted(uncompressed, key=EVENT_TIME_SORT_KEY):
         by_place.setdefault((memory.project, memory.level), []).append(memory)
     return [
         DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id)

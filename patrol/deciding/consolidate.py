@@ -43,24 +43,24 @@ from madeleine.patrol.deciding.possible_duplicates import (
     CONSOLIDATION_REQUEST_LIMITS,
     batches_of_similar_memories,
     ids_of_possible_duplicates,
-    memories_most_similar_to_others,
+    memories_closest_to_another_group,
 )
 from madeleine.patrol.deciding.requests import (
-    SORT_KEY_BY_STORING_TIME,
+    STORING_TIME_SORT_KEY,
     DecisionRequest,
     DecisionRequestLimits,
-    OfferedMemory,
+    MemoryInDecisionRequest,
     offered_memories_in_parts,
     offered_memories_within_limits,
     shorten_with_ellipsis,
 )
-from madeleine.patrol.unit_of_work import UnitOfWork, memory_state_from_memory
+from madeleine.patrol.unit_of_work import UnitOfWork, patrol_fields_from_memory
 
 SURVIVOR_IMPORTANCE_BONUS = 0.05
 """Added to a survivor's importance, once a merge (spec P6 ❹)."""
-CATEGORIES_BY_MERGE_WEIGHT: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
+CATEGORIES_IN_ASCENDING_MERGE_WEIGHT: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
 """The later weighs more: a preference stays one whatever it is merged with."""
-MIN_IMPORTANCE_OF_KEPT_MEMORY = 0.15
+IMPORTANCE_FLOOR_OF_KEPT_MEMORY = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 DYING_MEMORIES_DECISION_KEY = ""
 MAX_DYING_MEMORIES_READ = 500
@@ -125,7 +125,7 @@ class ConsolidationAnswer(DecisionAnswer):
         if undecided:
             yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
-    def check_against_current_memories(self, current: CurrentOfferedMemories) -> CheckedDecisionAnswer:
+    def checked_against_current_memories(self, current: CurrentOfferedMemories) -> CheckedDecisionAnswer:
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
@@ -133,15 +133,15 @@ class ConsolidationAnswer(DecisionAnswer):
                 left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
-            if absorbed := current.without_blocked_memories(
+            if absorbed := current.unblocked_memory_ids(
                 obstacles, f"it was not merged into {merge.survivor}", left_out
             ):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
         obstacles = {
             id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
         }
-        make_dead = current.without_blocked_memories(obstacles, "it was not made dead", left_out)
-        keep = current.without_blocked_memories(
+        make_dead = current.unblocked_memory_ids(obstacles, "it was not made dead", left_out)
+        keep = current.unblocked_memory_ids(
             {id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out
         )
         return CheckedDecisionAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
@@ -208,7 +208,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:
         rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
-        made = passages_of_dropped_scenes(answer, current, self.context.services.now())
+        made = passage_memories_of_dropped_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply_answer(
@@ -216,7 +216,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
     ) -> dict[str, int]:
         changed = memories_after_consolidation(answer, current)
         for memory in changed:
-            work.put_memory_state(memory_state_from_memory(memory))
+            work.put_memory_state(patrol_fields_from_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
         # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
         released = await work.transaction.source_ids_of_summaries(answer.make_dead)
@@ -224,7 +224,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         for state in await work.load_memory_states(released):
             if state.status == "dying":
                 work.put_memory_state(replace(state, status="dead", reactivation_count=0))
-        made = passages_of_dropped_scenes(answer, current, self.context.services.now())
+        made = passage_memories_of_dropped_scenes(answer, current, self.context.services.now())
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
@@ -240,7 +240,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         }
 
 
-def passages_of_dropped_scenes(
+def passage_memories_of_dropped_scenes(
     answer: ConsolidationAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
@@ -266,7 +266,7 @@ def consolidation_requests(
     """Every fresh living member is in exactly one request (spec P6 ❹), with those similar to it; after them the
     consolidated ones that may say the same, which may be in several. Fresh ones that nothing resembles have a request
     of their own, without a choice. `vectors`: of the members that have one, without what their language shares."""
-    living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=SORT_KEY_BY_STORING_TIME)
+    living = sorted((memory for memory in members if memory.status in LIVING_STATUSES), key=STORING_TIME_SORT_KEY)
     fresh = [memory for memory in living if memory.fresh and memory.status == "active"]
     # What a summary stands for is not recalled: a memory merged into it would not be either.
     mergeable = [memory for memory in living if not memory.compressed and memory.truth == "current"]
@@ -275,7 +275,7 @@ def consolidation_requests(
     partners = [memory for memory in mergeable if not memory.fresh]
     requests: list[DecisionRequest] = []
 
-    def add(memories: Sequence[OfferedMemory], *, has_choice: bool = True) -> None:
+    def add(memories: Sequence[MemoryInDecisionRequest], *, has_choice: bool = True) -> None:
         requests.append(
             DecisionRequest(
                 kind="consolidate",
@@ -288,7 +288,7 @@ def consolidation_requests(
 
     for batch in batches_of_similar_memories(to_decide, vectors, limits, room_for_partners=bool(partners)):
         counterparts = ids_of_possible_duplicates(partners, batch, vectors)
-        like = memories_most_similar_to_others([one for one in partners if one.id in counterparts], batch, vectors)
+        like = memories_closest_to_another_group([one for one in partners if one.id in counterparts], batch, vectors)
         nearest = like[: limits.partners]
         offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
         add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
@@ -322,7 +322,7 @@ def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentOf
         changed[merge.survivor] = survivor_after_merge(memories[merge.survivor], absorbed)
         changed |= {memory.id: replace(as_dead_memory(memory), absorbed_into=merge.survivor) for memory in absorbed}
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
-    changed |= {id_: as_kept_memory(memories[id_]) for id_ in answer.keep}
+    changed |= {id_: memory_after_keep_decision(memories[id_]) for id_ in answer.keep}
     for id_ in (offered.id for offered in current.request.memories):
         if id_ not in changed and not current.change_since_offer(id_) and memories[id_].fresh:
             changed[id_] = replace(memories[id_], fresh=False)
@@ -343,7 +343,7 @@ def survivor_after_merge(survivor: Memory, absorbed: Sequence[Memory]) -> Memory
         emotions=tuple(dict.fromkeys(label for memory in together for label in memory.emotions))[:MAX_EMOTION_LABELS],
         emotion=next((memory.emotion for memory in together if memory.emotion), None),
         lesson=_joined_lessons(together),
-        category=max((memory.category for memory in together), key=CATEGORIES_BY_MERGE_WEIGHT.index),
+        category=max((memory.category for memory in together), key=CATEGORIES_IN_ASCENDING_MERGE_WEIGHT.index),
         valid_from=min(superseding + ([begin] if begin else [])) if superseding else survivor.valid_from,
         importance=min(1.0, max(memory.importance for memory in together) + SURVIVOR_IMPORTANCE_BONUS),
         session_count=min(memory.session_count for memory in together),
@@ -361,9 +361,9 @@ def _joined_lessons(memories: Sequence[Memory]) -> str:
     )
 
 
-def as_kept_memory(memory: Memory) -> Memory:
+def memory_after_keep_decision(memory: Memory) -> Memory:
     """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20)."""
-    importance = max(memory.importance, MIN_IMPORTANCE_OF_KEPT_MEMORY)
+    importance = max(memory.importance, IMPORTANCE_FLOOR_OF_KEPT_MEMORY)
     kept = replace(
         memory, session_count=0, reactivation_count=memory.reactivation_count + 1, importance=importance, fresh=False
     )

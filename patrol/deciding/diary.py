@@ -24,8 +24,8 @@ from madeleine.patrol.deciding.answers import (
 )
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
+    EVENT_TIME_SORT_KEY,
     MAX_MEMORIES_PER_DECISION_REQUEST,
-    SORT_KEY_BY_EVENT_TIME,
     DecisionRequest,
     DecisionRequestLimits,
     offered_memories_within_limits,
@@ -119,7 +119,9 @@ class DiaryDecisionHandler(DecisionHandler[DiaryAnswer]):
         reads = self.context.reads
         day, of_day, last = await self._day_to_write()
         earlier = last.text if last and last.date == day else ""
-        return diary_requests(day, of_day, earlier, (await reads.thoughts_for_next_session()).points, self.limits)
+        return decision_requests_for_diary(
+            day, of_day, earlier, (await reads.thoughts_for_next_session()).points, self.limits
+        )
 
     async def apply_answer(
         self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentOfferedMemories
@@ -160,7 +162,7 @@ def memories_by_recent_day(
     return by_day
 
 
-def diary_requests(
+def decision_requests_for_diary(
     date: str,
     memories: Sequence[Memory],
     earlier: str,
@@ -169,13 +171,13 @@ def diary_requests(
 ) -> list[DecisionRequest]:
     """At most one request: of more memories than fit the most important, in the order in which they happened."""
     earlier, points = shorten_diary_and_points(earlier, think)
-    by_importance = sorted(memories, key=lambda memory: (-memory.importance, SORT_KEY_BY_EVENT_TIME(memory)))
+    by_importance = sorted(memories, key=lambda memory: (-memory.importance, EVENT_TIME_SORT_KEY(memory)))
     used = len(earlier) + sum(map(len, points)) if limits == DECISION_REQUEST_LIMITS_FOR_MODEL["diary"] else 0
     offered = offered_memories_within_limits(by_importance, "diary", limits, used_characters=used)
     if not offered:
         return []
     by_id = {memory.id: memory for memory in offered}
-    in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=SORT_KEY_BY_EVENT_TIME) if memory.id in by_id)
+    in_order = tuple(by_id[memory.id] for memory in sorted(memories, key=EVENT_TIME_SORT_KEY) if memory.id in by_id)
     until = max(memory.created_at for memory in memories)
     felt = describe_feeling_of_day(memories)
     return [

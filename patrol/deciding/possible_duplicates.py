@@ -127,7 +127,7 @@ def _similar_groups(
         remaining = remaining[~np.isin(remaining, similar[fitting])]
 
 
-def memories_most_similar_to_others(
+def memories_closest_to_another_group(
     memories: Sequence[Memory], others: Sequence[Memory], vectors: Mapping[MemoryId, Vector]
 ) -> list[Memory]:
     """Those most similar to the nearest of the others, at most as many as a request holds."""

@@ -46,8 +46,8 @@ MAX_MEMORIES_PER_DECISION_REQUEST = 60
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequestLimits:
-    """Of one request: number of memories, their `OfferedMemory.size_bytes` together, characters of a memory's text, and
-    consolidated memories shown with fresh ones."""
+    """Of one request: number of memories, their `MemoryInDecisionRequest.size_bytes` together, characters of a memory's
+    text, and consolidated memories shown with fresh ones."""
 
     memories: int = MAX_MEMORIES_PER_DECISION_REQUEST
     size: int = 24_000
@@ -69,13 +69,13 @@ DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] 
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
-SORT_KEY_BY_STORING_TIME = attrgetter("created_at", "id")
-SORT_KEY_BY_EVENT_TIME = attrgetter("happened_at", "created_at", "id")
+STORING_TIME_SORT_KEY = attrgetter("created_at", "id")
+EVENT_TIME_SORT_KEY = attrgetter("happened_at", "created_at", "id")
 """Keys for sorting memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedMemory:
+class MemoryInDecisionRequest:
     """A memory as far as a decision needs it. `text` is its action, shortened; `when` its first date, else the day it
     happened. Only of consolidate: `lesson` to `last_asked`; `stored`, and of a dying one `last_asked`, are days in ISO
     form, "" if it was never asked for (ruling 20)."""
@@ -119,7 +119,7 @@ class DecisionRequest:
 
     id: DecisionRequestId = field(default_factory=lambda: DecisionRequestId(str(uuid.uuid4())))
     kind: DecisionKind
-    memories: tuple[OfferedMemory, ...]
+    memories: tuple[MemoryInDecisionRequest, ...]
     cluster_id: ClusterId | None = None
     cluster: str = ""
     session_id: str = ""
@@ -174,9 +174,9 @@ def is_unchanged_since_offer(memory: Memory, offered_text: str, kind: DecisionKi
 
 def offered_memory_from_memory(
     memory: Memory, kind: DecisionKind, limits: DecisionRequestLimits | None = None
-) -> OfferedMemory:
+) -> MemoryInDecisionRequest:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
-    return OfferedMemory(
+    return MemoryInDecisionRequest(
         id=memory.id,
         number=memory.number,
         text=shorten_with_ellipsis(
@@ -218,7 +218,7 @@ def offered_memories_within_limits(
     limits: DecisionRequestLimits | None = None,
     *,
     used_characters: int = 0,
-) -> tuple[OfferedMemory, ...]:
+) -> tuple[MemoryInDecisionRequest, ...]:
     """In order, each that still fits into a request."""
     limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
     offered = [offered_memory_from_memory(memory, kind, limits) for memory in memories]
@@ -231,10 +231,10 @@ def offered_memories_within_limits(
 
 def offered_memories_in_parts(
     memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits | None = None
-) -> list[list[OfferedMemory]]:
+) -> list[list[MemoryInDecisionRequest]]:
     """All of them, in order, as many parts as do not fit into one request."""
     limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
-    parts: list[list[OfferedMemory]] = []
+    parts: list[list[MemoryInDecisionRequest]] = []
     characters = 0
     for memory in (offered_memory_from_memory(memory, kind, limits) for memory in memories):
         characters += memory.size_bytes
@@ -257,7 +257,7 @@ SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
 AGENT_DECISION_GUIDANCE: Mapping[str, str] = _PROMPTS["guidance"]
 """For the agent that reads requests in a tool's answer, once each (`guidance_names`)."""
 DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
-MAX_DECISION_ANSWER_TOKENS: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
+MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
 
 
 def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
@@ -277,7 +277,7 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
         system=DECISION_SYSTEM_PROMPTS[request.kind],
         text=_prompt_text(request),
         size="large",
-        max_tokens=MAX_DECISION_ANSWER_TOKENS[request.kind],
+        max_tokens=MAX_ANSWER_TOKENS_BY_DECISION_KIND[request.kind],
     )
 
 
@@ -347,7 +347,7 @@ def json_quoted_for_prompt(value: dict[str, Any]) -> str:
     return escape_tags_on_one_line(json.dumps(value, ensure_ascii=False))
 
 
-def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
+def _memory_fields(memory: MemoryInDecisionRequest, kind: DecisionKind) -> dict[str, Any]:
     """Importance, status and marks only where they bear on the decision."""
     fields: dict[str, Any] = {
         "when": escape_tags_on_one_line(memory.when),
@@ -371,7 +371,9 @@ def _memory_fields(memory: OfferedMemory, kind: DecisionKind) -> dict[str, Any]:
     return fields
 
 
-def _brief_memory_fields(memory: OfferedMemory, kind: DecisionKind, of_request: Mapping[str, Any]) -> dict[str, Any]:
+def _brief_memory_fields(
+    memory: MemoryInDecisionRequest, kind: DecisionKind, of_request: Mapping[str, Any]
+) -> dict[str, Any]:
     """Without what goes without saying: the importance that a memory has unless it is told otherwise, that it was never
     asked for, an actor whom the text names first, and what the request says of all."""
     fields = _memory_fields(memory, kind)

@@ -44,7 +44,7 @@ from madeleine.patrol.deciding.requests import (
 )
 from madeleine.patrol.deciding.split import ClusterSplitDecisionHandler
 from madeleine.patrol.deciding.supersede import SupersessionDecisionHandler
-from madeleine.patrol.report import AgentDecisionResult, PatrolStepReport, StepName
+from madeleine.patrol.report import AgentDecisionResult, PatrolStepName, PatrolStepReport
 from madeleine.patrol.unit_of_work import PreparedStepInputs
 
 DECISION_HANDLERS: Mapping[str, type[DecisionHandler[Any]]] = {
@@ -71,7 +71,7 @@ decision, and do not wait for one."""
 # --- a language model -------------------------------------------------------------------------------------------
 
 
-async def decide_pending_with_model(context: PatrolRunContext, step: StepName) -> PatrolStepReport:
+async def decide_pending_with_model(context: PatrolRunContext, step: PatrolStepName) -> PatrolStepReport:
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
     decision_type = DECISION_HANDLERS[step](context)
@@ -160,12 +160,16 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
     reads = context.reads
     await _join(
         context,
-        await reads.faded_episodes(max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL),
+        await reads.dying_episodes_to_join(
+            max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL
+        ),
     )
     for key in (await SessionSummaryDecisionHandler(context).overdue_session_ids())[:MAX_OVERDUE_SESSIONS_READ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
-        await _join(context, [one for one in await reads.session_memories(key) if is_joinable_episode(one)])
+        await _join(
+            context, [one for one in await reads.summarisable_session_memories(key) if is_joinable_episode(one)]
+        )
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
@@ -226,7 +230,7 @@ async def offer_decisions_to_agent(
     a decision can be checked against them; and how many more there may be. A request that was offered before and is
     unchanged is offered again. A dry run only counts."""
     while True:
-        at_erasure_count = await context.reads.erasure_count()
+        at_erasure_count = await context.reads.last_erasure_number()
         stored, requests, waiting, without_choice = await _requests_to_offer(context, max_bytes)
         if context.run_id:  # in a run of its own nothing would be journalled
             for request in without_choice:

@@ -20,7 +20,7 @@ from madeleine.patrol.deciding.answers import (
 )
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
-    SORT_KEY_BY_STORING_TIME,
+    STORING_TIME_SORT_KEY,
     DecisionRequest,
     DecisionRequestLimits,
     offered_memories_within_limits,
@@ -99,7 +99,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             least = f"At least {MIN_SPLIT_PART_MEMORIES} of the memories shown"
             yield f"{least} must stay in no part: take some out, or a whole part."
 
-    def check_against_current_memories(self, current: CurrentOfferedMemories) -> CheckedDecisionAnswer:
+    def checked_against_current_memories(self, current: CurrentOfferedMemories) -> CheckedDecisionAnswer:
         if not self.parts:
             return CheckedDecisionAnswer(self)
         if current.is_root or current.active_count <= MAX_UNSPLIT_CLUSTER_MEMORIES:
@@ -113,7 +113,7 @@ class ClusterSplitAnswer(DecisionAnswer):
             obstacles = {
                 id_: current.change_since_offer(id_) or _dying_obstacle(current.memories[id_]) for id_ in part.memories
             }
-            members = current.without_blocked_memories(obstacles, f"it was not moved to part {number}", left_out)
+            members = current.unblocked_memory_ids(obstacles, f"it was not moved to part {number}", left_out)
             if len(members) < MIN_SPLIT_PART_MEMORIES:
                 few = (
                     f"Part {number}: fewer than {MIN_SPLIT_PART_MEMORIES} of its memories are left, so it was not made."
@@ -193,7 +193,7 @@ def cluster_split_requests(
 ) -> list[DecisionRequest]:
     """At most one; none where there is nothing to split: a root, or no more than 10 active memories (spec P6 ❻). Of
     more memories than fit, it has a sample that spans the cluster's time (ruling 17)."""
-    members = sorted((memory for memory in active if memory.status == "active"), key=SORT_KEY_BY_STORING_TIME)
+    members = sorted((memory for memory in active if memory.status == "active"), key=STORING_TIME_SORT_KEY)
     if cluster.is_root or len(members) <= MAX_UNSPLIT_CLUSTER_MEMORIES:
         return []
     sizes = [offered_memory_from_memory(memory, "split", limits).size_bytes for memory in members]

@@ -40,7 +40,7 @@ class SupersessionAnswer(DecisionAnswer):
     def complaints(self, request: DecisionRequest) -> Iterator[str]:
         return iter(())
 
-    def check_against_current_memories(
+    def checked_against_current_memories(
         self, current: CurrentOfferedMemories
     ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         if reason := current.reason_to_refuse_text():
@@ -76,7 +76,7 @@ class SupersessionDecisionHandler(DecisionHandler[SupersessionAnswer]):
 
     async def keys_awaiting_decision(self) -> list[str]:
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
-        return [*await self.context.reads.ids_proposed_to_supersede()]
+        return [*await self.context.reads.ids_of_proposed_superseding_memories()]
 
     async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads

@@ -126,7 +126,7 @@ async def assign_memories_to_roots(
     for state in await work.load_memory_states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.chosen_roots.get(state.id)
-            root = work.root_cluster(
+            root = work.get_or_create_root_cluster(
                 chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
             )
             work.put_memory_state(replace(state, cluster_id=root.id))
@@ -175,7 +175,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
 def find_topics_in_vectors(
     vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
 ) -> topics.TopicAssignment:
-    return topics.find_topics(topics.without_shared_centre(vectors, space), homes)
+    return topics.assign_vectors_to_topics(topics.without_shared_centre(vectors, space), homes)
 
 
 async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
@@ -204,7 +204,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
 
 async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol]) -> str:
     memories = await work.load_memories(members)
-    words = sorted(clustering.count_shared_name_words(memories))
+    words = sorted(clustering.memory_counts_by_shared_name_word(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
     taken = {cluster.name for cluster in work.clusters.values()}
     return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)), taken)
@@ -294,7 +294,7 @@ async def choose_roots_with_model(
             break
         batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
         try:
-            batch_roots = await classify_actions_by_root(
+            batch_roots = await classify_actions_into_root_clusters(
                 context.language_model, [memory.scene.action for memory in batch]
             )
         except (LanguageModelUnavailable, UnusableAnswer) as error:
@@ -313,16 +313,18 @@ class RootClassificationAnswerSchema(DecisionAnswerSchema):
     roots: list[RootChoiceAnswerSchema]
 
 
-async def classify_actions_by_root(model: MeteredModel, actions: Sequence[str]) -> list[clustering.RootClusterName]:
+async def classify_actions_into_root_clusters(
+    model: MeteredModel, actions: Sequence[str]
+) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.answer_prompt(
-        root_classification_prompt(actions),
+        root_cluster_classification_prompt(actions),
         RootClassificationAnswerSchema,
         partial(root_clusters_from_answer, count=len(actions)),
     )
 
 
-def root_classification_prompt(actions: Sequence[str]) -> Prompt:
+def root_cluster_classification_prompt(actions: Sequence[str]) -> Prompt:
     lines = [
         json_quoted_for_prompt(
             {"n": number, "text": escape_tags_on_one_line(shorten_with_ellipsis(action, MAX_CLASSIFIED_ACTION_CHARS))}

@@ -32,7 +32,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.sub_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
-    siblings = SiblingClusterFinder(
+    siblings = MostSimilarSiblingFinder(
         {cluster.id: (cluster.parent_id, work.cluster_vector(cluster)) for cluster in clusters}
     )
     joined: dict[ClusterId, None] = {}
@@ -72,7 +72,7 @@ def may_be_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
 
 
 async def dissolve_cluster(
-    work: UnitOfWork, siblings: SiblingClusterFinder, cluster: Cluster, sibling: ClusterId | None
+    work: UnitOfWork, siblings: MostSimilarSiblingFinder, cluster: Cluster, sibling: ClusterId | None
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute_cluster_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
@@ -84,7 +84,7 @@ async def dissolve_cluster(
         siblings.add_vectors(sibling, (await work.load_vectors_of_active_members([sibling]))[sibling])
 
 
-class SiblingClusterFinder:
+class MostSimilarSiblingFinder:
     """The most similar sub-cluster under the same parent, while sub-clusters grow and are removed. `vectors`: of each
     sub-cluster its parent and its mean, None for one that cannot be compared. The cosines of some to all are held at a
     time, float32 (some, all): one product, in which a cluster that grows changes its own row and column alone."""
@@ -149,7 +149,7 @@ async def age_memories(work: UnitOfWork) -> dict[str, int]:
     return {"aged": await work.transaction.age_active_memories(work.run)}
 
 
-async def flag_faded_memories(work: UnitOfWork) -> dict[str, int]:
+async def set_active_or_dying_status(work: UnitOfWork) -> dict[str, int]:
     """❸ A memory that has faded is dying; a dying one that was recalled is active again."""
     counts = {"dying": 0, "active_again": 0}
     touched: set[ClusterId | None] = set()
@@ -199,6 +199,9 @@ async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryFieldsForPatro
 
 
 MECHANICAL_STEP_FUNCTIONS: Mapping[str, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
-    "age": age_memories, "flag": flag_faded_memories, "revive": revive_recalled_memories, "merge": merge_small_clusters
-}  # fmt: skip
+    "age": age_memories,
+    "flag": set_active_or_dying_status,
+    "revive": revive_recalled_memories,
+    "merge": merge_small_clusters,
+}
 """By name."""

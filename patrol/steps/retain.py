@@ -10,14 +10,14 @@ from pydantic import BaseModel
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import Prompt, RejectedModelAnswer
-from madeleine.memory.model import ORGANISATION_BEING, Memory, MemoryId
+from madeleine.memory.model import ORGANISATION_BEING_ID, Memory, MemoryId
 from madeleine.memory.retention.ports import RetentionReads
 from madeleine.memory.retention.values import MAX_ARCHIVE_GROUP_SUMMARY_CHARS, ArchiveGroup, groups_to_archive
 from madeleine.memory.rules.archiving.retention import (
     RETENTION_INTERVAL_DURATIONS,
     ArchiveReason,
     EndedSessionOrProject,
-    plan_retention,
+    memories_to_archive_with_reasons,
 )
 from madeleine.patrol.context import PatrolRunContext, RetentionServices
 from madeleine.patrol.report import PatrolStepReport
@@ -43,7 +43,7 @@ async def archive_expired_memories(context: PatrolRunContext) -> PatrolStepRepor
     """Enforce the rules, if there are any and their interval has passed; and archive what was kept for a session or a
     project that has ended. A dry run only counts."""
     services = context.services.retention
-    if services is None or context.scope.being_id == ORGANISATION_BEING:
+    if services is None or context.scope.being_id == ORGANISATION_BEING_ID:
         return PatrolStepReport("retention")
     reads = services.ledger.retention_reader(context.scope)
     if not await _has_anything_to_enforce(context, services, reads):
@@ -88,7 +88,7 @@ async def _plan(
     context: PatrolRunContext, services: RetentionServices, reads: RetentionReads, *, most: int | None = None
 ) -> Mapping[MemoryId, ArchiveReason]:
     ended, being = context.ended or EndedSessionOrProject(), context.scope.being_id
-    return plan_retention(
+    return memories_to_archive_with_reasons(
         await reads.memory_retention_facts(), services.config, being, context.services.now(), ended, most=most
     )
 

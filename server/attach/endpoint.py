@@ -86,11 +86,15 @@ def host_socket_path(data_dir: Path) -> Path:
     path = data_dir / HOST_SOCKET_FILE
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         return path
-    folder = Path(tempfile.gettempdir()) / f"madeleine-{operating_system.user_id()}"
+    folder = Path(tempfile.gettempdir()) / f"madeleine-{operating_system.operating_system_user_id()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != operating_system.user_id() or status.st_mode & 0o077:
+    if (
+        not stat.S_ISDIR(status.st_mode)
+        or status.st_uid != operating_system.operating_system_user_id()
+        or status.st_mode & 0o077
+    ):
         raise UntrustedDirectory(
             f"{folder} is not a directory that only you can use. Remove it, or take a shorter data directory."
         )

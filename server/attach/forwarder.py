@@ -157,7 +157,7 @@ class Forwarder:
             self._on_host_gone()
             return
         for line in _complete_lines(self._from_host, data):
-            if self._pending.track_host_line(line):
+            if self._pending.track_host_line_and_should_forward(line):
                 self.client_out.write(line)
                 if self._until is not None:
                     self._until = time.monotonic() + MAX_WAIT_AFTER_CLIENT_END_SECONDS
@@ -297,7 +297,7 @@ class PendingRequests:
                 return False
         return True
 
-    def track_host_line(self, line: bytes) -> bool:
+    def track_host_line_and_should_forward(self, line: bytes) -> bool:
         """Note a line of the host's. Whether it is for the client: the answer to a repeated handshake is not."""
         match _parse_json(line):
             case {"id": str() | int() as id_, **fields} if "method" not in fields:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from madeleine.memory.errors import ConnectionLost, ServerError, ServerUnavailable
 from madeleine.server.attach.client import ToolClient, ToolProgressCallback, deliver_progress_notification
-from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_request
+from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_message_and_headers
 from madeleine.server.attach.tool_calls import result_of_json_rpc_answer
 
 JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
@@ -33,7 +33,7 @@ class HttpToolClient(ToolClient):
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
-        message, headers = mcp_http_request(
+        message, headers = mcp_http_message_and_headers(
             next(self._ids), method, params, self._name, progress=on_progress is not None
         )
         try:

@@ -15,7 +15,7 @@ from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_s
 
 MCP_VERSION_WITH_HANDSHAKE = "2025-11-25"
 """Version of MCP with the handshake that every host knows."""
-BlockingToolCall = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+CallToolAndWait = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 """Takes a tool and its arguments; returns the structured answer, or raises the `MadeleineError` of the tool."""
 
 

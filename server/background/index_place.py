@@ -18,14 +18,14 @@ from madeleine.storage.sql.ledger import Ledger
 
 BUILT_INDEX_LOCATION_SETTING = "index_built"
 """The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
-SECOND_INDEX_SETTING = "index_second"
+SECOND_INDEX_IN_USE_SETTING = "index_second"
 """The ledger's setting: true if the second of the two places holds the index."""
 QDRANT_COLLECTION_SETTING = "collection"
 """The ledger's setting for its collection on a Qdrant server."""
 
 
 @dataclass(frozen=True, slots=True)
-class IndexPlace:
+class IndexSlot:
     """`name` stays the same. `open` creates an index if there is none, `recreate` an empty one in any case, `remove`
     leaves nothing."""
 
@@ -36,9 +36,9 @@ class IndexPlace:
     remove: Callable[[], Awaitable[None]]
 
 
-async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tuple[IndexPlace, IndexPlace]:
+async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tuple[IndexSlot, IndexSlot]:
     """The place of the index that serves, and the other one."""
-    second = bool(await ledger.index_source.setting(SECOND_INDEX_SETTING))
+    second = bool(await ledger.index_source.setting(SECOND_INDEX_IN_USE_SETTING))
     if not settings.qdrant_url:
         return _folder_place(settings, second=second), _folder_place(settings, second=not second)
     # One for each ledger: a rebuild drops it first.
@@ -50,11 +50,11 @@ async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tupl
     return _collection_place(url, collection, second=second), _collection_place(url, collection, second=not second)
 
 
-def _folder_place(settings: Settings, *, second: bool) -> IndexPlace:
+def _folder_place(settings: Settings, *, second: bool) -> IndexSlot:
     from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 
     path = settings.data_dir / INDEX_FOLDERS[second]
-    return IndexPlace(
+    return IndexSlot(
         name="edge-2" if second else "edge",
         second=second,
         open=partial(EmbeddedQdrantIndex.open, path),
@@ -63,11 +63,11 @@ def _folder_place(settings: Settings, *, second: bool) -> IndexPlace:
     )
 
 
-def _collection_place(url: str, collection: str, *, second: bool) -> IndexPlace:
+def _collection_place(url: str, collection: str, *, second: bool) -> IndexSlot:
     from madeleine.storage.qdrant.server import QdrantServerIndex
 
     name = f"{collection}-2" if second else collection
-    return IndexPlace(
+    return IndexSlot(
         name=f"{url}#2" if second else url,
         second=second,
         open=partial(QdrantServerIndex.open, url, collection=name),

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
-OTHER_SERVERS_BATCH_DELAY_SECONDS = 0.2
+OTHER_SERVER_CHANGE_BATCHING_DELAY_SECONDS = 0.2
 """After a notification: what follows it at once is taken in with it."""
 OTHER_SERVERS_SCAN_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
@@ -103,7 +103,7 @@ class BackgroundIndexUpkeep:
     @asynccontextmanager
     async def run_in_background(self) -> AsyncIterator[None]:
         """Run in the background meanwhile. What was forgotten leaves the files before it ends, in bounded time."""
-        async with run_background_task(self.run(), "background") as task:
+        async with run_task_during_block(self.run(), "background") as task:
             try:
                 yield
             finally:
@@ -147,7 +147,7 @@ class BackgroundIndexUpkeep:
         await self._extract_graph(pause_seconds=GRAPH_EXTRACTION_PAUSE_SECONDS)
 
     async def _scrub(self) -> None:
-        await self.scrubber.wait_until_requested()
+        await self.scrubber.wait_until_scrub_due()
         try:
             if await self.scrubber.scrub_once():
                 self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE  # the index was rewritten, without its graph
@@ -171,7 +171,7 @@ class BackgroundIndexUpkeep:
 
 
 @asynccontextmanager
-async def index_changes_of_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
+async def sync_index_with_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
     """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
     `OTHER_SERVERS_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
     changed = asyncio.Event()
@@ -180,7 +180,7 @@ async def index_changes_of_other_servers(ledger: Ledger, upkeep: BackgroundIndex
         with suppress(TimeoutError):
             async with asyncio.timeout(OTHER_SERVERS_SCAN_SECONDS):
                 await changed.wait()
-        await asyncio.sleep(OTHER_SERVERS_BATCH_DELAY_SECONDS)
+        await asyncio.sleep(OTHER_SERVER_CHANGE_BATCHING_DELAY_SECONDS)
         changed.clear()
         upkeep.scrubber.request()
         await upkeep.index_marked_memories()
@@ -191,12 +191,12 @@ async def index_changes_of_other_servers(ledger: Ledger, upkeep: BackgroundIndex
         return
     unavailable = (StorageError, IndexUnavailable)
     taking_in = _repeat_work(take_in, "following the other servers", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
-    async with run_background_task(follow, "notifications"), run_background_task(taking_in, "following"):
+    async with run_task_during_block(follow, "notifications"), run_task_during_block(taking_in, "following"):
         yield
 
 
 @asynccontextmanager
-async def run_background_task(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
+async def run_task_during_block(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
     """Run it in a task of that name meanwhile, and cancel it at the end."""
     task = asyncio.create_task(work, name=name)
     try:

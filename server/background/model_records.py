@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import CosineCalibration
 
-SERVING_MODEL_SETTING = "embedding_model"
+SERVING_EMBEDDING_MODEL_SETTING = "embedding_model"
 WANTED_MODEL_SETTING = "embedding_model_wanted"
 REFUSED_MODEL_SETTING = "embedding_model_refused"
 EMBEDDING_CALIBRATIONS_SETTING = "embedding_calibrations"
@@ -39,12 +39,12 @@ class ServingModelRecord(BaseModel, frozen=True):
     request: str = ""
 
 
-class WantedModelRecord(BaseModel, frozen=True):
+class WantedEmbeddingModelRecord(BaseModel, frozen=True):
     model: str
     request: str
 
 
-class RefusedModelRecord(BaseModel, frozen=True):
+class RefusedModelSwitchRecord(BaseModel, frozen=True):
     """`reason`: why a switch was not carried out, and what to do."""
 
     request: str
@@ -62,7 +62,7 @@ class EmbeddingModelRecords:
 
     async def last_switch(self) -> ServingModelRecord | None:
         """Also one that a later setting has made void."""
-        value = await self._ledger.setting(SERVING_MODEL_SETTING)
+        value = await self._ledger.setting(SERVING_EMBEDDING_MODEL_SETTING)
         return ServingModelRecord.model_validate(value) if value else None
 
     async def model_to_serve(self, configured: str) -> str:
@@ -70,13 +70,13 @@ class EmbeddingModelRecords:
         record = await self.model_switch_in_effect(configured)
         return record.model if record else configured
 
-    async def wanted_model(self) -> WantedModelRecord | None:
+    async def wanted_model(self) -> WantedEmbeddingModelRecord | None:
         value = await self._ledger.setting(WANTED_MODEL_SETTING)
-        return WantedModelRecord.model_validate(value) if value else None
+        return WantedEmbeddingModelRecord.model_validate(value) if value else None
 
-    async def request_switch(self, model: str) -> WantedModelRecord:
+    async def request_switch(self, model: str) -> WantedEmbeddingModelRecord:
         """The process that owns the memory carries it out."""
-        wanted = WantedModelRecord(model=model, request=uuid.uuid4().hex)
+        wanted = WantedEmbeddingModelRecord(model=model, request=uuid.uuid4().hex)
         await self._ledger.set_setting(WANTED_MODEL_SETTING, wanted.model_dump())
         return wanted
 
@@ -86,12 +86,12 @@ class EmbeddingModelRecords:
     async def refusal_reason(self, request: str) -> str | None:
         """Why this request was refused; None if it was not."""
         value = await self._ledger.setting(REFUSED_MODEL_SETTING)
-        record = RefusedModelRecord.model_validate(value) if value else None
+        record = RefusedModelSwitchRecord.model_validate(value) if value else None
         return record.reason if record and record.request == request else None
 
     async def set_serving_model(self, serving: ServingModelRecord) -> None:
         """For the next start, by a process that owns the memory or where none does."""
-        await self._ledger.set_setting(SERVING_MODEL_SETTING, serving.model_dump())
+        await self._ledger.set_setting(SERVING_EMBEDDING_MODEL_SETTING, serving.model_dump())
 
     async def calibration(self, name: EmbeddingModelName) -> CosineCalibration | None:
         known: Mapping[str, Any] = await self._ledger.setting(EMBEDDING_CALIBRATIONS_SETTING) or {}

@@ -38,20 +38,20 @@ from madeleine.memory.vector_space import MIN_LEGIBILITY_OF_EMBEDDED_TEXT, Cosin
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
 from madeleine.server.background.index_place import (
     BUILT_INDEX_LOCATION_SETTING,
-    SECOND_INDEX_SETTING,
-    IndexPlace,
+    SECOND_INDEX_IN_USE_SETTING,
+    IndexSlot,
     live_and_spare_index_place,
 )
-from madeleine.server.background.index_upkeep import LazyEmbedder, run_background_task
+from madeleine.server.background.index_upkeep import LazyEmbedder, run_task_during_block
 from madeleine.server.background.model_records import (
     EMBEDDING_CALIBRATIONS_SETTING,
     REFUSED_MODEL_SETTING,
-    SERVING_MODEL_SETTING,
+    SERVING_EMBEDDING_MODEL_SETTING,
     WANTED_MODEL_SETTING,
     EmbeddingModelRecords,
-    RefusedModelRecord,
+    RefusedModelSwitchRecord,
     ServingModelRecord,
-    WantedModelRecord,
+    WantedEmbeddingModelRecord,
 )
 from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 MODEL_SWITCH_REQUEST_POLL_SECONDS = 1.0
 MODEL_SWITCH_RETRY_SECONDS = 30.0
-MODEL_SWITCH_PAUSE_SHARE = 0.25
+MODEL_SWITCH_PAUSE_TO_BATCH_TIME_RATIO = 0.25
 """Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
 CALIBRATION_SAMPLE_TEXT_COUNT = 400
 """80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
@@ -97,7 +97,7 @@ class EmbeddingModelSwitcher:
         self._records = EmbeddingModelRecords(self.ledger.index_source)
 
     def run_in_background(self) -> AbstractAsyncContextManager[asyncio.Task[None]]:
-        return run_background_task(self.run(), "model switch")
+        return run_task_during_block(self.run(), "model switch")
 
     async def run(self) -> None:
         while True:
@@ -111,18 +111,18 @@ class EmbeddingModelSwitcher:
                 logger.warning("switching the model failed, retrying: %s", error, exc_info=None if known else error)
             await asyncio.sleep(pause)
 
-    async def switch(self, wanted: WantedModelRecord) -> None:
+    async def switch(self, wanted: WantedEmbeddingModelRecord) -> None:
         """Raises `MadeleineError` for what may pass; what cannot is recorded, and the request is gone."""
         try:
             await self._switch(wanted)
         except (ModelSwitchRefused, InvalidInput, EmbeddingUnavailable) as error:
             logger.warning("the model is not switched to %s: %s", wanted.model, error)
-            refused = RefusedModelRecord(request=wanted.request, reason=str(error))
+            refused = RefusedModelSwitchRecord(request=wanted.request, reason=str(error))
             await self.ledger.index_source.set_settings(
                 {REFUSED_MODEL_SETTING: refused.model_dump(), WANTED_MODEL_SETTING: None}
             )
 
-    async def _switch(self, wanted: WantedModelRecord) -> None:
+    async def _switch(self, wanted: WantedEmbeddingModelRecord) -> None:
         old = self.served.current
         embedder = self.make_embedder(wanted.model)
         switched = False
@@ -157,7 +157,7 @@ class EmbeddingModelSwitcher:
             started = time.monotonic()
             if not await self.keeper.embed_missing_texts_with(embedder):
                 return
-            await asyncio.sleep(MODEL_SWITCH_PAUSE_SHARE * (time.monotonic() - started))
+            await asyncio.sleep(MODEL_SWITCH_PAUSE_TO_BATCH_TIME_RATIO * (time.monotonic() - started))
 
     async def _embed_rest(self, embedder: Embedder) -> None:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
@@ -168,7 +168,7 @@ class EmbeddingModelSwitcher:
 
     @asynccontextmanager
     async def _built_index(
-        self, place: IndexPlace, fingerprint: IndexFingerprint, embedder: Embedder
+        self, place: IndexSlot, fingerprint: IndexFingerprint, embedder: Embedder
     ) -> AsyncIterator[Index]:
         """Filled, and kept up by the keeper until it serves; gone if it does not come to that."""
         index = await place.recreate(fingerprint)
@@ -223,7 +223,9 @@ class EmbeddingModelSwitcher:
         texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)]
         return await calibrate_against_default_model(embedder, self.make_embedder, self.ledger, texts)
 
-    async def _change_over(self, wanted: WantedModelRecord, pair: ServedEmbedderAndIndex, place: IndexPlace) -> None:
+    async def _change_over(
+        self, wanted: WantedEmbeddingModelRecord, pair: ServedEmbedderAndIndex, place: IndexSlot
+    ) -> None:
         """Raises `ModelSwitchRefused` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
         await self._embed_rest(pair.embedder)
@@ -234,7 +236,7 @@ class EmbeddingModelSwitcher:
             await self.keeper.index_marked_memories()
             if await self._records.wanted_model() != wanted:
                 raise ModelSwitchRefused("Another switch was asked for meanwhile.")
-            async with self.keeper.index_kept_unchanged():
+            async with self.keeper.pause_index_changes():
                 await pair.index.flush()
                 origin = await IndexOrigin.of_ledger(self.ledger)
                 if not self.settings.qdrant_url:
@@ -256,9 +258,9 @@ class EmbeddingModelSwitcher:
                 )
                 await source.set_settings(
                     {
-                        SERVING_MODEL_SETTING: serving.model_dump(),
+                        SERVING_EMBEDDING_MODEL_SETTING: serving.model_dump(),
                         BUILT_INDEX_LOCATION_SETTING: place.name,
-                        SECOND_INDEX_SETTING: place.second,
+                        SECOND_INDEX_IN_USE_SETTING: place.second,
                         WANTED_MODEL_SETTING: None,
                     }
                     | calibrated

@@ -43,9 +43,9 @@ class SwitchableEmbedderAndIndex:
         self.current = pair
         self._open = {pair}
         self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedEmbedderAndIndex] = WeakKeyDictionary()
-        self.embedder, self.index = ServedEmbedder(self._pinned), ServedIndex(self._pinned, self)
-        self.current_embedder = ServedEmbedder(lambda: self.current)
-        self.current_index = ServedIndex(lambda: self.current, self)
+        self.embedder, self.index = SwitchableEmbedder(self._pinned), ServedIndexProxy(self._pinned, self)
+        self.current_embedder = SwitchableEmbedder(lambda: self.current)
+        self.current_index = ServedIndexProxy(lambda: self.current, self)
 
     def pin_task_to_current_pair(self) -> None:
         """From here on the running task, and those that it starts, use what serves now, until it asks again."""
@@ -80,7 +80,7 @@ class SwitchableEmbedderAndIndex:
             await pair.embedder.close()
 
 
-class ServedEmbedder:
+class SwitchableEmbedder:
     """`LazyEmbedder`: that of the pair. Closed with it."""
 
     def __init__(self, pick: PickServedPair) -> None:
@@ -115,7 +115,7 @@ class ServedEmbedder:
         """Nothing: `SwitchableEmbedderAndIndex` closes it."""
 
 
-class ServedIndex:
+class ServedIndexProxy:
     """`memory.index.Index`: that of the pair."""
 
     def __init__(self, pick: PickServedPair, served: SwitchableEmbedderAndIndex) -> None:

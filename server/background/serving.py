@@ -135,7 +135,7 @@ def _log_opening_failure(task: asyncio.Task[OpenedMemory]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedMemory:
+class MemoryWithBackgroundLoops:
     """A memory with its language models, and the loops of scheduled patrols and of the memory thread."""
 
     models: LanguageModelPool
@@ -148,7 +148,7 @@ class ServedMemory:
 
 
 @asynccontextmanager
-async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
+async def open_served_memory(settings: Settings) -> AsyncIterator[MemoryWithBackgroundLoops]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
     async with (
         LanguageModelPool(settings) as models,
@@ -187,4 +187,4 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[ServedMemory]:
             await running.enter_async_context(backups.run_in_background("scheduled backups"))
         watching = asyncio.create_task(memory.watch_for_lost_files(), name="files")
         running.callback(watching.cancel)
-        yield ServedMemory(models, memory, (patrols, thread))
+        yield MemoryWithBackgroundLoops(models, memory, (patrols, thread))

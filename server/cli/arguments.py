@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from madeleine.memory.model import CALLER_ROLES, KNOWLEDGE_KINDS
-from madeleine.memory.text.structure import visible_text
+from madeleine.memory.text.structure import text_without_invisible_chars
 from madeleine.server import __version__
 from madeleine.server.cli.archive.arguments import add_archive_commands
 from madeleine.server.cli.help import text as help_text
@@ -17,7 +17,7 @@ from madeleine.server.suggestions import did_you_mean_text
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
 """Default time limit of `madeleine observe`."""
-FLAG_OPTIONS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
+FLAG_KEYWORDS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CommandLineParser(argparse.ArgumentParser):
         super().__init__(**{"epilog": examples, "formatter_class": ExamplesKeepingHelpFormatter, **options})
 
     def error(self, message: str) -> NoReturn:
-        super().error(visible_text(help_text.with_nearest_command_name(message)))
+        super().error(text_without_invisible_chars(help_text.command_error_with_nearest_name(message)))
 
     def format_help(self) -> str:
         """With the commands in groups, in the help of the command itself."""
@@ -53,12 +53,12 @@ class CommandLineParser(argparse.ArgumentParser):
         beginning, _, options = text.partition("positional arguments:\n")
         return f"{beginning}{help_text.grouped_commands_help_text(helps)}\n{options[options.index('options:') :]}"
 
-    def all_options(self, names: Sequence[str]) -> set[str]:
+    def long_option_strings(self, names: Sequence[str]) -> set[str]:
         """The long options of this command, and of the command and verb of these names."""
         options = {option for option in self._option_string_actions if option.startswith("--")}
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and names and names[0] in action.choices:
-                options |= action.choices[names[0]].all_options(names[1:])
+                options |= action.choices[names[0]].long_option_strings(names[1:])
         return options
 
 
@@ -69,7 +69,7 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         names = [name for name in (arguments.command, getattr(arguments, "verb", None)) if name]
         option = unknown[0].partition("=")[0]
-        meant = did_you_mean_text(option, grammar.all_options(names)) if option.startswith("--") else ""
+        meant = did_you_mean_text(option, grammar.long_option_strings(names)) if option.startswith("--") else ""
         kind = "option" if option.startswith("-") else "argument"
         grammar.error(f"There is no {kind} {option!r} here.{meant}")
     arguments.command = arguments.command or "serve"
@@ -81,7 +81,7 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
 def build_command_line_parser() -> CommandLineParser:
     serving, json = _serving_options(), CommandLineParser(add_help=False)
     json.add_argument(
-        "--json", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="print JSON; audit entries and watched events one per line"
+        "--json", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="print JSON; audit entries and watched events one per line"
     )
     grammar = CommandLineParser(
         prog="madeleine",
@@ -141,9 +141,9 @@ def _add_help(commands: Subparsers) -> None:
 def _serving_options() -> CommandLineParser:
     options = CommandLineParser(add_help=False)
     options.add_argument(
-        "--in-process", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
+        "--in-process", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
     )
-    options.add_argument("--read-only", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="only tools that change nothing")
+    options.add_argument("--read-only", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="only tools that change nothing")
     text = "carried out by a server over HTTP (default: MADELEINE_URL); its token comes from MADELEINE_TOKEN"
     options.add_argument("--url", metavar="URL", default=argparse.SUPPRESS, help=text)
     families = "memory, patrol, conversation, context, organisation, lessons, graph, self_editing, archive; or all"
@@ -159,8 +159,8 @@ def _serving_options() -> CommandLineParser:
 def _add_serve(commands: Subparsers, serving: CommandLineParser) -> None:
     text = "serve MCP, on standard input and output (the default) or over HTTP"
     add = commands.add_parser("serve", parents=[serving], help=text).add_argument
-    add("--http", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="serve streamable HTTP at /mcp instead")
-    add("--sse", **FLAG_OPTIONS_WITHOUT_DEFAULT, help="with --http: also the older transport, at /sse (deprecated)")
+    add("--http", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="serve streamable HTTP at /mcp instead")
+    add("--sse", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="with --http: also the older transport, at /sse (deprecated)")
     for option, text in (("host", "address to listen on (default 127.0.0.1)"), ("port", "port (default 8765; 0: any)")):
         add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 

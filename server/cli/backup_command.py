@@ -13,7 +13,7 @@ from madeleine.memory.errors import InvalidInput, StorageBusy
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.ports import LedgerCopy
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
 from madeleine.server.background.backups import make_backup, path_of_backup
@@ -38,7 +38,7 @@ from madeleine.storage.sql.database.backup import (
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.restoring import RESTORE_TOOL_NAME, RestoredLedgerUpdate
+from madeleine.storage.sql.moving.restoring import RESTORE_CLIENT_NAME, RestoredLedgerUpdate
 
 RESTORE_DRAFT_FILE = f"{LEDGER_FILE}.restoring"
 MAX_RESTORE_LOCK_ATTEMPTS = 20
@@ -151,7 +151,7 @@ async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[P
         if carry_over:
             await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
             await carry_over.copy_administrative_records(at=at)
-        await restored.audit.record_audit_event(Scope(BeingId(""), RESTORE_TOOL_NAME), "restore", at=at)
+        await restored.audit.record_audit_event(Scope(BeingId(""), RESTORE_CLIENT_NAME), "restore", at=at)
         if kept:  # whoever forgets is told that it is there
             copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.record_ledger_copy(copy)
@@ -187,7 +187,7 @@ async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> N
         print("Forgotten since the backup was made, which still holds it; it is not restored:", file=sys.stderr)
     for being, ids in held.items():
         more = f" and {len(ids) - MAX_FORGOTTEN_IDS_NAMED} more" if len(ids) > MAX_FORGOTTEN_IDS_NAMED else ""
-        print(f"  {visible_line(being)}: {' '.join(ids[:MAX_FORGOTTEN_IDS_NAMED])}{more}", file=sys.stderr)
+        print(f"  {terminal_safe_line(being)}: {' '.join(ids[:MAX_FORGOTTEN_IDS_NAMED])}{more}", file=sys.stderr)
 
 
 def _is_confirmed() -> bool:
@@ -197,10 +197,10 @@ def _is_confirmed() -> bool:
 
 async def _rebuild_index(settings: Settings) -> int | None:
     """The number of memories in it; None where another process has the memory open, and rebuilds it."""
-    from madeleine.server.wiring.open_memory import open_memory
+    from madeleine.server.wiring.open_memory import open_memory_store
 
     try:
-        async with open_memory(settings, rebuild=True, background=False) as memory:
+        async with open_memory_store(settings, rebuild=True, background=False) as memory:
             return await memory.index.count()
     except StorageBusy:
         return None

@@ -14,7 +14,7 @@ from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.moving.ports import LedgerCopy, LedgerCopyRegister
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import absolute_path, print_json
 from madeleine.server.settings.settings import Settings
@@ -55,7 +55,7 @@ def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace,
     with open_ledger_export(ledger, arguments.being, journal=arguments.journal) as export:
         header = export.header()
         if not header.beings:
-            whose = f" of {visible_line(repr(arguments.being))}" if arguments.being else ""
+            whose = f" of {terminal_safe_line(repr(arguments.being))}" if arguments.being else ""
             print(f"madeleine: there is nothing{whose} to export", file=sys.stderr)
             return EXIT_NOTHING_TO_DO
         if arguments.format == "markdown":
@@ -112,9 +112,9 @@ def write_export_file(target: Path, lines: Iterable[bytes]) -> None:
 
 
 def _write_markdown(export: LedgerExport, target: Path) -> int:
-    from madeleine.memory.moving.markdown import MarkdownView
+    from madeleine.memory.moving.markdown import MarkdownExportBuilder
 
-    view = MarkdownView()
+    view = MarkdownExportBuilder()
     for record in export.records():
         view.add(record)
     try:

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.moving.export_import import (
-    import_export_file,
+    import_file_exported_by_madeleine,
     is_export_file,
     print_past_imports,
     require_import_allowed,
@@ -39,7 +39,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
     files = [absolute_path(file) for file in arguments.files]
     exports = [file for file in files if await asyncio.to_thread(is_export_file, file)]
     sources = [file for file in files if file not in exports]
-    codes = [await import_export_file(settings, file, arguments) for file in exports]
+    codes = [await import_file_exported_by_madeleine(settings, file, arguments) for file in exports]
     if sources:
         codes.append(await _import_from_elsewhere(settings, sources, arguments))
     errors = [code for code in codes if code not in (0, EXIT_NOTHING_TO_DO)]
@@ -55,7 +55,7 @@ async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> 
         print(f"Nothing of another program was found in {home}. `madeleine import PATH` takes files from elsewhere.")
         return EXIT_NOTHING_TO_DO
     for product, path in places:
-        print(visible_line(f"Found: {product}, {path}"), file=sys.stderr if arguments.json else sys.stdout)
+        print(terminal_safe_line(f"Found: {product}, {path}"), file=sys.stderr if arguments.json else sys.stdout)
     paths = [path for _, path in places]
     if not (arguments.json and arguments.yes and not arguments.dry_run):  # one JSON text is printed
         code = await _import_from_elsewhere(settings, paths, arguments, dry_run=True)

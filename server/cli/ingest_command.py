@@ -31,7 +31,7 @@ from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
 from madeleine.memory.model import Category
 from madeleine.memory.text.normalization import storable_text
 from madeleine.memory.text.sentences import best_cut_position
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import ToolClient
 from madeleine.server.cli.output import (
@@ -92,10 +92,10 @@ class IngestFileReport:
         return ", ".join(f"{count} {label}" for count, label in counts if count) or "nothing"
 
     def summary(self) -> str:
-        lines = [f"{visible_line(self.file)}: {self.counts_text()}."]
+        lines = [f"{terminal_safe_line(self.file)}: {self.counts_text()}."]
         lines += [f"  Lines without a text: {self.without_text}."] if self.without_text else []
         lines += [f"  {redacted_secrets_sentence(self.redacted)}"] if self.redacted else []
-        lines += [f"  {visible_line(self.notice)}"] if self.notice else []
+        lines += [f"  {terminal_safe_line(self.notice)}"] if self.notice else []
         return "\n".join(lines)
 
 
@@ -130,7 +130,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             reason = reason.exceptions[0]
         if not isinstance(reason, ConnectionLost | DocumentPartRefused):
             raise reason from error
-        print(f"madeleine: {visible_line(reason)}", file=sys.stderr)
+        print(f"madeleine: {terminal_safe_line(reason)}", file=sys.stderr)
         return EXIT_FAILURE
     print_ingest_reports(reports, as_json=arguments.json)
     return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.structure import visible_text
+from madeleine.memory.text.structure import text_without_invisible_chars
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import print_json
 from madeleine.server.clients.catalogue import (
@@ -23,7 +23,7 @@ from madeleine.server.clients.catalogue import (
 )
 from madeleine.server.clients.changes import (
     FileChange,
-    plan_file_changes,
+    plan_client_configuration_changes,
     read_client_configuration_text,
     write_file_change,
 )
@@ -86,7 +86,7 @@ def configure_client(client: McpClientProgram, places: ClientConfigurationPaths,
         if not arguments.undo and client.name == "claude-code" and _has_plugin(places):
             print(f"{client.title}: the plugin is installed, which brings server and hooks.")
             return EXIT_NOTHING_TO_DO
-        changes = list(plan_file_changes(list(client.files), undo=arguments.undo))
+        changes = list(plan_client_configuration_changes(list(client.files), undo=arguments.undo))
         if not changes:
             print(f"{client.title}: {'nothing to take out' if arguments.undo else 'it is set up already'}.")
             return EXIT_NOTHING_TO_DO
@@ -102,7 +102,10 @@ def configure_client(client: McpClientProgram, places: ClientConfigurationPaths,
                 print(f"  The file as it was: {change.backup}")
     except UnreadableConfiguration as error:
         files = ", ".join(str(file.path) for file in client.files)
-        print(visible_text(f"{client.title}: {files}: {error}. Nothing was changed there."), file=sys.stderr)
+        print(
+            text_without_invisible_chars(f"{client.title}: {files}: {error}. Nothing was changed there."),
+            file=sys.stderr,
+        )
         if not arguments.undo:
             print(f"Put this in by hand:\n{configuration_to_paste(client)}", file=sys.stderr)
         return EXIT_FAILURE
@@ -113,7 +116,7 @@ def configure_client(client: McpClientProgram, places: ClientConfigurationPaths,
 def configuration_to_paste(client: McpClientProgram) -> str:
     """What a person would write into each file of a client, were it empty."""
     texts = [f"{file.path}\n{file.put(file.empty)}" for file in client.files]
-    return visible_text("\n".join(texts))
+    return text_without_invisible_chars("\n".join(texts))
 
 
 def _has_plugin(places: ClientConfigurationPaths) -> bool:
@@ -124,7 +127,7 @@ def _has_plugin(places: ClientConfigurationPaths) -> bool:
 def _show(client: McpClientProgram, changes: Sequence[FileChange]) -> None:
     print(f"{client.title}")
     for change in changes:
-        print(visible_text(redact_secrets(change.diff()).text))
+        print(text_without_invisible_chars(redact_secrets(change.diff()).text))
 
 
 def _is_confirmed(client: McpClientProgram) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.erased_bytes import DEFAULT_ERASURE_SECONDS
+from madeleine.memory.ingest.erased_bytes import DEFAULT_PROMISED_ERASURE_SECONDS
 from madeleine.memory.watch.extraction import EXTRACTION_COST_PURPOSE
 from madeleine.memory.watch.thread import MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
 from madeleine.server.background.index_origin import require_ledger_of_index
@@ -52,11 +52,11 @@ def _is_in_postgres(data_dir: Path) -> bool:
 
 async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
     async with open_ledger(location) as ledger:
-        backlog = await ledger.conversations.unread_message_backlog()
+        backlog = await ledger.conversations.unread_message_counts()
         tokens = await ledger.patrols.tokens_spent_since(
             EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
         )
-        erasure = await ledger.erasure.scrub_backlog()
+        erasure = await ledger.erasure.read_scrub_backlog()
         promised_by = erasure.since and (erasure.since + timedelta(seconds=_erasure_seconds())).isoformat()
         return {
             "erasure": {"pending": erasure.pending, "promised_by": promised_by or ""},
@@ -68,7 +68,7 @@ async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
 def _erasure_seconds() -> float:
     with suppress(InvalidInput):
         return read_settings().erasure_seconds
-    return DEFAULT_ERASURE_SECONDS
+    return DEFAULT_PROMISED_ERASURE_SECONDS
 
 
 def memory_extraction_status_of_next_host() -> dict[str, Any]:

@@ -26,7 +26,7 @@ from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
 from madeleine.memory.text.dates import parse_iso_period
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
@@ -56,7 +56,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
     """Build the index anew from the ledger. The only one of these commands that needs the memory for itself."""
     from rich.progress import Progress
 
-    from madeleine.server.wiring.open_memory import open_memory
+    from madeleine.server.wiring.open_memory import open_memory_store
 
     kept = None
     if arguments.start_anew:
@@ -70,7 +70,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
         async def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        async with open_memory(settings, rebuild=True, progress=show, background=False) as memory:
+        async with open_memory_store(settings, rebuild=True, progress=show, background=False) as memory:
             memory.use_cases.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
             await memory.index.optimize()
             count = await memory.index.count()
@@ -134,7 +134,7 @@ def _audit_json(entry: AuditEntry) -> str:
 def _audit_line(entry: AuditEntry) -> str:
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return visible_line(f"{entry.seq} {at} {entry.event} {_caller(entry)} {entry.tool} ({len(entry.ids)}) {ids}")
+    return terminal_safe_line(f"{entry.seq} {at} {entry.event} {_caller(entry)} {entry.tool} ({len(entry.ids)}) {ids}")
 
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
@@ -143,7 +143,7 @@ def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
         cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
-        table.add_row(*map(visible_line, cells))
+        table.add_row(*map(terminal_safe_line, cells))
     return table
 
 
@@ -280,5 +280,5 @@ def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> T
     for token in tokens:
         access = "read-only" if token.read_only else "read and write"
         cells = (token.id, token.name, token.being_id, token.role, access, token.resource)
-        table.add_row(*map(visible_line, cells), _token_state(token, now=now))
+        table.add_row(*map(terminal_safe_line, cells), _token_state(token, now=now))
     return table

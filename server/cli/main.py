@@ -17,7 +17,12 @@ from madeleine.memory.errors import InvalidInput, MadeleineError, ServerUnavaila
 from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
 from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
 from madeleine.server.cli.arguments import parse_command_line
-from madeleine.server.crash_output import flush_output, prepare_output_streams, print_error, report_unexpected_error
+from madeleine.server.crash_output import (
+    flush_output,
+    make_output_streams_error_tolerant,
+    print_error,
+    report_unexpected_error,
+)
 from madeleine.server.settings.environment import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
@@ -29,7 +34,7 @@ from madeleine.server.settings.environment import (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    prepare_output_streams()
+    make_output_streams_error_tolerant()
     try:
         arguments = parse_command_line(argv)
     except SystemExit as error:
@@ -38,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_FAILURE
         raise
     try:
-        code = run_command(arguments)
+        code = run_cli_command(arguments)
         flush_output()
         return code
     except MadeleineError as error:
@@ -48,14 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:  # the one place where an unexpected error of a command is caught
-        return report_unexpected_error(error, debug=is_debugging())
+        return report_unexpected_error(error, debug=is_debug_log_level_set())
 
 
-def is_debugging() -> bool:
+def is_debug_log_level_set() -> bool:
     return setting_values_from_variables(read_environment_variables()).get("log_level", "").lower() == "debug"
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def run_cli_command(arguments: argparse.Namespace) -> int:
     """The exit code. Raises `MadeleineError`."""
     if arguments.command == "observe":
         from madeleine.server.cli.observing.command import observe_command

@@ -33,7 +33,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import LanguageModel, ModelCallCost, Prompt, RejectedModelAnswer
 from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, RunId, Scope
 from madeleine.memory.short_ids import ShortIdTranslator
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.attach.client import ensure_host_running
 from madeleine.server.background.model_records import (
     EMBEDDING_CALIBRATIONS_SETTING,
@@ -81,9 +81,9 @@ async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledge
     table = make_plain_table("model", "", "memories embedded")
     for model in state["models"]:
         count = f"{model['embedded']:,} of {state['memories']:,}" if model["embedded"] else ""
-        table.add_row(visible_line(model["model"]), ", ".join(model["roles"]), count)
+        table.add_row(terminal_safe_line(model["model"]), ", ".join(model["roles"]), count)
     make_console().print(table, markup=False)
-    print(f"Reranker: {visible_line(state['reranker']) or 'none'}.")
+    print(f"Reranker: {terminal_safe_line(state['reranker']) or 'none'}.")
 
 
 async def embedding_models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
@@ -140,7 +140,9 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
             text = f"{last.model} is gone. {last.previous} serves from the next start."
             _print_switch(arguments, last.previous, "from the next start", text)
             return
-    model = available.absolute_model_name(arguments.model) if arguments.model else (last.previous if last else "")
+    model = (
+        available.model_name_or_absolute_path(arguments.model) if arguments.model else (last.previous if last else "")
+    )
     await asyncio.to_thread(embedding_dimension, model)  # refuses an unknown one
     wanted = await records.request_switch(model)
     environment = read_environment_variables()
@@ -173,7 +175,7 @@ def _print_switch(arguments: argparse.Namespace, model: str, state: str, text: s
     if arguments.json:
         print_json({"model": model, "state": state})
     else:
-        print(visible_line(text))
+        print(terminal_safe_line(text))
 
 
 def _is_missing_directory(model: str) -> bool:
@@ -199,9 +201,9 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
     for model in models:
         loaded = await asyncio.to_thread(load_embedding_model, model, settings.data_dir / MODELS_FOLDER)
         for name, units in sets.items():
-            print(f"embedding {name} with {visible_line(model)}", file=sys.stderr, flush=True)
+            print(f"embedding {name} with {terminal_safe_line(model)}", file=sys.stderr, flush=True)
             results = await asyncio.to_thread(_results_of_units, units, loaded)
-            tables.setdefault(name, {})[model] = evaluation.scores_by_category(results)
+            tables.setdefault(name, {})[model] = evaluation.retrieval_scores_by_query_category(results)
     if arguments.json:
         print_json(
             {
@@ -214,7 +216,7 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
         )
         return
     for name, of_models in tables.items():
-        print(visible_line(name))
+        print(terminal_safe_line(name))
         make_console().print(_score_table(of_models))
 
 
@@ -229,7 +231,7 @@ async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.Docu
     names = arguments.sets.split(",") if arguments.sets else evaluation.data_set_names(folder)
     if not names:
         raise InvalidInput(f"{folder} holds no sets: NAME.docs.jsonl and NAME.queries.jsonl.")
-    return {name: await asyncio.to_thread(evaluation.read_data_set, folder, name) for name in names}
+    return {name: await asyncio.to_thread(evaluation.read_evaluation_data_set, folder, name) for name in names}
 
 
 async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, list[evaluation.DocumentsWithQueries]]:
@@ -263,7 +265,7 @@ def _score_table(of_models: Mapping[str, Mapping[str, evaluation.RetrievalScore]
         for category, score in scores.items():
             means = (score.ndcg_at_10, score.recall_at_5, score.recall_at_10)
             shown = [f"{100 * mean:.1f}" for mean in means]
-            table.add_row(visible_line(model), visible_line(category), str(score.queries), *shown)
+            table.add_row(terminal_safe_line(model), terminal_safe_line(category), str(score.queries), *shown)
     return table
 
 
@@ -285,7 +287,7 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
         await embedder.close()
     if calibration is None:
         raise InvalidInput(
-            f"{visible_line(model)} is the default model, or the memory holds too few texts that it reads: its "
+            f"{terminal_safe_line(model)} is the default model, or the memory holds too few texts that it reads: its "
             "thresholds stay as they are."
         )
     known = await records.calibrations_with_added(embedder.model, calibration)
@@ -294,8 +296,8 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
         print_json({"model": model, **asdict(calibration)})
     else:
         print(
-            f"Cosines of {visible_line(model)} count as {calibration.slope:.2f} × cosine {calibration.offset:+.2f} "
-            "from the next start of the memory's process (`madeleine stop` ends it)."
+            f"Cosines of {terminal_safe_line(model)} count as {calibration.slope:.2f} × cosine "
+            f"{calibration.offset:+.2f} from the next start of the memory's process (`madeleine stop` ends it)."
         )
 
 
@@ -309,7 +311,7 @@ class _Questions(BaseModel):
 async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
     base = arguments.base or await EmbeddingModelRecords(ledger.index_source).model_to_serve(settings.embedding_model)
     adapted = find_adapted_model(base)
-    base = adapted.base if adapted else available.absolute_model_name(base)
+    base = adapted.base if adapted else available.model_name_or_absolute_path(base)
     config = _fine_tune_config(arguments.checkpoint, base, arguments.source)
     async with AsyncExitStack() as stack:
         work_dir = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -321,7 +323,7 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
         write_questions: WriteQuestions | None = None
         if arguments.with_language_model:
             pool = await stack.enter_async_context(LanguageModelPool(settings))
-            language = await stack.enter_async_context(pool.process_model())
+            language = await stack.enter_async_context(pool.model_for_this_process())
             if language is None:
                 raise InvalidInput("There is no language model: set MADELEINE_LLM, or leave --with-language-model out.")
             write_questions = _questions_by(language, settings, ledger)

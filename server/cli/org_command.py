@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.output import (
     make_console,
     make_plain_table,
@@ -41,7 +41,7 @@ async def org_command(settings: Settings, arguments: argparse.Namespace) -> None
     else:
         print(f"{answer['id']} {answer['status']}. {redacted_secrets_sentence(answer.get('redacted', {}))}".rstrip())
     if not arguments.json and (notice := answer.get("notice")):
-        print(visible_line(notice))
+        print(terminal_safe_line(notice))
 
 
 def build_org_tool_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -73,5 +73,5 @@ def print_shared_knowledge(found: Sequence[Mapping[str, Any]]) -> None:
         author = "/".join(one[name] for name in ("author", "author_role") if name in one)
         state = f" ({one['status']})" if "status" in one else ""
         cells = (one["id"], one.get("kind", "own"), one.get("since", one["when"]), author, one["text"] + state)
-        table.add_row(*map(visible_line, cells))
+        table.add_row(*map(terminal_safe_line, cells))
     make_console().print(table, markup=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.structure import visible_line, visible_text
+from madeleine.memory.text.structure import terminal_safe_line, text_without_invisible_chars
 from madeleine.server.attach.client import ToolClient, open_host_client
 from madeleine.server.settings.environment import (
     TOKEN_VARIABLE,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PIPED_CONSOLE_WIDTH_CHARS = 120
 PROGRESS_LINE_SHARE = 0.1
 """Share of all bytes after which a line is printed, without a terminal."""
-PROGRESS_LINE_BYTES = 1_000_000
+BYTES_BETWEEN_PROGRESS_LINES = 1_000_000
 """The same where the number of all bytes is not known."""
 
 ShowByteProgress = Callable[[str, int, str], None]
@@ -47,7 +47,7 @@ def absolute_path(text: str) -> Path:
 
 
 def print_json(content: object) -> None:
-    print(visible_text(json.dumps(content, ensure_ascii=False, indent=2)))
+    print(text_without_invisible_chars(json.dumps(content, ensure_ascii=False, indent=2)))
 
 
 def redacted_secrets_sentence(counts: Mapping[str, int]) -> str:
@@ -99,12 +99,14 @@ def byte_progress(total: int) -> Iterator[ShowByteProgress]:
 
         def show(file: str, new_bytes: int, state: str) -> None:
             nonlocal printed_bytes
-            bar.update(task, advance=new_bytes, description=visible_line(file), state=state)
+            bar.update(task, advance=new_bytes, description=terminal_safe_line(file), state=state)
             done = bar.tasks[0].completed
-            if not out.is_terminal and done - printed_bytes >= (total * PROGRESS_LINE_SHARE or PROGRESS_LINE_BYTES):
+            if not out.is_terminal and done - printed_bytes >= (
+                total * PROGRESS_LINE_SHARE or BYTES_BETWEEN_PROGRESS_LINES
+            ):
                 printed_bytes = done
                 share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"
-                out.print(f"{share} {visible_line(file)}: {state}", soft_wrap=True)
+                out.print(f"{share} {terminal_safe_line(file)}: {state}", soft_wrap=True)
 
         yield show
 

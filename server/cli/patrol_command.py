@@ -18,8 +18,8 @@ from rich.text import Text
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope, short_id_of_non_memory
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.text.structure import visible_line, visible_text
-from madeleine.patrol.report import PATROL_STEPS, SKIP_MESSAGE_WITHOUT_MODEL, PatrolProgress
+from madeleine.memory.text.structure import terminal_safe_line, text_without_invisible_chars
+from madeleine.patrol.report import PATROL_STEPS, STEP_SKIP_REASON_WITHOUT_MODEL_KEY, PatrolProgress
 from madeleine.server.attach.client import ensure_host_running, watch_patrol_events
 from madeleine.server.attach.connector import HostUnavailable
 from madeleine.server.cli.output import (
@@ -54,7 +54,7 @@ async def patrol_command(settings: Settings, arguments: argparse.Namespace) -> i
             print_json(answer)
         else:
             counts = nonzero_counts_as_text(answer.get("undone", {}), if_empty="nothing was to be changed")
-            print(f"The patrol {visible_line(arguments.run)} is undone: {counts}.")
+            print(f"The patrol {terminal_safe_line(arguments.run)} is undone: {counts}.")
     else:
         chosen: dict[str, Any] = {"details": True} | ({"dry_run": True} if arguments.dry_run else {})
         if arguments.steps is not None:
@@ -95,7 +95,7 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
     with (
         call_on_stop_signals(end),
         suppress(asyncio.CancelledError),
-        display_patrol_events(make_console()) as print_event,
+        open_patrol_event_display(make_console()) as print_event,
     ):
         await ensure_host_running(settings.data_dir, read_environment_variables())
         while True:
@@ -104,7 +104,7 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)
                     async for event in events:
                         if as_json:
-                            print(visible_text(json.dumps(event, ensure_ascii=False)), flush=True)
+                            print(text_without_invisible_chars(json.dumps(event, ensure_ascii=False)), flush=True)
                         else:
                             print_event(event)
             await asyncio.sleep(PATROL_WATCH_RECONNECT_SECONDS)
@@ -145,19 +145,19 @@ def patrol_run_as_json(run: PatrolRun) -> dict[str, Any]:
 def show_patrol_progress(out: Console) -> Iterator[ShowPatrolProgress]:
     """A progress bar; a line for each call where there is no terminal."""
     if not out.is_terminal:
-        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {visible_line(message)}".rstrip())
+        yield lambda done, total, message: out.print(f"{done:g} of {total:g} {terminal_safe_line(message)}".rstrip())
         return
     description = TextColumn("{task.description}", markup=False)
     columns = (SpinnerColumn(), description, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("the patrol begins", total=None)
         yield lambda done, total, message: bar.update(
-            task, completed=done, total=total, description=visible_line(message)
+            task, completed=done, total=total, description=terminal_safe_line(message)
         )
 
 
 @contextmanager
-def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def open_patrol_event_display(out: Console) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Shows events as `patrol_events.as_json` writes them: a progress bar while a patrol runs, then its report."""
     with ExitStack() as running:
         show_progress: ShowPatrolProgress | None = None
@@ -170,9 +170,9 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
             elif show_progress is None:
                 show_progress = running.enter_context(show_patrol_progress(out))
             if event["event"] == "begins":
-                out.print(f"Patrol {short_id_of_non_memory(visible_line(event['run_id']))} begins")
+                out.print(f"Patrol {short_id_of_non_memory(terminal_safe_line(event['run_id']))} begins")
             elif event["event"] == "fails":
-                run = short_id_of_non_memory(visible_line(event["run_id"]))
+                run = short_id_of_non_memory(terminal_safe_line(event["run_id"]))
                 out.print(f"Patrol {run} failed and was rolled back")
             elif event["event"] == "progress" and show_progress:
                 names = ("name", "done", "total", "part", "parts")
@@ -187,7 +187,7 @@ def display_patrol_events(out: Console) -> Iterator[Callable[[Mapping[str, Any]]
 def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     """As `PatrolReport.as_json` or `as_record` gives it."""
     if report["steps"]:
-        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {visible_line(report['run_id'])}"
+        title = "What a patrol would do" if report.get("dry_run") else f"Patrol {terminal_safe_line(report['run_id'])}"
         out.print(title, soft_wrap=True)
         table = make_plain_table("", "step", "result")
         for step in report["steps"]:
@@ -202,11 +202,11 @@ def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
 def patrol_step_result_as_text(step: Mapping[str, Any]) -> Text:
     result = Text(nonzero_counts_as_text(step))
     if step.get("failed"):
-        result = Text(f"failed: {visible_line(step['failed'])}", style="red")
+        result = Text(f"failed: {terminal_safe_line(step['failed'])}", style="red")
     elif step.get("skipped"):
-        needs_model = step["skipped"] == SKIP_MESSAGE_WITHOUT_MODEL
-        result = Text("needs a language model" if needs_model else visible_line(step["skipped"]), style="dim")
-    return result.append("".join(f"\n{visible_line(note)}" for note in step.get("notes", ())))
+        needs_model = step["skipped"] == STEP_SKIP_REASON_WITHOUT_MODEL_KEY
+        result = Text("needs a language model" if needs_model else terminal_safe_line(step["skipped"]), style="dim")
+    return result.append("".join(f"\n{terminal_safe_line(note)}" for note in step.get("notes", ())))
 
 
 def nonzero_counts_as_text(values: Mapping[str, Any], *, if_empty: str = "nothing") -> str:
@@ -229,7 +229,7 @@ def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
         tokens = spent["input_tokens"] + spent["output_tokens"]
         yield f"{spent['calls']} language model calls: {tokens:,} tokens{price}."
     if not report.get("dry_run"):
-        yield f"To undo it: madeleine patrol undo {visible_line(report['run_id'])}"
+        yield f"To undo it: madeleine patrol undo {terminal_safe_line(report['run_id'])}"
 
 
 def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
@@ -248,4 +248,4 @@ def summary_of_patrol_run(run: PatrolRun) -> str:
         return f"applied {count_applied_decisions(decided)} decisions of an agent"
     steps = [step for step in run.report.get("steps", ()) if step["name"] != "age"]
     parts = [f"{step['name']}: {text}" for step in steps if (text := nonzero_counts_as_text(step, if_empty=""))]
-    return visible_line("; ".join(parts)) or "nothing"
+    return terminal_safe_line("; ".join(parts)) or "nothing"

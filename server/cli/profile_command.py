@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.output import (
     make_console,
     make_plain_table,
@@ -37,7 +37,7 @@ async def profile_command(settings: Settings, arguments: argparse.Namespace) -> 
     elif arguments.verb == "show":
         print_profile_entries(answer)
     else:
-        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {visible_line(arguments.name)}."
+        done = f"{PROFILE_VERB_CONFIRMATIONS[arguments.verb]}: {terminal_safe_line(arguments.name)}."
         print(f"{done} {redacted_secrets_sentence(answer.get('redacted', {}))}".rstrip())
 
 
@@ -74,7 +74,7 @@ def print_profile_entries(answer: Mapping[str, Any]) -> None:
     table = make_plain_table("kind", "name", "text")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
-        table.add_row(entry["kind"], visible_line(entry["name"]) + off, visible_line(entry["text"]))
+        table.add_row(entry["kind"], terminal_safe_line(entry["name"]) + off, terminal_safe_line(entry["text"]))
     for note in notes:
-        table.add_row(f"note: {visible_line(note['type'])}", note["id"], visible_line(note["text"]))
+        table.add_row(f"note: {terminal_safe_line(note['type'])}", note["id"], terminal_safe_line(note["text"]))
     make_console().print(table, markup=False)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
 from madeleine.server.settings.settings import Settings
 
@@ -33,7 +33,7 @@ async def why_command(settings: Settings, arguments: argparse.Namespace) -> None
     elif explanation["memories"]:
         make_console().print(table_of_explanations(explanation["memories"][:MAX_EXPLAINED_CANDIDATES]))
         for sentence in closing_sentences_of_explanation(answer):
-            print(visible_line(sentence))
+            print(terminal_safe_line(sentence))
     else:
         print("Nothing is stored that shares a word or a meaning with this.")
 
@@ -52,30 +52,30 @@ def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
     table = make_plain_table(*headings, no_wrap=("id", "score"))
     for memory in memories:
         likeness = memory.get("likeness", {})
-        of_likeness = f"{score_parts_in_words(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""
+        of_likeness = f"{score_parts_as_text(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""
         table.add_row(
-            visible_line(memory["id"]),
+            terminal_safe_line(memory["id"]),
             f"{memory['score']:.4f}" if "score" in memory else "",
             memory["outcome"],
-            score_parts_in_words(memory["parts"]) if "parts" in memory else of_likeness,
-            visible_line(memory.get("text", ""))[:MAX_EXPLANATION_TABLE_TEXT_CHARS],
+            score_parts_as_text(memory["parts"]) if "parts" in memory else of_likeness,
+            terminal_safe_line(memory.get("text", ""))[:MAX_EXPLANATION_TABLE_TEXT_CHARS],
         )
     return table
 
 
 def memory_explanation_lines(memory: Mapping[str, Any], ranking: str) -> Iterator[str]:
-    yield visible_line(f"{memory['id']}: {memory['outcome']}. {memory.get('reason', '')}").rstrip()
+    yield terminal_safe_line(f"{memory['id']}: {memory['outcome']}. {memory.get('reason', '')}").rstrip()
     if text := memory.get("text"):
-        yield f"  text      {visible_line(text)}"
+        yield f"  text      {terminal_safe_line(text)}"
     if likeness := memory.get("likeness"):
-        yield f"  likeness  {likeness['sum']:.4f} = {score_parts_in_words(likeness)}; needed: {likeness['needed']:.2f}"
+        yield f"  likeness  {likeness['sum']:.4f} = {score_parts_as_text(likeness)}; needed: {likeness['needed']:.2f}"
     if "score" in memory:
-        yield f"  score     {memory['score']:.4f} = {score_parts_in_words(memory['parts'])} ({ranking})"
+        yield f"  score     {memory['score']:.4f} = {score_parts_as_text(memory['parts'])} ({ranking})"
     if "rank" in memory:
         yield f"  rank      {memory['rank']}"
 
 
-def score_parts_in_words(parts: Mapping[str, float]) -> str:
+def score_parts_as_text(parts: Mapping[str, float]) -> str:
     """The greatest first: "0.3012 meaning + 0.1100 words"."""
     named = {name: part for name, part in parts.items() if name not in ("sum", "needed")}
     ordered = sorted(named.items(), key=lambda part: -abs(part[1]))

@@ -118,7 +118,7 @@ def _replace_file(path: Path, text: str, *, like: Path) -> None:
         raise
 
 
-def plan_file_changes(files: list[ClientConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
+def plan_client_configuration_changes(files: list[ClientConfigurationFile], *, undo: bool) -> Iterator[FileChange]:
     for file in files:
         change = plan_removing_configuration_entry(file) if undo else plan_adding_configuration_entry(file)
         if change:

@@ -32,7 +32,7 @@ class MadeleineServerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableConfigurationFile:
+class UnreadableConfigurationFileReport:
     client: str
     file: Path
     reason: str
@@ -55,13 +55,13 @@ def client_configuration_files(places: ClientConfigurationPaths, project: Path) 
 
 def find_madeleine_server_entries(
     places: ClientConfigurationPaths, project: Path
-) -> Iterator[MadeleineServerEntry | UnreadableConfigurationFile]:
+) -> Iterator[MadeleineServerEntry | UnreadableConfigurationFileReport]:
     """The entries for this server in all files that are there."""
     for client, file, key in client_configuration_files(places, project):
         try:
             content = parse_client_configuration(file)
         except UnreadableConfiguration as error:
-            yield UnreadableConfigurationFile(client, file, str(error))
+            yield UnreadableConfigurationFileReport(client, file, str(error))
             continue
         servers = content.get(key) if isinstance(content, dict) else None
         for name, entry in servers.items() if isinstance(servers, dict) else ():
@@ -91,7 +91,9 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def claude_code_hook_events_by_file(places: ClientConfigurationPaths, project: Path) -> Mapping[Path, frozenset[str]]:
+def claude_code_madeleine_hook_events_by_file(
+    places: ClientConfigurationPaths, project: Path
+) -> Mapping[Path, frozenset[str]]:
     """Settings file → the events at which it runs `madeleine observe`. Raises `UnreadableConfiguration`."""
     files = [places.claude_code_settings]
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]

@@ -12,8 +12,8 @@ from madeleine.server.clients.catalogue import claude_code_hook_events
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.configured import (
     MadeleineServerEntry,
-    UnreadableConfigurationFile,
-    claude_code_hook_events_by_file,
+    UnreadableConfigurationFileReport,
+    claude_code_madeleine_hook_events_by_file,
     find_madeleine_server_entries,
 )
 from madeleine.server.clients.jsonc import UnreadableConfiguration
@@ -25,7 +25,7 @@ def check_client_configurations(variables: Mapping[str, str], data_dir: Path) ->
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     count = 0
     for found in find_madeleine_server_entries(places, Path.cwd()):
-        if isinstance(found, UnreadableConfigurationFile):
+        if isinstance(found, UnreadableConfigurationFileReport):
             text = f"{found.client}: {found.file} cannot be read: {found.reason}."
             yield DoctorFinding("clients", "note", text, "Correct the file; the client itself may refuse it, too.")
         else:
@@ -69,7 +69,7 @@ def check_claude_code_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFind
     if not places.claude_code_folder.is_dir():
         return
     try:
-        found = claude_code_hook_events_by_file(places, Path.cwd())
+        found = claude_code_madeleine_hook_events_by_file(places, Path.cwd())
     except UnreadableConfiguration as error:
         yield DoctorFinding(
             "hooks", "note", f"The settings of Claude Code cannot be read: {error}.", "Correct the file."

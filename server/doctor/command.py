@@ -12,22 +12,27 @@ from rich.table import Table
 from rich.text import Text
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import make_console, print_json, show_spinner
 from madeleine.server.counted import count_phrase
 from madeleine.server.doctor.clients import check_claude_code_hooks, check_client_configurations
-from madeleine.server.doctor.findings import Check, DoctorFinding, FindingLevel, findings_of_checks
+from madeleine.server.doctor.findings import DoctorCheck, DoctorFinding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
     check_data_directory,
     check_embedding_model,
-    check_file_permissions,
-    check_host,
     check_host_log,
-    check_versions,
+    check_host_process,
+    check_software_versions,
+    file_permission_findings,
 )
 from madeleine.server.doctor.postgres import check_postgres
-from madeleine.server.doctor.store import check_index, check_language_model_settings, check_ledger, check_memory_quality
+from madeleine.server.doctor.store import (
+    check_index,
+    check_language_model_settings,
+    ledger_findings,
+    memory_quality_findings,
+)
 from madeleine.server.settings.environment import (
     read_environment_variables,
     resolve_data_directory,
@@ -61,20 +66,23 @@ def run_all_doctor_checks(*, quick: bool) -> Iterator[DoctorFinding]:
     them is looked at all the same."""
     variables = read_environment_variables()
     data_dir = resolve_data_directory(setting_values_from_variables(variables).get("data_dir"))
-    checks: dict[str, Check] = {"versions": check_versions, "settings": partial(_check_settings, variables)}
+    checks: dict[str, DoctorCheck] = {
+        "versions": check_software_versions,
+        "settings": partial(_check_settings, variables),
+    }
     settings = _settings_if_usable(variables)
     if settings:
         checks["model"] = partial(check_embedding_model, settings)
     checks |= {
         "data directory": partial(check_data_directory, data_dir),
-        "permissions": partial(check_file_permissions, data_dir),
-        "host": partial(check_host, data_dir),
+        "permissions": partial(file_permission_findings, data_dir),
+        "host": partial(check_host_process, data_dir),
         "log": partial(check_host_log, data_dir),
     }
     if settings and settings.database_url:
         checks["ledger"] = partial(check_postgres, settings)
     else:
-        checks["ledger"] = partial(check_ledger, data_dir, thorough=not quick)
+        checks["ledger"] = partial(ledger_findings, data_dir, thorough=not quick)
     if settings:
         if not settings.database_url:
             checks["index"] = partial(check_index, settings)
@@ -86,7 +94,7 @@ def run_all_doctor_checks(*, quick: bool) -> Iterator[DoctorFinding]:
         "hooks": partial(check_claude_code_hooks, variables),
     }
     if not quick:
-        checks["memories"] = partial(check_memory_quality, data_dir)
+        checks["memories"] = partial(memory_quality_findings, data_dir)
     return findings_of_checks(checks)
 
 
@@ -114,6 +122,6 @@ def print_doctor_findings(findings: Sequence[DoctorFinding]) -> None:
         table.add_column(no_wrap=no_wrap, overflow="fold")
     for finding in findings:
         lines = [finding.text, *([f"→ {finding.advice}"] if finding.advice and finding.level != "ok" else [])]
-        text = Text("\n".join(map(visible_line, lines)))
+        text = Text("\n".join(map(terminal_safe_line, lines)))
         table.add_row(Text(finding.level, style=STYLE_BY_FINDING_LEVEL[finding.level]), finding.area, text)
     make_console().print(table)

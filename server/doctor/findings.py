@@ -23,11 +23,11 @@ class DoctorFinding:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-Check = Callable[[], Iterable[DoctorFinding]]
+DoctorCheck = Callable[[], Iterable[DoctorFinding]]
 BUG_REPORT_ADVICE = "MADELEINE_LOG_LEVEL=debug madeleine doctor shows more; please report it."
 
 
-def findings_of_checks(checks: Mapping[str, Check]) -> Iterator[DoctorFinding]:
+def findings_of_checks(checks: Mapping[str, DoctorCheck]) -> Iterator[DoctorFinding]:
     """Of each check by its area; one that fails is a finding itself, and the others go on."""
     for area, check in checks.items():
         try:

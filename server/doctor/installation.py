@@ -29,7 +29,7 @@ from madeleine.server.doctor.findings import DoctorFinding
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import (
     GROUP_AND_OTHERS_PERMISSION_BITS,
-    PRIVATE_DIRECTORIES,
+    PRIVATE_DIRECTORY_PATTERNS,
     PRIVATE_FILE_PATTERNS,
 )
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, MEGABYTE, free_disk_bytes
@@ -40,7 +40,7 @@ MAX_READ_LOG_BYTES = 1_000_000
 MAX_FILES_NAMED_IN_FINDING = 3
 
 
-def check_versions() -> Iterator[DoctorFinding]:
+def check_software_versions() -> Iterator[DoctorFinding]:
     details = {"madeleine": __version__, "python": platform.python_version(), "platform": platform.platform()}
     where = f"Python {details['python']}, {details['platform']}"
     yield DoctorFinding("versions", "ok", f"Madeleine {__version__}, {where}.", details=details)
@@ -95,9 +95,9 @@ def check_data_directory(data_dir: Path) -> Iterator[DoctorFinding]:
         yield DoctorFinding("data directory", "ok", f"{data_dir}; {space}.", details=details)
 
 
-def check_file_permissions(data_dir: Path) -> Iterator[DoctorFinding]:
+def file_permission_findings(data_dir: Path) -> Iterator[DoctorFinding]:
     """Only where the system has such permissions."""
-    if not operating_system.has_permission_bits() or not data_dir.is_dir():
+    if not operating_system.system_has_permission_bits() or not data_dir.is_dir():
         return
     open_to_others = sorted(path.name for path in _own_files(data_dir) if _is_open_to_others(path))
     if open_to_others:
@@ -110,7 +110,7 @@ def check_file_permissions(data_dir: Path) -> Iterator[DoctorFinding]:
 
 
 def _own_files(data_dir: Path) -> Iterable[Path]:
-    for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORIES):
+    for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORY_PATTERNS):
         yield from data_dir.glob(pattern)
 
 
@@ -122,7 +122,7 @@ def _is_open_to_others(path: Path) -> bool:
     return not stat.S_ISLNK(mode) and bool(mode & GROUP_AND_OTHERS_PERMISSION_BITS)
 
 
-def check_host(data_dir: Path) -> Iterator[DoctorFinding]:
+def check_host_process(data_dir: Path) -> Iterator[DoctorFinding]:
     """The process that owns the memory, and whether it and its clients are of this version."""
     if not data_dir.is_dir():
         return

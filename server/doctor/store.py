@@ -9,9 +9,9 @@ from pathlib import Path
 from madeleine.memory.model import short_id_of_memory_number
 from madeleine.memory.rules.review import MemoryForReview, ReviewReason, memories_by_review_reason
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin, require_ledger_of_index
-from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_SETTING
+from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_IN_USE_SETTING
 from madeleine.server.counted import count_phrase
 from madeleine.server.doctor.findings import DoctorFinding, FindingLevel
 from madeleine.server.doctor.installation import host_holds_lock
@@ -26,7 +26,7 @@ LEDGER_RESTORE_ADVICE = (
     "`madeleine stop`, then `madeleine restore FILE` with a backup; `madeleine export` saves what can still be read."
 )
 INDEX_REBUILD_ADVICE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
-MAX_BACKUP_AGE = timedelta(days=30)
+MAX_BACKUP_AGE_WITHOUT_WARNING = timedelta(days=30)
 MAX_MEMORIES_REVIEWED_BY_DOCTOR = 20_000
 """The newest; so many take 3 s of a processor."""
 MAX_MEMORIES_NAMED_IN_FINDING = 5
@@ -51,7 +51,7 @@ FINDING_BY_REVIEW_REASON: Mapping[ReviewReason, tuple[FindingLevel, str, str]] =
 }
 
 
-def check_ledger(data_dir: Path, *, thorough: bool) -> Iterator[DoctorFinding]:
+def ledger_findings(data_dir: Path, *, thorough: bool) -> Iterator[DoctorFinding]:
     path = data_dir / LEDGER_FILE
     require_ledger_of_index(path)
     if not path.exists():
@@ -104,7 +104,7 @@ def _backup_finding(ledger: LedgerFileInspector, *, has_memories: bool) -> Itera
     text = f"The last backup is of {at:%Y-%m-%d}, in {path}"
     if not Path(path).exists():
         yield DoctorFinding("backup", "note", f"{text}, and is not there any more.", advice)
-    elif utc_now() - at > MAX_BACKUP_AGE:
+    elif utc_now() - at > MAX_BACKUP_AGE_WITHOUT_WARNING:
         yield DoctorFinding("backup", "note", f"{text}.", advice)
     else:
         yield DoctorFinding("backup", "ok", f"{text}.")
@@ -119,9 +119,9 @@ def check_index(settings: Settings) -> Iterator[DoctorFinding]:
     if not path.exists():
         return
     with open_ledger_file_inspector(path) as ledger:
-        folder = settings.data_dir / INDEX_FOLDERS[bool(ledger.setting(SECOND_INDEX_SETTING))]
+        folder = settings.data_dir / INDEX_FOLDERS[bool(ledger.setting(SECOND_INDEX_IN_USE_SETTING))]
         built = ledger.setting(BUILT_INDEX_LOCATION_SETTING)
-        pending, memories = ledger.count_not_indexed(), sum(ledger.count_memories().values())
+        pending, memories = ledger.count_pending_index_marks(), sum(ledger.count_memories().values())
     details = {"pending": pending, "memories": memories, "path": str(folder)}
     if host_holds_lock(settings.data_dir):
         text = f"The index is open; {count_phrase(pending, 'change')} to be taken in."
@@ -137,7 +137,7 @@ def check_index(settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("index", "ok", text, details=details)
 
 
-def check_memory_quality(data_dir: Path) -> Iterator[DoctorFinding]:
+def memory_quality_findings(data_dir: Path) -> Iterator[DoctorFinding]:
     """What is junk, duplicated, undecided, never asked for, secret."""
     path = data_dir / LEDGER_FILE
     if not path.exists():
@@ -166,7 +166,7 @@ def check_memory_quality(data_dir: Path) -> Iterator[DoctorFinding]:
 def _short_ids(memories: list[MemoryForReview]) -> Iterator[str]:
     several = len({memory.being for memory in memories}) > 1
     for memory in memories[:MAX_MEMORIES_NAMED_IN_FINDING]:
-        whose = f" of {visible_line(memory.being)}" if several else ""
+        whose = f" of {terminal_safe_line(memory.being)}" if several else ""
         yield f"{short_id_of_memory_number(memory.number)}{whose}"
     if len(memories) > MAX_MEMORIES_NAMED_IN_FINDING:
         yield "…"
@@ -176,7 +176,7 @@ def check_language_model_settings(settings: Settings) -> Iterator[DoctorFinding]
     """Which model, whether there is a key, and what of the budgets is spent. No request is sent, no key shown."""
     config = settings.llm_config()
     key = bool(settings.resolved_llm_key())
-    if config is None or not (settings.llm or settings.configures_llm()):
+    if config is None or not (settings.llm or settings.has_llm_choice()):
         advice = "None is needed. MADELEINE_LLM and MADELEINE_LLM_API_KEY choose one."
         yield DoctorFinding("language model", "ok", "There is no language model.", advice)
         return

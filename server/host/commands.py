@@ -23,19 +23,19 @@ from madeleine.server.settings.settings import Settings
 if TYPE_CHECKING:
     from madeleine.server.wiring.open_memory import OpenedMemory
 
-    OpenMemory = Callable[[], Awaitable[OpenedMemory]]
+    OpenMemoryFunction = Callable[[], Awaitable[OpenedMemory]]
 
 logger = logging.getLogger(__name__)
 
 ReportCommandProgress = Callable[[int, int], None]
 """(done, total); may be called in any thread."""
-RunHostCommand = Callable[[Settings, Mapping[str, str], ReportCommandProgress], Awaitable[dict[str, Any]]]
+HostCommandHandler = Callable[[Settings, Mapping[str, str], ReportCommandProgress], Awaitable[dict[str, Any]]]
 IMPORT_CLIENT_NAME = "madeleine import"
 _STATEMENTS = TypeAdapter(dict[str, ImportedStatement])
 
 
 async def run_host_command_and_report(
-    run: RunHostCommand, settings: Settings, arguments: Mapping[str, str], write: WriteBytes
+    run: HostCommandHandler, settings: Settings, arguments: Mapping[str, str], write: WriteBytes
 ) -> None:
     loop = asyncio.get_running_loop()
     events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -58,7 +58,7 @@ async def run_host_command_and_report(
 
 
 async def _outcome(
-    run: RunHostCommand, settings: Settings, arguments: Mapping[str, str], report_progress: ReportCommandProgress
+    run: HostCommandHandler, settings: Settings, arguments: Mapping[str, str], report_progress: ReportCommandProgress
 ) -> dict[str, Any]:
     try:
         return {"result": await run(settings, arguments, report_progress)}
@@ -71,7 +71,10 @@ async def _outcome(
 
 
 async def run_host_command(
-    open_memory: OpenMemory, settings: Settings, arguments: Mapping[str, str], report_progress: ReportCommandProgress
+    open_memory: OpenMemoryFunction,
+    settings: Settings,
+    arguments: Mapping[str, str],
+    report_progress: ReportCommandProgress,
 ) -> dict[str, Any]:
     """Raises `InvalidInput` for a command of a later version, and what the command raises."""
     match arguments.get("command"):
@@ -90,7 +93,7 @@ async def run_host_command(
             )
 
 
-async def _store_statements(open_memory: OpenMemory, arguments: Mapping[str, str]) -> dict[str, Any]:
+async def _store_statements(open_memory: OpenMemoryFunction, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Of an import from another program, which the command line reads."""
     statements = _STATEMENTS.validate_json(arguments["statements"])
     scope = Scope(BeingId(arguments["being"]), IMPORT_CLIENT_NAME)
@@ -99,7 +102,10 @@ async def _store_statements(open_memory: OpenMemory, arguments: Mapping[str, str
 
 
 async def _import(
-    open_memory: OpenMemory, settings: Settings, arguments: Mapping[str, str], report_progress: ReportCommandProgress
+    open_memory: OpenMemoryFunction,
+    settings: Settings,
+    arguments: Mapping[str, str],
+    report_progress: ReportCommandProgress,
 ) -> dict[str, Any]:
     path = Path(arguments["file"])
     with ExitStack() as stack:

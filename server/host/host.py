@@ -42,13 +42,13 @@ from madeleine.server.connections import (
     accept_connections,
     raise_open_file_limit,
 )
-from madeleine.server.host.commands import RunHostCommand, run_host_command, run_host_command_and_report
+from madeleine.server.host.commands import HostCommandHandler, run_host_command, run_host_command_and_report
 from madeleine.server.logs import start_logging
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, WriteBytes, open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
-from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables
+from madeleine.server.settings.settings import Settings, read_settings, settings_from_variables_and_file
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.tools.tool import ToolUseCases
 
@@ -88,7 +88,7 @@ class MemoryHost:
     token: str = ""
     """Required of a client, if the socket does not itself keep others out."""
     patrol_events: PatrolEventBroadcast = field(default_factory=PatrolEventBroadcast)
-    run_command: RunHostCommand | None = None
+    run_command: HostCommandHandler | None = None
     """Carries out what a command of this machine's user asks of the memory."""
     open_web_ui: OpenWebUi | None = None
     stays_without_clients: bool = False
@@ -214,7 +214,7 @@ class MemoryHost:
 
     def _client_settings(self, request: HostHandshakeRequest) -> Settings:
         """Raises `InvalidInput`."""
-        return settings_from_variables(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
+        return settings_from_variables_and_file(dict(request.settings) | {"data_dir": str(self.settings.data_dir)})
 
     async def _serve_tools(
         self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
@@ -342,7 +342,7 @@ async def _send_patrol_events(events: AsyncIterator[PatrolEvent], write: WriteBy
 def run_host(data_dir: Path, listener: socket.socket, address: HostAddress) -> int:
     try:
         settings = read_settings()
-        log_to_file(data_dir / HOST_LOG_FILE, settings)
+        start_rotating_file_logging(data_dir / HOST_LOG_FILE, settings)
     except InvalidInput as error:
         print(f"madeleine: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -377,7 +377,7 @@ def make_web_ui_starter(memory: LazilyOpenedMemory, models: LanguageModelPool) -
     return open_page
 
 
-def log_to_file(path: Path, settings: Settings) -> None:
+def start_rotating_file_logging(path: Path, settings: Settings) -> None:
     """Log to rotating files. A full disk, where none can be opened, does not keep the host from serving."""
     handler: logging.Handler
     try:

@@ -31,7 +31,7 @@ MAX_REMEMBERED_VALID_TOKENS = 10_000
 MAX_TOKEN_HEADER_BYTES = 8 * 1024
 
 
-def authenticate_requests(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimiter) -> ASGIApp:
+def with_request_authentication(app: ASGIApp, backend: BearerAuthBackend, limit: RateLimiter) -> ASGIApp:
     """Verify the token of a request, if it has one.
 
     Every verification of a token that was not valid before, from the same address, counts against the address: so

@@ -29,9 +29,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, ConnectionSlots, accept_connections
-from madeleine.server.http.admission import McpHttpSessionLimiter, authenticate_requests, limit_concurrency
-from madeleine.server.http.authentication import BearerTokenVerifier, require_caller
-from madeleine.server.http.bodies import buffer_json_body
+from madeleine.server.http.admission import McpHttpSessionLimiter, limit_concurrency, with_request_authentication
+from madeleine.server.http.authentication import BearerTokenVerifier, app_requiring_caller
+from madeleine.server.http.bodies import wrap_app_to_buffer_json_body
 from madeleine.server.http.connection import HttpConnection
 from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.http.request_checks import (
@@ -40,16 +40,16 @@ from madeleine.server.http.request_checks import (
     allowed_hosts_and_origins,
     check_and_log_http_requests,
     json_rpc_error_response,
-    limit_request_rate,
     move_language_model_key_to_scope,
     rate_limit_key_of_address,
+    rate_limited_app,
 )
 from madeleine.server.http.streams import limit_event_stream_lifetime
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
-from madeleine.server.ui.app import WebUiServices, login_by_token, web_ui_routes
-from madeleine.server.ui.guard import with_token_of_session
+from madeleine.server.ui.app import WebUiServices, make_token_login_app, web_ui_routes
+from madeleine.server.ui.guard import app_authorized_by_session_token
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
@@ -90,13 +90,15 @@ def build_http_app(
 
     def protected(app: ASGIApp) -> AsgiEndpoint:
         """The outermost check is the last one here."""
-        app = require_caller(shutdown.refuse_while_draining(app), verifier.tokens, anonymous, metadata_url)
-        return AsgiEndpoint(authenticate_requests(limit_request_rate(app, rate), backend, verification_rate))
+        app = app_requiring_caller(shutdown.refuse_while_draining(app), verifier.tokens, anonymous, metadata_url)
+        return AsgiEndpoint(with_request_authentication(rate_limited_app(app, rate), backend, verification_rate))
 
     def calling(app: ASGIApp) -> AsgiEndpoint:
         app = limit_concurrency(app, calls)
         max_bytes = settings.http_max_body_bytes
-        return protected(buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS))
+        return protected(
+            wrap_app_to_buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS)
+        )
 
     def streaming(app: ASGIApp) -> AsgiEndpoint:
         return protected(limit_event_stream_lifetime(app, streams, verifier.tokens, shutdown.wait_until_drained))
@@ -130,9 +132,9 @@ def build_http_app(
         # Never without a token, also where programs need none: any page that a browser shows could ask.
         routes += web_ui_routes(
             page,
-            lambda app: with_token_of_session(calling(app), page.sessions),
-            lambda app: with_token_of_session(streaming(app), page.sessions),
-            calling(login_by_token(page.sessions)),
+            lambda app: app_authorized_by_session_token(calling(app), page.sessions),
+            lambda app: app_authorized_by_session_token(streaming(app), page.sessions),
+            calling(make_token_login_app(page.sessions)),
         )
     # Pages of other origins cannot read an answer.
     cors = Middleware(
@@ -154,7 +156,7 @@ def build_http_app(
         lifespan=lambda _: sessions.run(),
     )
     asgi.router.redirect_slashes = False
-    asgi.router.default = limit_request_rate(asgi.router.not_found, rate)
+    asgi.router.default = rate_limited_app(asgi.router.not_found, rate)
     return asgi
 
 

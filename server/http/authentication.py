@@ -9,12 +9,12 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from madeleine.server.http.tokens import BEARER_TOKEN_PREFIX, BearerTokenLedger, find_valid_bearer_token
+from madeleine.server.http.tokens import MADELEINE_TOKEN_PREFIX, BearerTokenLedger, find_valid_bearer_token
 from madeleine.server.mcp.server import Caller, RequestContext
 from madeleine.server.wiring.clocks import utc_now
 
 CALLER_ASGI_SCOPE_KEY = "madeleine.caller"
-"""Key of a request's caller in its ASGI scope, set by `require_caller` alone."""
+"""Key of a request's caller in its ASGI scope, set by `app_requiring_caller` alone."""
 
 
 class AccessTokenWithCaller(AccessToken):
@@ -47,7 +47,7 @@ class BearerTokenVerifier:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Raises `StorageError` or `OAuthIssuerUnavailable` if the token cannot be checked now."""
-        if not token.startswith(BEARER_TOKEN_PREFIX):
+        if not token.startswith(MADELEINE_TOKEN_PREFIX):
             return await self._issuer.verify_token(token) if self._issuer else None
         own = await find_valid_bearer_token(token, self.tokens, now=utc_now())
         if own is None:
@@ -63,7 +63,7 @@ class BearerTokenVerifier:
         )
 
 
-def require_caller(
+def app_requiring_caller(
     app: ASGIApp, tokens: BearerTokenLedger, anonymous: Caller | None, metadata_url: AnyHttpUrl
 ) -> ASGIApp:
     """Passes a request on with its caller, or answers 401.

@@ -16,7 +16,9 @@ MIN_JSON_BYTES_CHECKED_IN_THREAD = 32 * 1024
 """A longer text is examined off the event loop."""
 
 
-def buffer_json_body(app: ASGIApp, places: ConnectionSlots, *, max_bytes: int, max_seconds: float) -> ASGIApp:
+def wrap_app_to_buffer_json_body(
+    app: ASGIApp, places: ConnectionSlots, *, max_bytes: int, max_seconds: float
+) -> ASGIApp:
     """Passes a POST on when its whole body has arrived: 413 if it is too long, 408 if it takes too long or the caller
     sends too many others meanwhile, 415 if its type is not JSON, 400 if its JSON is too large to be parsed."""
 

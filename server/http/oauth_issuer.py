@@ -15,7 +15,7 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import CALLER_ROLES
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.addresses import is_secure_url
 from madeleine.server.http.authentication import AccessTokenWithCaller
 from madeleine.server.http.tokens import parse_being_id
@@ -216,4 +216,4 @@ def _signing_keys(jwks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _token_id(claims: Mapping[str, Any]) -> str:
     """Returns "" where it has none."""
-    return visible_line(str(claims.get("jti", "")))[:MAX_JWT_ID_CHARS]
+    return terminal_safe_line(str(claims.get("jti", "")))[:MAX_JWT_ID_CHARS]

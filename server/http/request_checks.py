@@ -31,7 +31,7 @@ from madeleine.server.connections import ThrottledWarnings
 from madeleine.server.http.authentication import access_token_of_request
 from madeleine.server.mcp.server import RequestContext
 from madeleine.server.settings.http import LOOPBACK_HOSTS, HttpSettings, bracket_ipv6_host
-from madeleine.server.settings.language_model import is_valid_api_key
+from madeleine.server.settings.language_model import is_well_formed_api_key
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def move_language_model_key_to_scope(app: ASGIApp) -> ASGIApp:
             keys = [key.strip() for key in headers.getlist(LANGUAGE_MODEL_KEY_HEADER)]
             del headers[LANGUAGE_MODEL_KEY_HEADER]
             scope[LANGUAGE_MODEL_KEY_ASGI_SCOPE_KEY] = SecretStr("".join(keys))
-            if len(keys) > 1 or not all(map(is_valid_api_key, keys)):
+            if len(keys) > 1 or not all(map(is_well_formed_api_key, keys)):
                 serving = json_rpc_error_response(
                     400, f"Send {LANGUAGE_MODEL_KEY_HEADER} once, as one line without spaces."
                 )
@@ -199,7 +199,7 @@ def require_rate_within_limit(limit: RateLimiter, key: str) -> None:
         raise HTTPException(429, f"Too many requests. Try again in {seconds} s", headers)
 
 
-def limit_request_rate(app: ASGIApp, limit: RateLimiter) -> ASGIApp:
+def rate_limited_app(app: ASGIApp, limit: RateLimiter) -> ASGIApp:
     """429 for a caller that asks too often."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

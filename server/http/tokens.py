@@ -15,7 +15,7 @@ from typing import Protocol
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId, may_connect_as_being
 
-BEARER_TOKEN_PREFIX = "mdl_"
+MADELEINE_TOKEN_PREFIX = "mdl_"
 _BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
@@ -33,7 +33,7 @@ class BearerTokenLedger(Protocol):
 def generate_bearer_token() -> tuple[BearerTokenId, str, bytes]:
     """A new token's id, the text that its holder sends, and the hash of its secret. The text is stored nowhere."""
     id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    return BearerTokenId(id_), f"{BEARER_TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)
+    return BearerTokenId(id_), f"{MADELEINE_TOKEN_PREFIX}{id_}_{secret}", hash_token_secret(secret)
 
 
 def hash_token_secret(secret: str) -> bytes:

@@ -23,7 +23,7 @@ from madeleine.server.mcp.lines import open_mcp_stdio_transport
 from madeleine.server.mcp.server import RequestContext, call_on_stop_signals, open_progress_reporter
 from madeleine.tools.replies import tool_result_of_error
 
-REMOTE_CLIENT_NAME = "madeleine --url"
+CLIENT_NAME_SENT_TO_REMOTE_SERVER = "madeleine --url"
 METHODS_BY_CAPABILITY: Mapping[str, tuple[str, ...]] = {
     "tools": ("tools/list", "tools/call"),
     "prompts": ("prompts/list", "prompts/get"),
@@ -72,7 +72,7 @@ async def serve_remote_on_stdio(url: str, token: str) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Raises as `open_http_tool_client`."""
     end = anyio.Event()
     with call_on_stop_signals(end.set):
-        async with open_http_tool_client(url, token, REMOTE_CLIENT_NAME) as remote:
+        async with open_http_tool_client(url, token, CLIENT_NAME_SENT_TO_REMOTE_SERVER) as remote:
             server = build_forwarding_server(remote, await remote.request("server/discover", {}))
             async with open_mcp_stdio_transport(end) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())

@@ -26,21 +26,21 @@ from madeleine.memory.language_model import LanguageModel
 from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, may_connect_as_being
 from madeleine.memory.retention.levels import MemoryLevelConfig
 from madeleine.memory.rules.storing.secrets import redact_secrets
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import __version__
 from madeleine.server.background.serving import open_served_memory
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
 from madeleine.server.mcp.roots import project_of_client
 from madeleine.server.mcp.skills import (
     SKILL_SCHEME,
-    SKILLS_EXTENSION,
+    SKILLS_EXTENSION_ID,
     GetSkillParams,
     Skill,
     find_skill_file,
-    get_skill,
     list_skills,
     skill_of_lesson,
     skill_resources,
+    skills_get_result,
 )
 from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
@@ -135,7 +135,7 @@ class McpRequestHandlers:
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
         )
-        server.extensions[SKILLS_EXTENSION] = {}
+        server.extensions[SKILLS_EXTENSION_ID] = {}
         server.add_request_handler("skills/list", PageRequest, self.list_skills)
         server.add_request_handler("skills/get", GetSkillParams, self.get_skill)
         server.add_request_handler("resources/list", PageRequest, self.list_resources)
@@ -199,7 +199,7 @@ class McpRequestHandlers:
 
     async def get_skill(self, context: RequestContext, params: GetSkillParams) -> dict[str, Any]:
         installed = find_skill_file(params.uri) is not None
-        return get_skill(params.uri, () if installed else await self._lessons(context, params.uri))
+        return skills_get_result(params.uri, () if installed else await self._lessons(context, params.uri))
 
     async def _lessons(self, context: RequestContext, uri: str = "") -> list[Skill]:
         """What the caller's being has learnt, or only the skill of this URI; none for a caller without the tool, nor
@@ -304,7 +304,9 @@ MAX_CLIENT_NAME_CHARS = 1_000
 def client_name_of_request(context: RequestContext) -> str:
     """The client's name for itself, on one line and without secrets: provenance, not identity."""
     params = context.session.client_params
-    return redact_secrets(visible_line(params.client_info.name[:MAX_CLIENT_NAME_CHARS])).text[:100] if params else ""
+    return (
+        redact_secrets(terminal_safe_line(params.client_info.name[:MAX_CLIENT_NAME_CHARS])).text[:100] if params else ""
+    )
 
 
 @asynccontextmanager
@@ -342,7 +344,7 @@ async def serve_mcp_on_stdio(settings: Settings) -> None:
                 toolset,
                 lambda _: caller,
                 served.memory.open_use_cases_if_needed,
-                lambda _: served.models.process_model(),
+                lambda _: served.models.model_for_this_process(),
                 levels=settings.memory_level_config,
                 asks_for_project=settings.asks_for_project,
             )

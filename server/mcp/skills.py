@@ -23,13 +23,13 @@ from madeleine.memory.lessons.skill import render_lesson_as_skill, skill_name_of
 from madeleine.memory.lessons.values import LessonWithOutcomeCounts
 from madeleine.tools.arguments import excerpt_for_error
 
-SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+SKILLS_EXTENSION_ID = "io.modelcontextprotocol/skills"
 SKILLS_FOLDER = Path(__file__).parents[2] / "plugin" / "skills"
 """Of the plugin, which the package holds as well."""
 SKILL_SCHEME, SKILL_FILE = "skill://", "SKILL.md"
 SKILLS_TTL_MS = 3_600_000
 """How long a client may take a skill as unchanged: it changes with the installation …"""
-LESSONS_TTL_MS = 60_000
+LESSON_SKILLS_CACHE_TTL_MS = 60_000
 """… and what is learnt with every failure."""
 
 
@@ -107,7 +107,7 @@ def list_skills(lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     )
 
 
-def get_skill(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
+def skills_get_result(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/get`. Raises `MCPError` if there is no such skill."""
     for skill in (*installed_skills(), *lessons):
         if skill.uri == uri:
@@ -116,7 +116,7 @@ def get_skill(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
 
 
 def _cacheable(result: dict[str, Any], *, of_being: bool) -> dict[str, Any]:
-    ttl, scope = (LESSONS_TTL_MS, "private") if of_being else (SKILLS_TTL_MS, "public")
+    ttl, scope = (LESSON_SKILLS_CACHE_TTL_MS, "private") if of_being else (SKILLS_TTL_MS, "public")
     return {"resultType": "complete", **result, "ttlMs": ttl, "cacheScope": scope}
 
 

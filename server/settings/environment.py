@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT_VARIABLE_PREFIX = "MADELEINE_"
-PLUGIN_OPTION_PREFIX = "CLAUDE_PLUGIN_OPTION_"
+PLUGIN_OPTION_VARIABLE_PREFIX = "CLAUDE_PLUGIN_OPTION_"
 """Of what a person has configured for the plugin: Claude Code gives it to hooks under these names, and `plugin.json` to
 the server."""
 URL_VARIABLE, TOKEN_VARIABLE = "MADELEINE_URL", "MADELEINE_TOKEN"
@@ -27,9 +27,9 @@ def read_environment_variables() -> dict[str, str]:
     """The environment. An option of the plugin, as `CLAUDE_PLUGIN_OPTION_MADELEINE_BEING`, wins over the variable that
     it is named for, unless it is empty."""
     chosen = {
-        name.removeprefix(PLUGIN_OPTION_PREFIX): value
+        name.removeprefix(PLUGIN_OPTION_VARIABLE_PREFIX): value
         for name, value in os.environ.items()
-        if name.startswith(f"{PLUGIN_OPTION_PREFIX}{ENVIRONMENT_VARIABLE_PREFIX}") and value
+        if name.startswith(f"{PLUGIN_OPTION_VARIABLE_PREFIX}{ENVIRONMENT_VARIABLE_PREFIX}") and value
     }
     return dict(os.environ) | chosen
 

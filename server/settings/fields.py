@@ -46,7 +46,7 @@ def json_text_validator(example: str) -> BeforeValidator:
 NameList = Annotated[tuple[str, ...], text_parsing_validator(split_comma_separated_names)]
 """In the environment separated by commas, in the file a list or the same."""
 LowercaseValidator = text_parsing_validator(str.lower)
-Share = Annotated[float, Field(ge=0, le=1)]
+UnitFraction = Annotated[float, Field(ge=0, le=1)]
 TokenBudgetSetting = Annotated[int, Field(ge=0, le=10**12)]
 """0: no limit."""
 SecondsUpToOneDay = Annotated[float, Field(gt=0, le=86_400)]

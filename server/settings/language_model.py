@@ -23,13 +23,13 @@ DEFAULT_LARGE_ANTHROPIC_MODEL = "claude-sonnet-5-5"
 MAX_API_KEY_CHARS = 1_000
 
 
-def is_valid_api_key(key: str) -> bool:
+def is_well_formed_api_key(key: str) -> bool:
     """Whether it can stand in a header; "" (no key) can."""
     return len(key) <= MAX_API_KEY_CHARS and all("!" <= character <= "~" for character in key)
 
 
 def _is_valid_secret(key: SecretStr) -> bool:
-    return is_valid_api_key(key.get_secret_value())
+    return is_well_formed_api_key(key.get_secret_value())
 
 
 def _has_no_credentials_or_query(url: str) -> bool:
@@ -106,7 +106,7 @@ class LlmSettings(BaseModel):
             return self.openai_api_key.get_secret_value()
         return "" if self.llm == "" and self.llm_url else self.anthropic_api_key.get_secret_value()
 
-    def configures_llm(self) -> bool:
+    def has_llm_choice(self) -> bool:
         """Whether these settings choose a model, or none."""
         return self.llm == "off" or bool(self.llm_url) or bool(self.resolved_llm_key())
 
@@ -115,7 +115,7 @@ class LlmSettings(BaseModel):
         background work."""
         return self.llm != "off" and bool(self.llm or self.llm_url or self.llm_api_key.get_secret_value())
 
-    def check_llm(self) -> None:
+    def require_consistent_llm_settings(self) -> None:
         """Raises `InvalidInput` for settings that do not go together."""
         self.llm_config()
         require_encryption_for_api_key(self.llm_url, self.resolved_llm_key())

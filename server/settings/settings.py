@@ -16,7 +16,7 @@ from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.context.context import DEFAULT_MAX_CONTEXT_TOKENS
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.erased_bytes import DEFAULT_ERASURE_SECONDS
+from madeleine.memory.ingest.erased_bytes import DEFAULT_PROMISED_ERASURE_SECONDS
 from madeleine.memory.lessons.lessons import LessonConfig
 from madeleine.memory.model import MemoryLevel, Role, may_connect_as_being
 from madeleine.memory.organisation.knowledge import OrganisationConfig
@@ -45,8 +45,8 @@ from madeleine.server.settings.fields import (
     LowercaseValidator,
     NameList,
     SecondsUpToOneDay,
-    Share,
     TokenBudgetSetting,
+    UnitFraction,
     json_text_validator,
     text_parsing_validator,
     valid_if_set_validator,
@@ -121,17 +121,17 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = DEFAULT_MAX_TEXT_CHARS
     redact: bool = True
     """Take secrets (keys, tokens, passwords) out of what is stored."""
-    erasure_seconds: SecondsUpToOneDay = DEFAULT_ERASURE_SECONDS
+    erasure_seconds: SecondsUpToOneDay = DEFAULT_PROMISED_ERASURE_SECONDS
     """Within which the bytes of what was forgotten are gone from the disk (ruling 25)."""
-    same_scene_cosine: Share = _DUPLICATE_DEFAULTS.same
+    same_scene_cosine: UnitFraction = _DUPLICATE_DEFAULTS.same
     """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
-    min_resemblance: Share = _DUPLICATE_DEFAULTS.resembling
+    min_resemblance: UnitFraction = _DUPLICATE_DEFAULTS.resembling
     """From it a scene is linked to the memory that resembles it most, by words and meaning."""
-    ingest_threshold: Share = MIN_STORED_CHUNK_IMPORTANCE
+    ingest_threshold: UnitFraction = MIN_STORED_CHUNK_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
 
-    recall_threshold: Share = _RECALL_DEFAULTS.thresholds.likeness
-    recall_min_importance: Share = _RECALL_DEFAULTS.min_importance
+    recall_threshold: UnitFraction = _RECALL_DEFAULTS.thresholds.likeness
+    recall_min_importance: UnitFraction = _RECALL_DEFAULTS.min_importance
     recall_non_inferable_only: bool = False
     """Restrict recall to memories with the theme `non-inferable`."""
     ranking: Annotated[RankingProfile, LowercaseValidator] = _RECALL_DEFAULTS.ranking
@@ -195,7 +195,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     )
     """How long memories are kept before they go into the archive, by category and being; by default for good."""
 
-    lesson_min_confidence: Share = _LESSON_DEFAULTS.min_confidence
+    lesson_min_confidence: UnitFraction = _LESSON_DEFAULTS.min_confidence
     """A proposed lesson of less is discarded."""
     skill_directory: Annotated[Path | None, text_parsing_validator(_path_or_none)] = None
     """Where lessons are written as skills, a folder with a SKILL.md each; None: nowhere."""
@@ -247,13 +247,13 @@ def read_settings(
 ) -> Settings:
     """`variables`: the process's environment by default; `overrides` win over all. Raises `InvalidInput` that names
     the setting, its source and the reason."""
-    return settings_from_variables(
+    return settings_from_variables_and_file(
         setting_values_from_variables(read_environment_variables() if variables is None else variables),
         overrides=overrides,
     )
 
 
-def settings_from_variables(
+def settings_from_variables_and_file(
     from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
@@ -274,7 +274,7 @@ def settings_from_variables(
         settings = _validated_settings(from_file | dict(from_environment), str(file))
     if overrides:
         settings = _validated_settings(dict(settings) | dict(overrides), "the command line")
-    settings.check_llm()
+    settings.require_consistent_llm_settings()
     if settings.database_url and settings.backup_hours:
         raise InvalidInput(
             "MADELEINE_BACKUP_HOURS copies a file of SQLite, and MADELEINE_DATABASE_URL names PostgreSQL. Leave it "

@@ -30,10 +30,10 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.ui.guard import (
     WEB_UI_PATH,
     refusal_response,
-    require_same_origin,
     session_cookie_name,
     session_secret_of_request,
     set_session_cookie,
+    with_same_origin_check,
     with_security_headers,
 )
 from madeleine.server.ui.live import live_web_ui_events
@@ -56,7 +56,7 @@ MAX_PATROL_RUNS_SHOWN = 200
 MAX_AUDIT_ENTRIES_PER_PAGE = 500
 AsgiMiddleware = Callable[[ASGIApp], ASGIApp]
 """Passes a request on with its caller in the ASGI scope, or refuses it."""
-Answer = Callable[[WebUiDataReader, Request], Awaitable[dict[str, Any]]]
+WebUiDataEndpoint = Callable[[WebUiDataReader, Request], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,16 @@ def web_ui_routes(
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
     def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: AsgiMiddleware = guard) -> ASGIApp:
-        return AsgiEndpoint(with_security_headers(require_same_origin(guard(_as_asgi(endpoint)))))
+        return AsgiEndpoint(with_security_headers(with_same_origin_check(guard(_as_asgi(endpoint)))))
 
-    def reading(answer: Answer) -> ASGIApp:
+    def reading(answer: WebUiDataEndpoint) -> ASGIApp:
         return protected(partial(_answer_reading, page, answer))
 
     return [
         Route(WEB_UI_PATH.rstrip("/"), RedirectResponse(WEB_UI_PATH), methods=["GET"]),
         Route(
             f"{WEB_UI_API_PATH}/login",
-            AsgiEndpoint(with_security_headers(require_same_origin(login))),
+            AsgiEndpoint(with_security_headers(with_same_origin_check(login))),
             methods=["POST"],
         ),
         Route(f"{WEB_UI_API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
@@ -156,7 +156,7 @@ async def _run(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     return await reader.patrol_run_with_changes(RunId(run))
 
 
-PAGE_READ_ENDPOINTS: dict[str, Answer] = {
+PAGE_READ_ENDPOINTS: dict[str, WebUiDataEndpoint] = {
     "about": _about,
     "start": lambda reader, _: reader.overview(),
     "memories": lambda reader, _: reader.all_memory_outlines(),
@@ -182,7 +182,7 @@ async def _reader(page: WebUiServices, request: Request, as_of: datetime | None 
     return WebUiDataReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.memory_maps, as_of)
 
 
-async def _answer_reading(page: WebUiServices, answer: Answer, request: Request) -> Response:
+async def _answer_reading(page: WebUiServices, answer: WebUiDataEndpoint, request: Request) -> Response:
     try:
         as_of = parse_as_of(request.query_params.get("as_of", ""))
         content = await answer(await _reader(page, request, as_of), request)
@@ -244,7 +244,7 @@ async def _stream_events(page: WebUiServices, request: Request) -> Response:
 # --- sessions -----------------------------------------------------------------------------------------------------
 
 
-def login_by_link(sessions: WebUiSessions) -> ASGIApp:
+def make_link_login_app(sessions: WebUiSessions) -> ASGIApp:
     """Opens a session for the token of a link, once."""
 
     async def log_in(request: Request) -> Response:
@@ -262,7 +262,7 @@ def login_by_link(sessions: WebUiSessions) -> ASGIApp:
     return _as_asgi(log_in)
 
 
-def login_by_token(sessions: WebUiSessions) -> ASGIApp:
+def make_token_login_app(sessions: WebUiSessions) -> ASGIApp:
     """Opens a session for a bearer token that was let in before."""
 
     async def log_in(request: Request) -> Response:

@@ -65,7 +65,7 @@ def with_security_headers(app: ASGIApp) -> ASGIApp:
     return serve
 
 
-def require_same_origin(app: ASGIApp) -> ASGIApp:
+def with_same_origin_check(app: ASGIApp) -> ASGIApp:
     """403 for what another page asks. A change has to be JSON, which no form can send."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +86,7 @@ def _is_own_request(scope: Scope) -> bool:
     return scope["method"] == "GET" or headers.get("content-type", "").startswith("application/json")
 
 
-def require_session(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
+def session_required_app(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     """401 for a request without the cookie of an open session; with it, its caller."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +102,7 @@ def require_session(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     return serve
 
 
-def with_token_of_session(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
+def app_authorized_by_session_token(app: ASGIApp, sessions: WebUiSessions) -> ASGIApp:
     """The token that the session was opened with stands in for the cookie: all that holds for tokens holds here."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

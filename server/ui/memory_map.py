@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from madeleine.memory.model import Scope
-from madeleine.server.ui.projection import MapLandmarks, Matrix, choose_landmark_memories, lay_out_landmarks
+from madeleine.server.ui.projection import MapLandmarks, Matrix, lay_out_landmarks, sample_landmark_memory_numbers
 
 if TYPE_CHECKING:  # a server imports it with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -43,7 +43,7 @@ class SemanticMapCache:
             key = (scope.being_id, model)
             landmarks = self._kept.get(key)
             if landmarks is None or not landmarks.still_fits_memories(numbers):
-                chosen = await vectors(choose_landmark_memories(numbers))
+                chosen = await vectors(sample_landmark_memory_numbers(numbers))
                 matrix = np.array(list(chosen.values()), np.float32)
                 landmarks = await asyncio.to_thread(lay_out_landmarks, list(chosen), matrix, len(numbers))
             self._keep(key, landmarks)

@@ -20,7 +20,7 @@ EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
 LANDMARKS_PER_PLACED_MEMORY = 6
 SOFTMAX_SHARPNESS = 24.0
 """Of the weights of the nearest landmarks, by cosine: a point lies with those it is most like, not between all."""
-MAX_MEMORY_COUNT_CHANGE_SHARE = 0.25
+MAX_MEMORY_COUNT_CHANGE_BEFORE_RELAYOUT = 0.25
 """Part of the memories by which a map may have grown or shrunk before it is laid out anew."""
 SCATTER_IN_LANDMARK_DISTANCES = 0.4
 """In mean distances of landmarks: those of one landmark would lie on one spot."""
@@ -28,7 +28,7 @@ SCATTER_IN_LANDMARK_DISTANCES = 0.4
 Matrix = NDArray[np.float32]
 
 
-def choose_landmark_memories(numbers: Sequence[int]) -> list[int]:
+def sample_landmark_memory_numbers(numbers: Sequence[int]) -> list[int]:
     """At most `MAX_MAP_LANDMARKS` of the memories' numbers, the same ones each time."""
     if len(numbers) <= MAX_MAP_LANDMARKS:
         return list(numbers)
@@ -47,8 +47,8 @@ class MapLandmarks:
     def still_fits_memories(self, numbers: Sequence[int]) -> bool:
         remaining = len(self.places.keys() & set(numbers))
         return (
-            abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE_SHARE * self.count
-            and remaining >= (1 - MAX_MEMORY_COUNT_CHANGE_SHARE) * len(self.places)
+            abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE_BEFORE_RELAYOUT * self.count
+            and remaining >= (1 - MAX_MEMORY_COUNT_CHANGE_BEFORE_RELAYOUT) * len(self.places)
             and remaining > 0
         )
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # a server imports them with the memory, behind its first ans
     from madeleine.server.wiring.open_memory import OpenedMemory
     from madeleine.storage.sql.overview import MemoryOutline, PatrolChangedRow
 
-Record = TypeVar("Record")
+RecordT = TypeVar("RecordT")
 
 WEB_UI_CLIENT_NAME = "madeleine ui"
 CHANGE_AUDIT_EVENTS = (
@@ -154,7 +154,7 @@ class WebUiDataReader:
             :limit
         ]
 
-    def _until(self, records: Iterable[Record], at: Callable[[Record], datetime]) -> list[Record]:
+    def _until(self, records: Iterable[RecordT], at: Callable[[RecordT], datetime]) -> list[RecordT]:
         """Those that had been recorded by then."""
         return [record for record in records if self.as_of is None or at(record) <= self.as_of]
 

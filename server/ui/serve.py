@@ -25,13 +25,13 @@ from madeleine.server.http.app import (
     bind_http_listener,
     run_uvicorn,
 )
-from madeleine.server.http.bodies import buffer_json_body
+from madeleine.server.http.bodies import wrap_app_to_buffer_json_body
 from madeleine.server.http.request_checks import AllowedHostsAndOrigins, check_and_log_http_requests
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import LOOPBACK_HOSTS
 from madeleine.server.settings.settings import Settings
-from madeleine.server.ui.app import build_web_ui_services, login_by_link, web_ui_routes
-from madeleine.server.ui.guard import WEB_UI_PATH, require_session
+from madeleine.server.ui.app import build_web_ui_services, make_link_login_app, web_ui_routes
+from madeleine.server.ui.guard import WEB_UI_PATH, session_required_app
 from madeleine.server.ui.sessions import WebUiSessions
 from madeleine.server.wiring.language_models import LanguageModelPool
 
@@ -60,19 +60,19 @@ async def serve_web_ui(
         port = listener.getsockname()[1]
         page = build_web_ui_services(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
         buffered = partial(
-            buffer_json_body,
+            wrap_app_to_buffer_json_body,
             places=ConnectionSlots(MAX_WEB_UI_CONNECTIONS, MAX_WEB_UI_CONNECTIONS),
             max_bytes=settings.http_max_body_bytes,
             max_seconds=MAX_BODY_ARRIVAL_SECONDS,
         )
 
         def guard(app: ASGIApp) -> ASGIApp:
-            return require_session(buffered(app), sessions)
+            return session_required_app(buffered(app), sessions)
 
         names = [f"{host}:{port}" for host in LOOPBACK_HOSTS]
         allowed = AllowedHostsAndOrigins(frozenset(names), frozenset(f"http://{name}" for name in names))
         app = Starlette(
-            routes=web_ui_routes(page, guard, guard, buffered(login_by_link(sessions))),
+            routes=web_ui_routes(page, guard, guard, buffered(make_link_login_app(sessions))),
             exception_handlers={HTTPException: answer_http_error, Exception: answer_internal_error},
             middleware=[Middleware(check_and_log_http_requests, allowed=allowed)],
         )

@@ -31,7 +31,7 @@ DATA_DIRECTORY_LOCK_FILE = "owner.lock"
 DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
 PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*", "server-id")
-PRIVATE_DIRECTORIES = (*INDEX_FOLDERS, "models", "backups", "until-*")
+PRIVATE_DIRECTORY_PATTERNS = (*INDEX_FOLDERS, "models", "backups", "until-*")
 GROUP_AND_OTHERS_PERMISSION_BITS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -79,10 +79,12 @@ def make_data_directory_private(data_dir: Path) -> None:
     Only Madeleine's files, by their names. The directory itself only if it holds nothing else, which others may have to
     read.
     """
-    if not operating_system.has_permission_bits():
+    if not operating_system.system_has_permission_bits():
         return
-    ours = {path for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORIES) for path in data_dir.glob(pattern)}
-    for directory in (path for name in PRIVATE_DIRECTORIES for path in data_dir.glob(name)):
+    ours = {
+        path for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORY_PATTERNS) for path in data_dir.glob(pattern)
+    }
+    for directory in (path for name in PRIVATE_DIRECTORY_PATTERNS for path in data_dir.glob(name)):
         if not directory.is_symlink():
             ours.update(directory.rglob("*"))
     foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)
@@ -117,7 +119,7 @@ LEDGER_FILE = "memory.db"
 
 SERVER_ID_FILE = "server-id"
 """Tells the servers over one PostgreSQL apart: what each one's index has taken in."""
-SHARED_INDEX_NAME = "shared"
+SERVER_ID_OF_COMMON_QDRANT_INDEX = "shared"
 """Instead of a server's id where an index on a Qdrant server is all servers'."""
 
 
@@ -131,7 +133,7 @@ def ledger_location(settings: Settings) -> LedgerLocation:
             f"({LEDGER_FILE}). Set MADELEINE_DATA_DIR to another directory; `madeleine export` without the URL and "
             "`madeleine import` with it take the memories over."
         )
-    server = SHARED_INDEX_NAME if settings.qdrant_url else read_or_create_server_id(settings.data_dir)
+    server = SERVER_ID_OF_COMMON_QDRANT_INDEX if settings.qdrant_url else read_or_create_server_id(settings.data_dir)
     return PostgresLocation(settings.database_url, server)
 
 

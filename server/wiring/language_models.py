@@ -12,14 +12,14 @@ from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import LanguageModel
-from madeleine.server.settings.language_model import LlmSettings, is_valid_api_key, require_encryption_for_api_key
+from madeleine.server.settings.language_model import LlmSettings, is_well_formed_api_key, require_encryption_for_api_key
 
 logger = logging.getLogger(__name__)
 
 MAX_IDLE_LANGUAGE_MODELS = 16
 """Unused models that stay open for the next call with their key."""
 
-LeasedLanguageModel = AbstractAsyncContextManager[LanguageModel | None]
+LanguageModelLease = AbstractAsyncContextManager[LanguageModel | None]
 """A language model for the duration of a call, after which it may be closed. None where none is configured."""
 
 
@@ -58,27 +58,27 @@ class LanguageModelPool:
         while self._open:
             await self._open.popitem()[1].model.aclose()
 
-    def process_model(self) -> LeasedLanguageModel:
+    def model_for_this_process(self) -> LanguageModelLease:
         """With this process's key: for its own work, and for clients that send none."""
         return self._lease(self._settings.llm_config(), self._settings.resolved_llm_key())
 
-    def background_model(self, *, ambient_key: bool = False) -> LeasedLanguageModel:
+    def background_model(self, *, ambient_key: bool = False) -> LanguageModelLease:
         """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
-        return self.process_model() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
+        return self.model_for_this_process() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
 
-    def model_for_key(self, key: str) -> LeasedLanguageModel:
+    def model_for_key(self, key: str) -> LanguageModelLease:
         """The model of this process with a client's key; without one, with its own. Raises `InvalidInput`."""
         if not key:
-            return self.process_model()
-        if not is_valid_api_key(key):
+            return self.model_for_this_process()
+        if not is_well_formed_api_key(key):
             raise InvalidInput("The language model's key has characters that no key has. Nothing was done: check it.")
         require_encryption_for_api_key(self._settings.llm_url, key)
         return self._lease(self._settings.llm_config(), key)
 
-    def model_for_client(self, client: LlmSettings) -> LeasedLanguageModel:
+    def model_for_client(self, client: LlmSettings) -> LanguageModelLease:
         """According to a client's settings, with its key and URL; this process's if they configure none."""
-        if not client.configures_llm():
-            return self.process_model()
+        if not client.has_llm_choice():
+            return self.model_for_this_process()
         return self._lease(client.llm_config(), client.resolved_llm_key())
 
     @asynccontextmanager

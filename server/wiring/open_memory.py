@@ -14,7 +14,7 @@ from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.reranking import CrossEncoderReranker
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.audit import RecordAuditEvent
-from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.context import BuildPromptContext
 from madeleine.memory.context.profile import EditProfile
 from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
@@ -25,7 +25,7 @@ from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityS
 from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgress
 from madeleine.memory.ingest.ingest import IngestText
-from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.truth import ChangeMemoryTruth
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
@@ -62,9 +62,9 @@ from madeleine.patrol.run import PatrolEvent, RunPatrols
 from madeleine.server.background.index_upkeep import (
     BackgroundIndexUpkeep,
     LazyEmbedder,
-    index_changes_of_other_servers,
     open_synchronized_index,
     remember_index_origin,
+    sync_index_with_other_servers,
 )
 from madeleine.server.background.model_records import EmbeddingModelRecords
 from madeleine.server.background.model_switch import EmbeddingModelSwitcher, MakeEmbedder
@@ -95,7 +95,7 @@ class OpenedMemory:
 
 
 @asynccontextmanager
-async def open_memory(
+async def open_memory_store(
     settings: Settings,
     *,
     rebuild: bool = False,
@@ -145,7 +145,7 @@ async def open_memory(
         if background:
             await stack.enter_async_context(upkeep.run_in_background())
             await stack.enter_async_context(switch.run_in_background())
-            await stack.enter_async_context(index_changes_of_other_servers(ledger, upkeep))
+            await stack.enter_async_context(sync_index_with_other_servers(ledger, upkeep))
         use, thread = _build_use_cases(
             settings,
             ledger,
@@ -203,12 +203,12 @@ def _build_use_cases(
         callback_for_newly_indexed_memories=upkeep.keeper.callback_for_newly_indexed_memories,
         redact=redact,
         write_lock=write_lock,
-        search_superseded=SupersededMemorySearch(index),
+        search_superseded=SupersessionCandidateSearch(index),
         thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.min_resemblance),
     )
     similar = SimilarMemorySearch(ledger.recall, index, embedder)
     remember = RememberExtractedMemories(
-        store.store_redacted, ledger.memories, similar, day_of=local_day, redact=redact
+        store.store_already_redacted_scenes, ledger.memories, similar, day_of=local_day, redact=redact
     )
     thread_config = MemoryExtractionConfig(
         settle_time=timedelta(seconds=settings.thread_settle_seconds),
@@ -290,7 +290,7 @@ def _build_use_cases(
             redact=redact,
             on_append=thread.notify_of_new_messages,
         ),
-        context=BuildContext(
+        context=BuildPromptContext(
             ledger.context,
             recall,
             by_message,

@@ -28,7 +28,7 @@ _UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHA
 _LONE_HAN = re.compile(f"(?<!{HAN_SIGN_PATTERN.pattern}){HAN_SIGN_PATTERN.pattern}(?!{HAN_SIGN_PATTERN.pattern})")
 BIGRAM_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
-DIGITS_OF_ZERO_STRIPPED_NUMBERS = 2
+DIGIT_COUNT_OF_ZERO_STRIPPED_NUMBERS = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in MONTH_NAMES) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
@@ -119,7 +119,9 @@ def _day_as_word(match: re.Match[str]) -> str:
 
 def _number_as_word(number: re.Match[str]) -> str:
     digits = number.group()
-    return f" zq{_digits_as_letters(str(int(digits)) if len(digits) == DIGITS_OF_ZERO_STRIPPED_NUMBERS else digits)} "
+    return (
+        f" zq{_digits_as_letters(str(int(digits)) if len(digits) == DIGIT_COUNT_OF_ZERO_STRIPPED_NUMBERS else digits)} "
+    )
 
 
 def _digits_as_letters(digits: str) -> str:

@@ -19,7 +19,7 @@ from madeleine.storage.qdrant import schema
 MAX_CACHED_INDEX_POINTS = 10_000
 """1 KB each, and 0.4 KB for each piece of its text."""
 
-TermWeights = NDArray[np.uint32]
+TermIdsAndWeightBits = NDArray[np.uint32]
 """(2, terms): term ids, and the bits of their float32 weights; one array, which takes less memory than two."""
 
 
@@ -27,7 +27,7 @@ TermWeights = NDArray[np.uint32]
 class IndexPointContent:
     id: MemoryId
     features: RankingFeatures
-    term_weights: TermWeights
+    term_weights: TermIdsAndWeightBits
     pieces: NDArray[np.int8]
     """(pieces, dim), in whatever length."""
 

@@ -29,7 +29,7 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
 from madeleine.memory.text.content_words import content_words, is_identifier
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SIGN_PATTERN
+from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SCRIPT_CHAR_PATTERN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, lesson_and_emotion_words_in_question
 from madeleine.storage.qdrant import bm25, schema
 from madeleine.storage.qdrant.point_contents import IndexPointContent, bm25_weights_of_index_points
@@ -196,7 +196,7 @@ class HybridIndex(ABC):
         for mark, of_mark in marks.items():
             if any(known[term] is not None for term in of_mark):
                 named = [word for word in words if fold_text(word) in asking[mark]]
-                if not named and (mark == LESSON_MARK_TERM or UNSPACED_SIGN_PATTERN.search(asking[mark][0])):
+                if not named and (mark == LESSON_MARK_TERM or UNSPACED_SCRIPT_CHAR_PATTERN.search(asking[mark][0])):
                     named = [asking[mark][0]]  # too common a word to count, or part of one
                 words |= {word: [*words.get(word, ()), *of_mark] for word in named}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
@@ -318,7 +318,7 @@ def _telling_terms(word: str, terms: list[int], known: IdfByTerm, absent: float)
     """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own, and
     in a store of several languages few memories may hold it. `absent`: the IDF of a term that none has."""
     idfs = {term: known[term] for term in terms}
-    has_unknown_part = None in idfs.values() and not UNSPACED_SIGN_PATTERN.search(word)
+    has_unknown_part = None in idfs.values() and not UNSPACED_SCRIPT_CHAR_PATTERN.search(word)
     least = absent / 2 if has_unknown_part else MAX_COMMON_TERM_IDF
     return [term for term, idf in idfs.items() if idf is None or idf >= least] or terms
 

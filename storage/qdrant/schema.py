@@ -56,7 +56,7 @@ WORD_COUNT_FIELD = "length"
 """Words of the action."""
 TOKEN_COUNT_FIELD = "tokens"
 WORDING_SIGNALS_FIELD = "signals"
-"""Of the action's wording (`pack_wording_signals`)."""
+"""Of the action's wording (`pack_wording_signals_into_integer`)."""
 PROPOSED_SUPERSEDED_ID_FIELD = "may_supersede"
 PIECE_VECTORS_FIELD = "pieces"
 """The vectors of the pieces of the text (`pack_piece_vectors`); absent without any. The engine's storage of several
@@ -139,7 +139,7 @@ def payload_of_index_point(point: IndexPoint) -> dict[str, Any]:
         EMOTIONS_FIELD: list(memory.emotions),
         WORD_COUNT_FIELD: len(memory.scene.action.split()),
         TOKEN_COUNT_FIELD: point.tokens,
-        WORDING_SIGNALS_FIELD: pack_wording_signals(_wording_signals(memory)),
+        WORDING_SIGNALS_FIELD: pack_wording_signals_into_integer(_wording_signals(memory)),
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
         fields[BEING_IF_RECALLABLE_FIELD] = fields[BEING_FIELD]
@@ -199,7 +199,7 @@ def ranking_features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures
 _SHARE_STEPS = 100
 
 
-def pack_wording_signals(told: MemoryWordingTraits) -> int:
+def pack_wording_signals_into_integer(told: MemoryWordingTraits) -> int:
     """One number: three flags, and above them the first person's share in hundredths."""
     return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
 

@@ -19,29 +19,29 @@ from madeleine.storage.sql.database.dialect import (
     sql_last_audit_number,
     upsert_statement,
 )
-from madeleine.storage.sql.database.engine import Database, DatabaseRepository, QueryReader, Transaction
-from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
+from madeleine.storage.sql.database.engine import Database, DatabaseRepository, SqlRowReader, Transaction
+from madeleine.storage.sql.database.filters import equals_if_bound, period_binds, sql_is_in_bound_period
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row, microseconds_from_moment
 from madeleine.storage.sql.database.opening import LedgerLocation, open_database
-from madeleine.storage.sql.database.tables import audit, bearer_tokens_table, settings
+from madeleine.storage.sql.database.tables import audit_entries_table, bearer_tokens_table, store_settings_table
 
 # --- audit --------------------------------------------------------------------------------------------------------
 
-_a = audit.c
-_AUDIT_ENTRY = RowMap(AuditEntry, audit)
-_INSERT_AUDIT_ENTRY = insert(audit)
+_a = audit_entries_table.c
+_AUDIT_ENTRY = RowMap(AuditEntry, audit_entries_table)
+_INSERT_AUDIT_ENTRY = insert(audit_entries_table)
 _SELECT_AUDIT_ENTRIES = (
     select(*_AUDIT_ENTRY.columns)
     .where(
         or_(equals_if_bound(_a.being_id, "being"), _a.author == bindparam("being")),
         equals_if_bound(_a.event, "event"),
-        is_in_bound_period(_a.at),
+        sql_is_in_bound_period(_a.at),
     )
     .order_by(_a.seq.desc())
     .limit(bindparam("limit"))
 )
 # A number is taken back when a transaction is rolled back.
-_COUNT_MISSING_AUDIT_ENTRIES = select(sql_last_audit_number() - func.count()).select_from(audit)
+_COUNT_MISSING_AUDIT_ENTRIES = select(sql_last_audit_number() - func.count()).select_from(audit_entries_table)
 
 
 async def append_audit_entries(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
@@ -94,12 +94,12 @@ class AuditEntryRepository(DatabaseRepository):
 
 # --- settings of the store: facts by name, as JSON ----------------------------------------------------------------
 
-_SELECT_SETTING = select(settings.c.value).where(settings.c.name == bindparam("setting"))
-_INSERT_SETTING = insert_if_missing_statement(settings)
-_UPSERT_SETTING = upsert_statement(settings, "value")
+_SELECT_SETTING = select(store_settings_table.c.value).where(store_settings_table.c.name == bindparam("setting"))
+_INSERT_SETTING = insert_if_missing_statement(store_settings_table)
+_UPSERT_SETTING = upsert_statement(store_settings_table, "value")
 
 
-async def read_store_setting(reads: QueryReader, name: str) -> Any:
+async def read_store_setting(reads: SqlRowReader, name: str) -> Any:
     """None for a name that was never set."""
     values = await reads.rows(_SELECT_SETTING, first_column_of_row, setting=name)
     return json.loads(values[0]) if values else None

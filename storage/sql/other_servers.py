@@ -14,10 +14,10 @@ from sqlalchemy import bindparam, delete, select
 
 from madeleine.memory.model import MemoryId
 from madeleine.storage.sql.administration import read_store_setting, write_store_setting
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value
 from madeleine.storage.sql.database.mapping import first_column_of_row, first_two_columns_of_row
 from madeleine.storage.sql.database.postgresql import PostgresDatabase
-from madeleine.storage.sql.database.tables import forgotten_table, index_pending_table
+from madeleine.storage.sql.database.tables import index_pending_table, pending_scrub_marks_table
 from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.memories.index_source import IndexingRepository
@@ -30,16 +30,16 @@ SETTINGS_KEPT_PER_SERVER = frozenset(
 )
 """Facts about its index and its model."""
 _TAKEN_IN_SETTING, _SCRUBBED_SETTING, _REWRITTEN_SETTING = "taken_in_mark", "scrubbed_mark", "rewritten_mark"
-_p, _f = index_pending_table.c, forgotten_table.c
+_p, _f = index_pending_table.c, pending_scrub_marks_table.c
 _SELECT_MARKS = (
     select(_p.mark, _p.memory_id).where(_p.mark > bindparam("after")).order_by(_p.mark).limit(bindparam("limit"))
 )
 _SELECT_MARKS_OF_MEMORIES = select(_p.mark).where(
-    is_in_bound_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"), _p.mark > bindparam("after")
+    in_bound_list_condition(_p.memory_id, "ids"), _p.mark <= bindparam("up_to"), _p.mark > bindparam("after")
 )
 _later = index_pending_table.alias("later")
 _DELETE_REPEATED_MARKS = delete(index_pending_table).where(
-    is_in_bound_list(_p.memory_id, "ids"),
+    in_bound_list_condition(_p.memory_id, "ids"),
     select(_later.c.mark).where(_later.c.memory_id == _p.memory_id, _later.c.mark > _p.mark).exists(),
 )
 _SELECT_FORGOTTEN = select(_f.mark, _f.memory_id).where(_f.mark > bindparam("after")).order_by(_f.mark)
@@ -84,7 +84,7 @@ class SharedLedgerIndexingRepository(IndexingRepository):
             await transaction.run(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
         await self.pending_index_marks(limit=1)
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         binds = {"ids": json_list_bind_value(ids), "up_to": up_to, "after": await self._taken_in_up_to()}
         self._taken_in.update(await self._database.rows(_SELECT_MARKS_OF_MEMORIES, first_column_of_row, **binds))
 

@@ -17,7 +17,7 @@ from madeleine.memory.patrol_records import PatrolRun
 from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.dialect import MAX_INT
 from madeleine.storage.sql.database.engine import DatabaseRepository, Row
-from madeleine.storage.sql.database.filters import is_in_bound_period, period_binds
+from madeleine.storage.sql.database.filters import period_binds, sql_is_in_bound_period
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column_of_row,
@@ -27,10 +27,10 @@ from madeleine.storage.sql.database.mapping import (
 )
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION, MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import (
-    audit,
+    audit_entries_table,
     cost_records_table,
-    embeddings,
-    memories,
+    embeddings_table,
+    memories_table,
     patrol_changes_table,
     patrol_runs,
 )
@@ -87,12 +87,18 @@ class DailyCost:
     usd: float | None
 
 
-_a, _c, _e, _j, _l = audit.c, cost_records_table.c, embeddings.c, patrol_changes_table.c, message_memories_table.c
-_m, _r, _t = memories.c, patrol_runs.c, messages_table.c
+_a, _c, _e, _j, _l = (
+    audit_entries_table.c,
+    cost_records_table.c,
+    embeddings_table.c,
+    patrol_changes_table.c,
+    message_memories_table.c,
+)
+_m, _r, _t = memories_table.c, patrol_runs.c, messages_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OUTLINE = RowMap(
     MemoryOutline,
-    memories,
+    memories_table,
     text=dialect.sql_text_start(_m.action, MAX_OUTLINE_TEXT_CHARS),
     session_count=CYCLES_SINCE_REACTIVATION,
 )
@@ -104,7 +110,7 @@ _SELECT_COUNTS = (
 )
 _HAS_VECTOR = (_m.being_id == _BEING, _e.content_hash == _m.content_hash, _e.model == bindparam("model"))
 _SELECT_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
-_SELECT_VECTORS = select(_m.seq, _e.vector).where(*_HAS_VECTOR, dialect.is_in_bound_list(_m.id, "ids"))
+_SELECT_VECTORS = select(_m.seq, _e.vector).where(*_HAS_VECTOR, dialect.in_bound_list_condition(_m.id, "ids"))
 _CHANGE = RowMap(PatrolChangedRow, patrol_changes_table)
 _SELECT_CHANGES = (
     select(*_CHANGE.columns)
@@ -127,11 +133,11 @@ _COST = RowMap(
 )
 _SELECT_COSTS = (
     select(*_COST.columns)
-    .where(_c.being_id == _BEING, is_in_bound_period(_c.at))
+    .where(_c.being_id == _BEING, sql_is_in_bound_period(_c.at))
     .group_by(_DAY, _c.purpose, _c.model)
     .order_by(_DAY, _c.purpose, _c.model)
 )
-_AUDIT_ENTRY = RowMap(AuditEntry, audit)
+_AUDIT_ENTRY = RowMap(AuditEntry, audit_entries_table)
 _SELECT_AUDIT_OF_MEMORY = (
     select(*_AUDIT_ENTRY.columns)
     .where(_a.being_id == _BEING, _a.ids.contains(bindparam("quoted_id"), autoescape=False))
@@ -145,7 +151,7 @@ _SELECT_AUDIT_PAGE = (
         _a.seq < bindparam("before"),
         _a.seq > bindparam("after"),
         _a.at <= bindparam("until"),
-        or_(bindparam("events") == "[]", dialect.is_in_bound_list(_a.event, "events")),
+        or_(bindparam("events") == "[]", dialect.in_bound_list_condition(_a.event, "events")),
         _a.client != bindparam("not_client"),
     )
     .order_by(_a.seq.desc())

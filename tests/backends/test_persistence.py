@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from madeleine.backends import MemoryConfigError, MemoryConnectionError, connected
+from madeleine.backends import MemoryConfigError, MemoryConnectionError, connected_backend
 from madeleine.backends.persistence import PersistenceBackend, PersistenceConfig, create_persistence_backend
 from madeleine.memory.audit import AuditEventKind
 from madeleine.memory.errors import StorageError
@@ -25,7 +25,7 @@ from tests.postgres import PostgresCluster
 class TestSqlitePersistence(PersistenceContract):
     @pytest.fixture
     async def backend(self, new_db: Path) -> AsyncIterator[PersistenceBackend]:
-        async with connected(create_persistence_backend(PersistenceConfig(data_dir=new_db.parent))) as backend:
+        async with connected_backend(create_persistence_backend(PersistenceConfig(data_dir=new_db.parent))) as backend:
             yield backend
 
 
@@ -34,14 +34,14 @@ class TestPostgresPersistence(PersistenceContract):
     async def backend(self, postgres: PostgresCluster) -> AsyncIterator[PersistenceBackend]:
         async with postgres.emptied_database() as url:
             config = PersistenceConfig(backend="postgresql", database_url=url)
-            async with connected(create_persistence_backend(config)) as backend:
+            async with connected_backend(create_persistence_backend(config)) as backend:
                 yield backend
 
 
 class TestInMemoryPersistence(PersistenceContract):
     @pytest.fixture
     async def backend(self) -> AsyncIterator[PersistenceBackend]:
-        async with connected(create_persistence_backend(PersistenceConfig(backend="in_memory"))) as backend:
+        async with connected_backend(create_persistence_backend(PersistenceConfig(backend="in_memory"))) as backend:
             yield backend
 
 
@@ -49,7 +49,7 @@ async def test_patrols_are_tasks_and_what_was_done_to_memories_is_in_the_audit(n
     """The ledger is open at the same time, as by a host."""
     desk, one = Scope(ADA.being_id, "desk", "senior"), memory("one")
     config = PersistenceConfig(data_dir=new_db.parent)
-    async with open_ledger(new_db) as ledger, connected(create_persistence_backend(config)) as backend:
+    async with open_ledger(new_db) as ledger, connected_backend(create_persistence_backend(config)) as backend:
         await ledger.memories.commit_store_batch(desk, batch(one))
         await ledger.patrols.begin_run(desk, RunId("run"), MOMENT)
         await ledger.patrols.finish_run(desk, RunId("run"), MOMENT + timedelta(seconds=3), {"steps": [1]})
@@ -88,8 +88,8 @@ def test_each_event_of_the_memory_s_audit_has_a_risk() -> None:
 async def test_one_company_has_nothing_of_another_s(tmp_path: Path) -> None:
     configs = [PersistenceConfig(data_dir=tmp_path / name) for name in ("first", "second")]
     async with (
-        connected(create_persistence_backend(configs[0])) as first,
-        connected(create_persistence_backend(configs[1])) as second,
+        connected_backend(create_persistence_backend(configs[0])) as first,
+        connected_backend(create_persistence_backend(configs[1])) as second,
     ):
         await first.tasks.save(task("t1"))
         held = first.tasks

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.inference.language.config import LanguageModelConfig
 from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
-from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
+from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetTooSmallForNextCall, UnusableAnswer
 from madeleine.memory.language_model import LanguageModelSize, ModelCallCost, Prompt
 from tests.doubles import metered
 from tests.language.stub import (
@@ -170,7 +170,7 @@ class LanguageModelContract:
         self, opened: Open, stub: Stub, spent: Costs
     ) -> None:
         async with opened([model_says("no JSON")]) as model:
-            with pytest.raises(TokenBudgetExceeded):
+            with pytest.raises(TokenBudgetTooSmallForNextCall):
                 await metered(model, spent, budget=800).answer_prompt(prompt(), Kind, lambda kind: kind)
         assert len(stub.asked) == len(spent) == 1
 

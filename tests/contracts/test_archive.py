@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from madeleine.memory.errors import KeyConflict
-from madeleine.memory.graph.values import Relation
+from madeleine.memory.graph.values import RelationTriple
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, EmotionVector, Memory, MemoryChanges, RunId, Scene
 from madeleine.memory.patrol_records import PatrolChanges
@@ -24,7 +24,7 @@ from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE
-from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, tables_with_lifecycle_declaration
+from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, tables_with_lifecycle_declaration
 from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
@@ -85,7 +85,9 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
     await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(rich, "Again", key="told again")]))
     changes = MemoryChanges(importance=0.9, themes=("orders", "late"))
     await ledger.memories.change_memory(ADA, rich.id, changes, at=MOMENT, model=MODEL, vectors={})
-    await ledger.graph.add_stated_relations(ADA, [Relation(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT)
+    await ledger.graph.add_stated_relations(
+        ADA, [RelationTriple(rich.id, "Zoë", "runs", "the shop", stated=True)], at=MOMENT
+    )
     return rich, other
 
 
@@ -133,8 +135,8 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
     [entry, *_] = await ledger.archive.archived_by_ids(ADA, [index[0].archival_id])
     assert entry.memory.id == rich.id
     group = await ledger.archive.groups(ADA, limit=9)
-    assert await ledger.archive.replace_group_digest(ADA, group[0].id, "A summary")
-    assert not await ledger.archive.replace_group_digest(BOB, group[0].id, "Not theirs")
+    assert await ledger.archive.store_group_summary(ADA, group[0].id, "A summary")
+    assert not await ledger.archive.store_group_summary(BOB, group[0].id, "Not theirs")
     assert [(one.digest, one.is_summary) for one in await ledger.archive.groups(ADA, limit=1)] == [("A summary", True)]
 
 
@@ -173,7 +175,7 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
     await ledger.memories.commit_store_batch(ADA, batch(summary, part, *others))
     await archive(ledger, part, *others)
     [group] = await ledger.archive.groups(ADA, limit=9)
-    assert await ledger.archive.replace_group_digest(ADA, group.id, "Zanzibar, then home")
+    assert await ledger.archive.store_group_summary(ADA, group.id, "Zanzibar, then home")
     erased = await ledger.erasure.forget(ADA, [summary.id], at=LATER)
     assert erased.erased_ids == (summary.id,)
     [entry] = await ledger.archive.archived_by_ids(ADA, [part.id])
@@ -288,7 +290,7 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledge
 
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
-    declared = {table.name for table, _ in tables_with_lifecycle_declaration(metadata, ArchivedWithMemory)}
+    declared = {table.name for table, _ in tables_with_lifecycle_declaration(metadata, ArchiveWithMemoryRule)}
     assert {
         EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
     } == declared - derived

@@ -17,7 +17,7 @@ from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving import records as r
 from madeleine.memory.moving.ports import LedgerCopy
 from madeleine.memory.moving.record_base import ExportRecord
-from madeleine.memory.moving.values import export_record_for_being
+from madeleine.memory.moving.values import reassign_export_record_to_being
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, TABLES_LEFT_OUT_OF_EXPORT
@@ -179,12 +179,13 @@ async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(ledger: Le
     lines = changed(source.file(), tea.id, superseded_by=cake.id, truth="superseded")
     await imported(ledger, lines)
     for added in ({"memory": 2}, {}):
-        report = await imported(ledger, file_of([export_record_for_being(record, "bob") for record in parsed(lines)]))  # type: ignore[arg-type]
+        theirs = [reassign_export_record_to_being(record, "bob") for record in parsed(lines)]  # type: ignore[arg-type]
+        report = await imported(ledger, file_of(theirs))
         assert dict(report.added) == added
     lines = await asyncio.to_thread(exported, location_of(ledger), "bob")
-    theirs = [record for record in parsed(lines) if isinstance(record, r.MemoryExportRecord)]
-    assert [record.action for record in theirs] == ["tea", "cake"]
-    assert theirs[0].superseded_by == theirs[1].id != cake.id
+    memories = [record for record in parsed(lines) if isinstance(record, r.MemoryExportRecord)]
+    assert [record.action for record in memories] == ["tea", "cake"]
+    assert memories[0].superseded_by == memories[1].id != cake.id
 
 
 async def test_a_living_store_gives_taken_numbers_anew(ledger: Ledger, source: Source) -> None:

@@ -12,7 +12,7 @@ import jsonschema
 from mcp.client.client import Client
 
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -97,7 +97,7 @@ async def test_what_was_lived_said_written_and_noted_is_found_by_one_search(tmp_
 async def test_a_search_counts_its_memories_by_words_and_by_tags_and_a_reader_s_does_not(tmp_path: Path) -> None:
     """spec P11"""
     tools = Toolset(make_all_tools(Random(1)), max_text_chars=1_000)
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
 
         async def asked(tool: str, by: Toolset = tools, **arguments: Any) -> dict[str, Any]:
             answer = await by.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))

@@ -8,13 +8,19 @@ from datetime import datetime
 
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
-from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntitiesOfMemory, EntityMention, NamedEntity, Relation
+from madeleine.memory.graph.values import (
+    NAME_MENTION_KINDS,
+    EntitiesOfMemory,
+    EntityMention,
+    EntityWithMemoryCount,
+    RelationTriple,
+)
 from madeleine.memory.model import Memory, MemoryId, Scope
 from tests.fakes.ledger import InMemoryMemories
 from tests.fakes.store import Store
 
 
-def _identity(relation: Relation) -> tuple[str, ...]:
+def _identity(relation: RelationTriple) -> tuple[str, ...]:
     return (relation.memory_id, *relation.keys, relation.relation)
 
 
@@ -25,8 +31,8 @@ class InMemoryGraph(InMemoryMemories):
         super().__init__(store)
         self._read: dict[MemoryId, tuple[Memory, int]] = {}
         self._mentions: dict[MemoryId, list[EntityMention]] = defaultdict(list)
-        self._relations: dict[MemoryId, list[Relation]] = defaultdict(list)
-        self._stated: dict[tuple[str, ...], Relation] = {}
+        self._relations: dict[MemoryId, list[RelationTriple]] = defaultdict(list)
+        self._stated: dict[tuple[str, ...], RelationTriple] = {}
 
     def _is_read(self, memory: Memory) -> bool:
         read, version = self._read.get(memory.id, (None, 0))
@@ -58,12 +64,12 @@ class InMemoryGraph(InMemoryMemories):
             found[mention.key].append(mention)
         return [min(found[key], key=lambda mention: mention.name) for key in sorted(found)]
 
-    async def entity_by_key(self, scope: Scope, key: str) -> NamedEntity | None:
+    async def entity_by_key(self, scope: Scope, key: str) -> EntityWithMemoryCount | None:
         return next(
-            (one for one in await self.entities_with_similar_name(scope, key, limit=10**6) if one.key == key), None
+            (one for one in await self.entities_whose_name_contains(scope, key, limit=10**6) if one.key == key), None
         )
 
-    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_whose_name_contains(self, scope: Scope, key: str, *, limit: int) -> list[EntityWithMemoryCount]:
         names: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         for memory in self._told(scope):
             for mention in self._all_mentions(memory.id):
@@ -72,7 +78,7 @@ class InMemoryGraph(InMemoryMemories):
         entities = []
         for entity, counted in names.items():
             (name, kind), _ = min(counted.items(), key=lambda one: (-one[1], one[0]))
-            entities.append(NamedEntity(entity, name, kind, counted.total()))  # type: ignore[arg-type]
+            entities.append(EntityWithMemoryCount(entity, name, kind, counted.total()))  # type: ignore[arg-type]
         return sorted(entities, key=lambda one: (-one.memories, one.key))[:limit]
 
     async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
@@ -87,7 +93,7 @@ class InMemoryGraph(InMemoryMemories):
         own = sorted({memory.id for memory in self._store.own(scope)}.intersection(ids))
         return [mention for id_ in own for mention in self._all_mentions(id_)]
 
-    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[RelationTriple]:
         told = {memory.id: memory for memory in self._told(scope)}
         drawn = (relation for id_ in told for relation in self._relations[id_])
         found = [one for one in (*self._stated.values(), *drawn) if one.memory_id in told]
@@ -102,18 +108,18 @@ class InMemoryGraph(InMemoryMemories):
                 one.object,
             )
         )
-        distinct: dict[tuple[str, ...], Relation] = {}
+        distinct: dict[tuple[str, ...], RelationTriple] = {}
         for relation in found[:limit]:
             distinct.setdefault(_identity(relation), relation)
         return list(distinct.values())
 
-    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         new = {_identity(one): one for one in relations if one.memory_id in own and _identity(one) not in self._stated}
         self._stated |= new
         return len(new)
 
-    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         gone = {_identity(one) for one in relations if one.memory_id in own} & self._stated.keys()
         for identity in gone:

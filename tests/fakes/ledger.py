@@ -25,18 +25,18 @@ from madeleine.memory.model import (
     Memory,
     MemoryChanges,
     MemoryId,
-    MemoryRevision,
     MemoryStatus,
+    MemoryValuesBeforeChange,
     Note,
     Scope,
     Vector,
 )
 from madeleine.memory.patrol_records import PatrolRun
-from madeleine.memory.recall.ports import ClusterWithMemoryCounts, MemoryReactivation, PossibleNewerVersion
+from madeleine.memory.recall.ports import ClusterWithMemoryCounts, MemoryReactivation, PossibleNewerVersionPair
 from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
 from madeleine.memory.rules.dynamics.truth import (
     MEMORY_TRUTH_FIELDS,
-    UNDONE_VERSION_FIELDS,
+    UNDONE_VERSION_FIELD_VALUES,
     TruthChange,
     memories_after_retraction,
     memories_after_supersession,
@@ -125,7 +125,7 @@ class InMemoryMemories:
                 one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since, act.at)
             }
             if act.makes_new:
-                before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELDS)
+                before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELD_VALUES)
             memories |= after
             self._store.acts.append(("supersede", before, after))
         self._store.patrols.state.memories = memories
@@ -184,12 +184,12 @@ class InMemoryMemories:
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
         asked, found = set(ids), dict[MemoryId, MemoryId]()
         own = self._store.own(scope)
         living = [one for one in own if one.status in LIVING_STATUSES and one.truth == "current" and not one.compressed]
         resembling = [
-            PossibleNewerVersion(one.id, one.resembles, is_proposed=False)
+            PossibleNewerVersionPair(one.id, one.resembles, is_proposed=False)
             for one in living
             if one.id in asked and one.resembles in asked
         ]
@@ -201,10 +201,10 @@ class InMemoryMemories:
         again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
         latest = await self.current_version_ids(scope, [id_ for _, id_ in again])
         return [
-            *(PossibleNewerVersion(newer, older, is_proposed=True) for newer, older in found.items()),
+            *(PossibleNewerVersionPair(newer, older, is_proposed=True) for newer, older in found.items()),
             *resembling,
             *(
-                PossibleNewerVersion(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
+                PossibleNewerVersionPair(latest[id_], one.id, is_proposed=True, has_superseded_text=True)
                 for one, id_ in again
                 if latest[id_] != one.id and known[latest[id_]] in living
             ),
@@ -276,7 +276,7 @@ class InMemoryMemories:
 
     # --- browsing
 
-    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         own = {one.id for one in await self.memories(scope, ids)}
         return [one for one in self._store.revisions if one.memory_id in own]
 
@@ -337,7 +337,7 @@ class InMemoryIndexSource:
     async def clear_index_marks(self, marks: Sequence[int]) -> None:
         self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         marks = self._store.patrols.marks
         self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
 
@@ -354,7 +354,7 @@ class InMemoryIndexSource:
     async def count_memories(self) -> int:
         return len(self._store.memories)
 
-    async def cache_vectors_of_known_texts(
+    async def cache_vectors_of_texts_in_memories(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         held = {one.content_hash for one in self._store.memories.values()}

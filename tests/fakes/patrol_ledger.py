@@ -33,8 +33,8 @@ from madeleine.memory.patrol_records import (
     MemoryFieldsForPatrol,
     PatrolChanges,
     PatrolRun,
+    PatrolRunState,
     PatrolUndoResult,
-    RunState,
     StoredDecisionRequest,
     ThoughtsForNextSession,
     UnsummarisedSession,
@@ -42,8 +42,8 @@ from madeleine.memory.patrol_records import (
 from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.memory.rules.dynamics.truth import memories_after_supersession
 from madeleine.patrol.deciding.consolidate import MERGED_MEMORY_FIELDS
-from madeleine.patrol.ports import PatrolReads
-from madeleine.patrol.unit_of_work import memory_state_from_memory
+from madeleine.patrol.ports import PatrolMemoryReader
+from madeleine.patrol.unit_of_work import patrol_fields_from_memory
 from tests.doubles import ADA, NOW
 
 
@@ -99,23 +99,25 @@ class FakePatrolTransaction:
     def _own(self) -> list[Memory]:
         return [memory for memory in self._state.memories.values() if memory.being_id == self._being]
 
-    async def erasure_count(self) -> int:
+    async def last_erasure_number(self) -> int:
         return 0
 
     async def unclustered_memory_states(self, *, limit: int) -> list[MemoryFieldsForPatrol]:
-        return [memory_state_from_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][:limit]
+        return [patrol_fields_from_memory(m) for m in self._own() if m.cluster_id is None and m.status != "dead"][
+            :limit
+        ]
 
     async def memory_states_with_outdated_status(self) -> list[MemoryFieldsForPatrol]:
-        return [memory_state_from_memory(m) for m in self._own() if status_from_decayed_importance(m) != m.status]
+        return [patrol_fields_from_memory(m) for m in self._own() if status_from_decayed_importance(m) != m.status]
 
     async def recalled_dead_memory_states(self) -> list[MemoryFieldsForPatrol]:
-        return [memory_state_from_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
+        return [patrol_fields_from_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
     async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
-        return [memory_state_from_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
+        return [patrol_fields_from_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
-        return [memory_state_from_memory(memory) for memory in await self.memories(ids)]
+        return [patrol_fields_from_memory(memory) for memory in await self.memories(ids)]
 
     async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         found = []
@@ -158,10 +160,10 @@ class FakePatrolTransaction:
         number = Counter(m.provenance.session_id for m in self._own() if _of_a_session(m))
         return [UnsummarisedSession(session_id=id_, memories=count) for id_, count in number.items()]
 
-    async def session_memories(self, session_id: str) -> list[Memory]:
+    async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]
 
-    async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
+    async def dying_episodes_to_join(self, *, max_chars: int, limit: int) -> list[Memory]:
         faded = [
             m for m in self._own() if _of_a_session(m) and m.status == "dying" and len(m.scene.action) <= max_chars
         ]
@@ -174,7 +176,7 @@ class FakePatrolTransaction:
     async def unreadable_notes(self) -> list[Note]:
         return [n for n in self._state.notes.values() if n.being_id == self._being and n.state == "parse_failed"]
 
-    async def ids_proposed_to_supersede(self) -> list[MemoryId]:
+    async def ids_of_proposed_superseding_memories(self) -> list[MemoryId]:
         current = {m.id for m in self._own() if m.truth == "current"}
         told = [m for m in self._own() if m.truth != "retracted" and m.status != "dead" and not m.compressed]
         newer = [m for m in told if m.may_supersede in current]
@@ -348,7 +350,7 @@ class FakePatrolLedger:
         yield FakePatrolTransaction(scope, working, self.cached, self.mark)
         self.state = working
 
-    def patrol_reader(self, scope: Scope) -> PatrolReads:
+    def patrol_reader(self, scope: Scope) -> PatrolMemoryReader:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
     async def store_decision_requests(
@@ -383,7 +385,9 @@ class FakePatrolLedger:
     async def unfinished_runs(self) -> list[PatrolRun]:
         return [run for run in self.state.runs.values() if run.state == "running"]
 
-    async def undo_run(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
+    async def undo_run(
+        self, scope: Scope, run: RunId, *, at: datetime, state: PatrolRunState = "undone"
+    ) -> PatrolUndoResult:
         raise CannotUndo("Nothing is journalled here.")
 
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, Memory, MemoryId, MemoryRevision, Scope, Vector
+from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, Memory, MemoryId, MemoryValuesBeforeChange, Scope, Vector
 from madeleine.memory.rules.dynamics.truth import TruthChangeKind
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -18,7 +18,7 @@ class Store:
 
     patrols: FakePatrolLedger = field(default_factory=FakePatrolLedger)
     reinforcements: list[tuple[Scope, MemoryRetelling]] = field(default_factory=list)
-    revisions: list[MemoryRevision] = field(default_factory=list)
+    revisions: list[MemoryValuesBeforeChange] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     disabled_preferences: set[MemoryId] = field(default_factory=set)
     links: set[tuple[MessageId, MemoryId]] = field(default_factory=set)

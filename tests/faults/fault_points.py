@@ -32,7 +32,7 @@ from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.server.background.model_records import EmbeddingModelRecords
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.storage.qdrant import edge, edge_engine
 from madeleine.storage.qdrant.edge_files import IndexManifest, copy_sparse_tree
 from madeleine.storage.sql.database import engine as database_engine
@@ -119,7 +119,7 @@ async def _opened(
 ) -> None:
     """`model`: None for the one that serves."""
     embedder = _embedder(model) if model else None
-    opening = open_memory(
+    opening = open_memory_store(
         _settings(data_dir), rebuild=rebuild, embedder=embedder, make_embedder=_made, background=False
     )
     async with opening as opened:

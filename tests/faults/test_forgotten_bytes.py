@@ -30,7 +30,7 @@ from madeleine.memory.model import MAX_SUPERSEDED_TEXT_CHARS, DatedAction, Memor
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObservedConversationPart
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from tests.doubles import ADA, BOB, NOW
 from tests.e2e.serving import ROOT, call_tool, command, connected, environment
 from tests.household import ScriptedModel, shown_memories
@@ -98,7 +98,7 @@ async def lived(memory: OpenedMemory, chance: random.Random) -> Memory:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed: int) -> None:
     embedder = DenseWords(dim=96)
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         secret = await lived(memory, random.Random(seed))
         rows = [embedder.vector(secret.embedded_text)]
         [now] = (await memory.use_cases.browse.by_ids(ADA, [secret.id])).memories
@@ -114,7 +114,7 @@ async def test_nothing_of_a_forgotten_memory_is_in_any_file(tmp_path: Path, seed
 async def test_what_nobody_waits_for_is_gone_from_the_files_when_the_memory_is_closed(tmp_path: Path) -> None:
     """ruling 25"""
     embedder = DenseWords(dim=96)
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         await memory.use_cases.store(ADA, filling(random.Random(3), 20))
         [stored] = await memory.use_cases.store(ADA, [SECRET])
         await memory.index_keeper.index_marked_memories()
@@ -126,7 +126,7 @@ async def test_what_nobody_waits_for_is_gone_from_the_files_when_the_memory_is_c
 async def test_nothing_of_an_erased_core_block_is_in_any_file(tmp_path: Path) -> None:
     """spec O12, ruling 25"""
     words = ("xylophoniser", "quincewood", "garden-block")
-    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         blocks = memory.use_cases.core_blocks
         await blocks.edit(ADA, VersionedCoreBlockEdit(name="garden-block", version=0, text="A xylophoniser is buried."))
         await blocks.edit(
@@ -141,7 +141,7 @@ async def test_nothing_of_an_erased_core_block_is_in_any_file(tmp_path: Path) ->
 async def test_the_acts_that_retired_it_are_gone_too(tmp_path: Path) -> None:
     """ruling 14: the reason of a retraction, the beginning of the text in what took its place, and the journal."""
     embedder = DenseWords(dim=96)
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         [stored] = await memory.use_cases.store(ADA, [SECRET])
         secret = stored.memory
         other = NewScene(scene=Scene(action="The violin hangs in the kitchen"), supersedes=secret.id)
@@ -162,7 +162,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
     """spec P6 ❶"""
     embedder = DenseWords(dim=96)
     scene = {"action": "Zoé buried a xylophoniser", "actors": ["Zoé Brandauerin"], "themes": ["xylophonisers"]}
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         for number in range(3):
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
             await add_note(memory.ledger.context, ADA, json.dumps(noted), now=NOW)
@@ -185,7 +185,7 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
     drawn = AgentExtractedMemory(
         ExtractedMemory("Zoé buried a xylophoniser", ("joy",), 0.7, "Bury xylophonisers deeper"), (0,)
     )
-    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=DenseWords(dim=96)) as memory:
         filler = [
             NewConversationMessage(role="assistant", text=scene.scene.action) for scene in filling(random.Random(1), 90)
         ]
@@ -221,7 +221,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
     embedder = DenseWords(dim=96)
     secret = "Zoé buried the xylophoniser under the quincewood tree near the shed"
     words = ("xylophoniser", "quincewood", "zwischenlagered", "Brandauerin")
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         use = memory.use_cases
         today = datetime.now(UTC).date().isoformat()
         scene = Scene(action=secret, actors=("Zoé Brandauerin",), when=(DatedAction(today, "it was zwischenlagered"),))
@@ -283,7 +283,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
 
 async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -> None:
     embedder = DenseWords(dim=96)
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         scene = Scene(action="Zoé buried a xylophoniser", actors=("Zoé Brandauerin",))
         [mine] = await memory.use_cases.store(ADA, [NewScene(scene=scene)])
         [theirs] = await memory.use_cases.store(BOB, [NewScene(scene=scene)])
@@ -302,7 +302,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
     kept: list[Memory] = []
     secrets: list[Memory] = []
     busy = True
-    async with open_memory(Settings(data_dir=tmp_path), embedder=embedder) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=embedder) as memory:
         await memory.use_cases.patrol(ADA)
 
         async def store() -> None:

@@ -17,7 +17,7 @@ from mcp.client.client import Client
 from madeleine.inference import PACKAGED_MODEL_NAME
 from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from tests.doubles import ADA, a_memory
 from tests.e2e.hosting import hosted, hosts_of, kill, madeleine
 from tests.e2e.serving import COMMAND, ROOT, call_tool, environment
@@ -34,7 +34,7 @@ def told(number: int) -> str:
 async def fill(data_dir: Path, model: Path, count: int) -> None:
     """Past `store`, whose search for duplicates takes most of its time; the index takes them in at the next start."""
     settings = Settings(data_dir=data_dir, being="ada", embedding_model=str(model), patrol_auto=False)
-    async with open_memory(settings, background=False) as memory:
+    async with open_memory_store(settings, background=False) as memory:
         for start in range(0, count, MEMORIES_WRITTEN_AT_ONCE):
             numbers = range(start, min(count, start + MEMORIES_WRITTEN_AT_ONCE))
             new = tuple(a_memory(told(number)) for number in numbers)

@@ -43,12 +43,14 @@ def test_every_argument_of_a_tool_can_be_given(optional: Any, required: set[str]
         (update_memory, models.UpdateResult),
         (forget, models.ForgetResult),
         (run_patrol, models.PatrolReport),
-        (build_context, models.Context),
+        (build_context, models.PromptContext),
         (share_with_organisation, models.SharedResult),
         (search_shared, models.SharedPage),
-        (retract_shared_knowledge, models.RetractedResult),
+        (retract_shared_knowledge, models.RetractionResult),
     ],
 )
 def test_every_key_of_an_answer_is_a_field(tool: Tool, answer: type[BaseModel]) -> None:
-    fields = set(answer.model_fields) | (set(models.StoredScenes.model_fields) if tool is store_memories else set())
+    fields = set(answer.model_fields) | (
+        set(models.StoreScenesResult.model_fields) if tool is store_memories else set()
+    )
     assert set(tool.output_schema["properties"]) <= fields

@@ -57,7 +57,7 @@ def test_the_wheel_holds_the_embedding_model_and_the_sdist_its_recipe(distributi
     held = contents(distribution.wheel)
     for name in (int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE):
         digest = hashlib.sha256(held[f"madeleine/inference/all-MiniLM-L6-v2/{name}"]).hexdigest()
-        assert digest == int8_model.MODEL_FILE_SHA256[name]
+        assert digest == int8_model.SHA256_BY_MODEL_FILE[name]
     with tarfile.open(distribution.sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
     assert {"hatch_build.py", "requirements/model.txt", "madeleine/inference/int8_model.py"} <= files

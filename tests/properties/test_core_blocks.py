@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.core_blocks.core_blocks import EditCoreBlocks
 from madeleine.memory.core_blocks.values import CoreBlock, VersionedCoreBlockEdit
-from madeleine.memory.errors import BlockChanged, InvalidInput
+from madeleine.memory.errors import CoreBlockEditConflict, InvalidInput
 from tests.contracts.ledger.ledger_values import ADA, MOMENT
 from tests.fakes.graph import InMemoryCoreBlocks
 
@@ -58,7 +58,7 @@ def test_no_edit_is_lost_and_none_is_made_from_what_was_not_read(steps: list[Any
             made = VersionedCoreBlockEdit(name=name, version=known.version if known else 0, max_chars=LIMIT, **edit)
             try:
                 done = (await edit_blocks.edit(ADA, made)).block
-            except BlockChanged as refusal:
+            except CoreBlockEditConflict as refusal:
                 diff = refusal.diff.splitlines()
                 assert known != before
                 assert before is not None

@@ -14,7 +14,7 @@ import pytest
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
@@ -143,7 +143,7 @@ async def test_random_calls_of_three_beings_never_show_anything_of_another(tmp_p
     succeeded = 0
     changed: list[str] = []
     erased: list[str] = []
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
         for _ in range(calls):
             caller = chance.choice(callers)
             name, arguments = caller.call()

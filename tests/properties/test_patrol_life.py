@@ -23,7 +23,7 @@ from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
-from madeleine.patrol.report import PATROL_STEPS, PatrolReport, StepName
+from madeleine.patrol.report import PATROL_STEPS, PatrolReport, PatrolStepName
 from tests.doubles import ADA, BOB, Clock
 from tests.household import Household, all_texts, household, kept_rows, new_store
 from tests.properties.random_mind import decision_on, random_model
@@ -45,7 +45,7 @@ WEIGHTS = {
 }  # fmt: skip
 ACTIONS = [action for action, weight in WEIGHTS.items() for _ in range(weight)]
 QUICK, MANY = 12, 400
-DECIDED: tuple[StepName, ...] = ("consolidate", "split", "supersede", "repair")
+DECIDED: tuple[PatrolStepName, ...] = ("consolidate", "split", "supersede", "repair")
 MAX_BRIEF_BYTES = 9_500
 """Some 3,000 tokens (ruling 23)."""
 

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from madeleine.memory.model import KNOWLEDGE_KINDS, ORGANISATION_BEING, BeingId, KnowledgeKind, Role, Scope
+from madeleine.memory.model import KNOWLEDGE_KINDS, ORGANISATION_BEING_ID, BeingId, KnowledgeKind, Role, Scope
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
-from madeleine.storage.sql.database.tables import memories
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
+from madeleine.storage.sql.database.tables import memories_table
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools, to_mcp_tool
 from tests.doubles import WordEmbedder
@@ -38,7 +38,14 @@ PROTECTED: Mapping[Role, tuple[KnowledgeKind, ...]] = {
 """As the specification's table has it."""
 NAMES = ("id", "ids", "supersedes", "memory", "cluster_id", "text", "key", "kind", "name", "reason", "retracted")
 """Arguments that are given the ids, texts and keys of what is shared."""
-VALUES = (*SHARED, *(f"Shared {kind}" for kind in KNOWLEDGE_KINDS), *KNOWLEDGE_KINDS, "m1", "key", ORGANISATION_BEING)
+VALUES = (
+    *SHARED,
+    *(f"Shared {kind}" for kind in KNOWLEDGE_KINDS),
+    *KNOWLEDGE_KINDS,
+    "m1",
+    "key",
+    ORGANISATION_BEING_ID,
+)
 
 
 def aimed(arguments: dict[str, Any], schema: Mapping[str, Any], chance: Random) -> dict[str, Any]:
@@ -72,9 +79,11 @@ def calls() -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
 
 async def rows_by_kind(memory: OpenedMemory) -> dict[str, list[tuple[Any, ...]]]:
     """Every column of what is shared, by kind."""
-    columns = [column for column in memories.c if column.name != "knowledge"]
+    columns = [column for column in memories_table.c if column.name != "knowledge"]
     statement = (
-        select(memories.c.knowledge, *columns).where(memories.c.being_id == ORGANISATION_BEING).order_by(memories.c.seq)
+        select(memories_table.c.knowledge, *columns)
+        .where(memories_table.c.being_id == ORGANISATION_BEING_ID)
+        .order_by(memories_table.c.seq)
     )
     found: dict[str, list[tuple[Any, ...]]] = {}
     for kind, *row in await memory.ledger.database.rows(statement, tuple):
@@ -94,7 +103,7 @@ def test_what_a_role_may_not_write_stays_as_it_is_whatever_it_calls(tmp_path: Pa
     done, numbers = 0, count(1)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        opening = open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(), background=False)
+        opening = open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder(), background=False)
         memory = runner.run(stack.enter_async_context(opening))
         runner.run(furnish(memory))
         before = runner.run(rows_by_kind(memory))

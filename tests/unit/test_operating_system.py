@@ -32,7 +32,7 @@ def test_windows_has_no_sockets_pipes_signals_and_permission_bits(
     asked = (
         operating_system.has_unix_sockets(),
         operating_system.can_watch_pipes(),
-        operating_system.has_permission_bits(),
+        operating_system.system_has_permission_bits(),
         operating_system.has_glibc_allocator(),
     )
     assert asked == (False, False, False, False)

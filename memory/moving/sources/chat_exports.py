@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from madeleine.memory.moving.sources.exported_conversations import UnreadableConversation, read_exported_conversations
+from madeleine.memory.moving.sources.exported_conversations import (
+    UnreadableConversationReport,
+    read_exported_conversations,
+)
 from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
 from madeleine.memory.moving.sources.shapes import parse_json_or_none
@@ -17,13 +20,13 @@ from madeleine.memory.moving.sources.values import (
     ImportFileFormat,
     ImportItem,
     SkippedContent,
-    UnreadableImportEntry,
+    UnreadableImportEntryReport,
     UnreadableImportFile,
     first_iso_time_from_json,
+    json_objects_in_list,
     label_from_json,
     labels_from_json,
-    objects_from_json,
-    text_from_json,
+    storable_text_of_json_value,
 )
 
 _ARCHIVE = re.compile(r"[\w.\-]+\.zip", re.IGNORECASE)
@@ -43,9 +46,9 @@ def read_json_elements(file: FileToImport) -> Iterator[Any]:
 def _read_conversations(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     try:
         for found in read_exported_conversations(file.text_chunks(), max_text_chars=max_text_chars):
-            if isinstance(found, UnreadableConversation):
+            if isinstance(found, UnreadableConversationReport):
                 title = f" ({found.title[:80]!r})" if found.title else ""
-                yield UnreadableImportEntry(f"conversation {found.number:,}{title}", found.reason)
+                yield UnreadableImportEntryReport(f"conversation {found.number:,}{title}", found.reason)
             elif found.messages:
                 yield found
             else:
@@ -62,16 +65,16 @@ def _has_the_name_of_conversations(shape: FileShape) -> bool:
 def _read_claude_memories(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     for element in read_json_elements(file):
         if not isinstance(element, dict):
-            yield UnreadableImportEntry("memories", "they are no object")
+            yield UnreadableImportEntryReport("memories", "they are no object")
             continue
-        yield from statements_of_markdown(text_from_json(element.get("conversations_memory")), title="")
+        yield from statements_of_markdown(storable_text_of_json_value(element.get("conversations_memory")), title="")
         projects = element.get("project_memories")
         texts = projects.values() if isinstance(projects, dict) else []
         for text in texts:
-            yield from statements_of_markdown(text_from_json(text), title="")
-        for kept in objects_from_json(element.get("memory_files")):
+            yield from statements_of_markdown(storable_text_of_json_value(text), title="")
+        for kept in json_objects_in_list(element.get("memory_files")):
             name = label_from_json(kept.get("path") or kept.get("name") or kept.get("file_name"))
-            content = text_from_json(kept.get("content") or kept.get("text"))
+            content = storable_text_of_json_value(kept.get("content") or kept.get("text"))
             yield from statements_of_markdown(
                 content, title=name, when=first_iso_time_from_json(kept.get("updated_at"))
             )
@@ -80,20 +83,20 @@ def _read_claude_memories(file: FileToImport, max_text_chars: int) -> Iterator[I
 def _read_claude_projects(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     for number, project in enumerate(read_json_elements(file), start=1):
         if not isinstance(project, dict):
-            yield UnreadableImportEntry(f"project {number:,}", "it is no object")
+            yield UnreadableImportEntryReport(f"project {number:,}", "it is no object")
             continue
         name, when = (
             label_from_json(project.get("name")),
             first_iso_time_from_json(project.get("updated_at"), project.get("created_at")),
         )
         for field in ("description", "prompt_template"):
-            yield from statements_of_markdown(text_from_json(project.get(field)), title=name, when=when)
-        for document in objects_from_json(project.get("docs")):
+            yield from statements_of_markdown(storable_text_of_json_value(project.get(field)), title=name, when=when)
+        for document in json_objects_in_list(project.get("docs")):
             title, written = (
                 label_from_json(document.get("filename")),
                 first_iso_time_from_json(document.get("created_at")) or when,
             )
-            content = text_from_json(document.get("content"))
+            content = storable_text_of_json_value(document.get("content"))
             yield from statements_of_markdown(content, title=title, when=written, themes=labels_from_json([name]))
 
 
@@ -108,7 +111,7 @@ def _is_manifest(shape: FileShape) -> bool:
 
 def _read_manifest(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     names = sorted(set(_ARCHIVE.findall(file.head().decode("utf-8", "replace"))))
-    yield UnreadableImportEntry(
+    yield UnreadableImportEntryReport(
         "the list of archives",
         f"it only names the {len(names)} archives of the export: download them by the links in it, and import them: "
         + ", ".join(names[:20]),

@@ -25,11 +25,11 @@ from madeleine.memory.moving.sources.values import (
     ImportItem,
     JsonObject,
     SkippedContent,
-    UnreadableImportEntry,
+    UnreadableImportEntryReport,
+    json_objects_in_list,
     label_from_json,
     moment_from_json,
-    objects_from_json,
-    text_from_json,
+    storable_text_of_json_value,
     value_of_type_or_empty,
 )
 from madeleine.memory.watch.transcripts import TranscriptReader, text_without_program_additions
@@ -64,7 +64,7 @@ def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[Impor
     title = project = ""
     for number, line in file.lines():
         if line is None:
-            yield UnreadableImportEntry(
+            yield UnreadableImportEntryReport(
                 f"line {number:,}", f"it has more than {MAX_IMPORTED_LINE_BYTES // 1024 // 1024} MB"
             )
             continue
@@ -77,7 +77,7 @@ def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[Impor
             elif not line.strip():
                 continue
             elif not isinstance(entry := parse_json_or_none(line), dict):
-                yield UnreadableImportEntry(f"line {number:,}", "it is no JSON object")
+                yield UnreadableImportEntryReport(f"line {number:,}", "it is no JSON object")
             else:
                 names = (entry.get("customTitle"), entry.get("aiTitle"), entry.get("summary"))
                 title = title or next((label for name in names if (label := label_from_json(name))), "")
@@ -112,7 +112,7 @@ def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
     has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.lines())
     parts = ConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
     for found in read_json_object_lines(file):
-        if isinstance(found, UnreadableImportEntry):
+        if isinstance(found, UnreadableImportEntryReport):
             yield found
             continue
         number, line = found
@@ -137,7 +137,7 @@ def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
 def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> tuple[ChatRole | None, str]:
     if has_events:
         role = _CODEX_EVENTS.get(str(payload.get("type"))) if line.get("type") == "event_msg" else None
-        return role, text_from_json(payload.get("message"))
+        return role, storable_text_of_json_value(payload.get("message"))
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
         return None, ""
     text = text_of_content_blocks(payload.get("content"), ("input_text", "output_text", "text"))
@@ -179,7 +179,7 @@ class _GeminiSession:
             if values is changes and "messages" in values:
                 self.messages.clear()
             self.values |= {name: value for name, value in values.items() if name != "messages"}
-            for message in objects_from_json(values.get("messages")):
+            for message in json_objects_in_list(values.get("messages")):
                 if isinstance(message.get("id"), str):
                     self._keep(message)
 
@@ -196,7 +196,7 @@ class _GeminiSession:
 def _read_gemini(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     session = _GeminiSession()
     for found in _gemini_lines(file):
-        if isinstance(found, UnreadableImportEntry):
+        if isinstance(found, UnreadableImportEntryReport):
             yield found
         else:
             session.take(found)
@@ -215,25 +215,25 @@ def _read_gemini(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem
         max_text_chars=max_text_chars,
     )
     if session.messages and not parts.session_id:
-        yield UnreadableImportEntry("line 1", "it names no session")
+        yield UnreadableImportEntryReport("line 1", "it names no session")
         return
     for id_, (role, text, at) in session.messages.items():
         yield from parts.add(role, text, id_, moment_from_json(at))
     yield from parts.take_remaining()
 
 
-def _gemini_lines(file: FileToImport) -> Iterator[JsonObject | UnreadableImportEntry]:
+def _gemini_lines(file: FileToImport) -> Iterator[JsonObject | UnreadableImportEntryReport]:
     if file.name.endswith(".json"):
         text = "".join(file.text_chunks())[: MAX_IMPORTED_LINE_BYTES + 1]
         whole = parse_json_or_none(text) if len(text) <= MAX_IMPORTED_LINE_BYTES else None
         yield (
             whole
             if isinstance(whole, dict)
-            else UnreadableImportEntry("the file", "it is no whole JSON object of up to 16 MB")
+            else UnreadableImportEntryReport("the file", "it is no whole JSON object of up to 16 MB")
         )
         return
     for found in read_json_object_lines(file):
-        yield found if isinstance(found, UnreadableImportEntry) else found[1]
+        yield found if isinstance(found, UnreadableImportEntryReport) else found[1]
 
 
 # --- Cursor -------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def _read_cursor_transcript(file: FileToImport, max_text_chars: int) -> Iterator
         CURSOR_INTERFACE, session_id=session_id, title=label_from_json(project), max_text_chars=max_text_chars
     )
     for found in read_json_object_lines(file):
-        if isinstance(found, UnreadableImportEntry):
+        if isinstance(found, UnreadableImportEntryReport):
             yield found
             continue
         number, line = found
@@ -282,7 +282,7 @@ def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[I
         composer = parse_json_or_none(value or "")
         composer_id = label_from_json(str(key).partition(":")[2])
         if not isinstance(composer, dict) or not composer_id:
-            yield UnreadableImportEntry(f"the entry {str(key)[:80]}", "it is no JSON object")
+            yield UnreadableImportEntryReport(f"the entry {str(key)[:80]}", "it is no JSON object")
             continue
         parts = ConversationSplitter(
             CURSOR_INTERFACE,
@@ -292,7 +292,7 @@ def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[I
         )
         started = moment_from_json(composer.get("createdAt"))
         for bubble in _cursor_bubbles(file, composer_id, composer):
-            role, text = _BUBBLE_ROLES.get(bubble.get("type")), text_from_json(bubble.get("text"))
+            role, text = _BUBBLE_ROLES.get(bubble.get("type")), storable_text_of_json_value(bubble.get("text"))
             if role and text and (bubble_id := label_from_json(bubble.get("bubbleId"))):
                 at = moment_from_json(bubble.get("createdAt")) or started or file.modified_at
                 yield from parts.add(role, text, bubble_id, at)
@@ -305,13 +305,13 @@ def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[I
 
 def _cursor_bubbles(file: FileToImport, composer_id: str, composer: JsonObject) -> Iterator[JsonObject]:
     """Newer ones are entries of their own, older ones stand in the conversation."""
-    for header in objects_from_json(composer.get("fullConversationHeadersOnly")):
+    for header in json_objects_in_list(composer.get("fullConversationHeadersOnly")):
         bubble_id = str(header.get("bubbleId"))
         for (value,) in file.run_sqlite_query(_SELECT_BUBBLE, f"bubbleId:{composer_id}:{bubble_id}"):
             yield {"bubbleId": bubble_id, "type": header.get("type")} | value_of_type_or_empty(
                 dict, parse_json_or_none(value or "")
             )
-    yield from objects_from_json(composer.get("conversation"))
+    yield from json_objects_in_list(composer.get("conversation"))
 
 
 CODING_AGENT_FORMATS = (

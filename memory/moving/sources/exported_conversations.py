@@ -18,8 +18,8 @@ from madeleine.memory.moving.sources.values import (
     MAX_IMPORTED_LABEL_CHARS,
     JsonObject,
     JsonType,
+    json_objects_in_list,
     moment_from_json,
-    objects_from_json,
     value_of_type_or_empty,
 )
 from madeleine.memory.text.normalization import split_message_into_keyed_parts, storable_text
@@ -33,7 +33,7 @@ _JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or 
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableConversation:
+class UnreadableConversationReport:
     """A conversation of unknown shape. `number`: its number in the file, from 1."""
 
     number: int
@@ -61,7 +61,7 @@ class _ExportFormat:
 
 def read_exported_conversations(
     chunks: Iterable[str], *, max_text_chars: int
-) -> Iterator[ObservedConversationPart | UnreadableConversation]:
+) -> Iterator[ObservedConversationPart | UnreadableConversationReport]:
     """Read the conversations of an export, in its order. Raises `ValueError` with the place where the text is not
     JSON."""
     for place, export in enumerate(iterate_json_array(chunks), start=1):
@@ -72,7 +72,7 @@ def read_exported_conversations(
                 str,
                 value_of_type_or_empty(dict, export).get("title") or value_of_type_or_empty(dict, export).get("name"),
             )
-            yield UnreadableConversation(place, title, str(error))
+            yield UnreadableConversationReport(place, title, str(error))
 
 
 def _conversation(export: Any, max_text_chars: int) -> ObservedConversationPart:
@@ -113,11 +113,11 @@ def _claude_role(message: JsonObject) -> ChatRole | None:
 
 def _claude_text(message: JsonObject) -> str:
     """The words of the message, without thoughts and tools, and the names of its attachments."""
-    blocks = objects_from_json(message.get("content"))
+    blocks = json_objects_in_list(message.get("content"))
     texts = [value_of_type_or_empty(str, block.get("text")) for block in blocks if block.get("type") == "text"]
     if not blocks:
         texts = [value_of_type_or_empty(str, message.get("text"))]
-    attachments = [*objects_from_json(message.get("attachments")), *objects_from_json(message.get("files"))]
+    attachments = [*json_objects_in_list(message.get("attachments")), *json_objects_in_list(message.get("files"))]
     names = dict.fromkeys(name for attachment in attachments if (name := _usable_id(attachment, ("file_name",))))
     return "\n\n".join([*(text for text in texts if text.strip()), *(f"[attached: {name}]" for name in names)])
 

@@ -61,7 +61,7 @@ class _Note:
         return next((label_from_json(value) for name in names if (value := self.fields.get(name))), "")
 
 
-def read_markdown_note(text: str) -> _Note:
+def parse_markdown_note(text: str) -> _Note:
     """Split off the front matter, of which plain values and lists are read."""
     text = text.replace("\r\n", "\n")
     match = _FRONT_MATTER.match(text)
@@ -214,7 +214,7 @@ def _text_of(file: FileToImport) -> tuple[str, bool]:
 
 def _read_markdown(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     text, is_whole = _text_of(file)
-    note = read_markdown_note(text)
+    note = parse_markdown_note(text)
     stem = file.name.rpartition("/")[2].rpartition(".")[0]
     title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
     modified = file.modified_at.isoformat() if file.modified_at else ""
@@ -246,7 +246,7 @@ _MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown")
 
 
 def _is_basic_memory(shape: FileShape) -> bool:
-    fields = read_markdown_note(shape.head.decode("utf-8", "replace")).fields
+    fields = parse_markdown_note(shape.head.decode("utf-8", "replace")).fields
     return shape.suffix in _MARKDOWN_SUFFIXES and {"permalink", "type"} <= fields.keys()
 
 

@@ -21,13 +21,13 @@ from madeleine.memory.moving.sources.values import (
     ImportItem,
     JsonObject,
     SkippedContent,
-    UnreadableImportEntry,
+    UnreadableImportEntryReport,
     first_iso_time_from_json,
+    json_objects_in_list,
     label_from_json,
     labels_from_json,
     moment_from_json,
-    objects_from_json,
-    text_from_json,
+    storable_text_of_json_value,
     value_of_type_or_empty,
 )
 from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix
@@ -48,7 +48,7 @@ def _read_graph(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
     head = file.head().lstrip()
     is_answer = not any(_is_graph_entry(entry) for entry in _first_entries(head))
     for place, entry in _answered_graph(file) if is_answer else _graph_lines(file):
-        if isinstance(entry, UnreadableImportEntry):
+        if isinstance(entry, UnreadableImportEntryReport):
             yield entry
         elif "relationType" in entry:
             ends = [_name_in(entry.get(side)) for side in ("from", "to")]
@@ -56,11 +56,11 @@ def _read_graph(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
                 relation = label_from_json(entry["relationType"]).replace("_", " ")
                 yield ImportedStatement(text=f"{ends[0]} {relation} {ends[1]}", actors=tuple(dict.fromkeys(ends)))
             else:
-                yield UnreadableImportEntry(place, "the relation does not name both of its ends")
+                yield UnreadableImportEntryReport(place, "the relation does not name both of its ends")
         elif name := _name_in(entry.get("name")):
             yield from _observations(name, entry)
         else:
-            yield UnreadableImportEntry(place, "it is neither an entity nor a relation")
+            yield UnreadableImportEntryReport(place, "it is neither an entity nor a relation")
 
 
 def _name_in(value: Any) -> str:
@@ -76,7 +76,9 @@ def _first_entries(head: bytes) -> list[JsonObject]:
 
 def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
     observations = [
-        text for value in value_of_type_or_empty(list, entity.get("observations")) if (text := text_from_json(value))
+        text
+        for value in value_of_type_or_empty(list, entity.get("observations"))
+        if (text := storable_text_of_json_value(value))
     ]
     for observation in observations:
         themes = labels_from_json([entity.get("entityType")])
@@ -85,18 +87,20 @@ def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
         yield SkippedContent("entities of which nothing was observed")
 
 
-def _graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntry]]:
+def _graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
     for found in read_json_object_lines(file):
-        if isinstance(found, UnreadableImportEntry):
+        if isinstance(found, UnreadableImportEntryReport):
             yield found.place, found
         else:
             yield f"line {found[0]:,}", found[1]
 
 
-def _answered_graph(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntry]]:
+def _answered_graph(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
     for graph in read_json_elements(file):
         for name in ("entities", "relations"):
-            for number, entry in enumerate(objects_from_json(value_of_type_or_empty(dict, graph).get(name)), start=1):
+            for number, entry in enumerate(
+                json_objects_in_list(value_of_type_or_empty(dict, graph).get(name)), start=1
+            ):
                 yield f"{name}, number {number:,}", entry
 
 
@@ -114,9 +118,9 @@ def _is_mem0(shape: FileShape) -> bool:
 def _read_mem0(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """What `get_all` answers, or the list in it."""
     for number, entry in enumerate(_mem0_entries(file), start=1):
-        text = text_from_json(entry.get("memory")) if isinstance(entry, dict) else ""
+        text = storable_text_of_json_value(entry.get("memory")) if isinstance(entry, dict) else ""
         if not text:
-            yield UnreadableImportEntry(f"memory {number:,}", "it has no text")
+            yield UnreadableImportEntryReport(f"memory {number:,}", "it has no text")
             continue
         details = value_of_type_or_empty(dict, entry.get("metadata"))
         yield ImportedStatement(
@@ -153,10 +157,10 @@ def _read_mem0_history(file: FileToImport, max_text_chars: int) -> Iterator[Impo
 
 def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> ImportItem:
     id_, text, event, created_at, updated_at, is_deleted = row
-    if is_deleted or str(event).upper() == "DELETE" or not text_from_json(text):
+    if is_deleted or str(event).upper() == "DELETE" or not storable_text_of_json_value(text):
         return SkippedContent("deleted memories")
     when = first_iso_time_from_json(updated_at if str(event).upper() == "UPDATE" else None, created_at, first_at)
-    return ImportedStatement(id=label_from_json(id_), text=text_from_json(text), when=when)
+    return ImportedStatement(id=label_from_json(id_), text=storable_text_of_json_value(text), when=when)
 
 
 # --- claude-mem ---------------------------------------------------------------------------------------------------
@@ -189,13 +193,18 @@ def _rows_as_objects(file: FileToImport, table: str, optional: tuple[str, ...]) 
 
 
 def _claude_mem_observation(row: JsonObject) -> ImportItem:
-    title, subtitle = text_from_json(row.get("title")), text_from_json(row.get("subtitle"))
+    title, subtitle = storable_text_of_json_value(row.get("title")), storable_text_of_json_value(row.get("subtitle"))
     facts = [
         text
         for fact in value_of_type_or_empty(list, parse_json_or_none(row.get("facts") or ""))
-        if (text := text_from_json(fact))
+        if (text := storable_text_of_json_value(fact))
     ]
-    body = text_from_json(row.get("narrative")) or text_from_json(row.get("text")) or " ".join(facts) or subtitle
+    body = (
+        storable_text_of_json_value(row.get("narrative"))
+        or storable_text_of_json_value(row.get("text"))
+        or " ".join(facts)
+        or subtitle
+    )
     text = ". ".join(dict.fromkeys(part.rstrip(".") if part == title else part for part in (title, body) if part))
     if not text:
         return SkippedContent("observations without a text")
@@ -210,9 +219,9 @@ def _claude_mem_observation(row: JsonObject) -> ImportItem:
 
 
 def _claude_mem_summary(row: JsonObject) -> ImportItem:
-    parts = [text_from_json(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
-    told = [part for part in parts if part] or [text_from_json(row.get("investigated"))]
-    learned = text_from_json(row.get("learned"))
+    parts = [storable_text_of_json_value(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
+    told = [part for part in parts if part] or [storable_text_of_json_value(row.get("investigated"))]
+    learned = storable_text_of_json_value(row.get("learned"))
     if not any(told) and not learned:
         return SkippedContent("summaries without a text")
     return ImportedStatement(
@@ -239,7 +248,7 @@ def _claude_mem_prompts(file: FileToImport, max_text_chars: int) -> Iterator[Imp
             yield from parts.take_remaining()
             parts.session_id = label_from_json(session_id)
             earlier.clear()
-        text = prompt_as_in_transcript(text_from_json(prompt))
+        text = prompt_as_in_transcript(storable_text_of_json_value(prompt))
         if not text or not parts.session_id:
             yield SkippedContent("prompts to the program")
             continue
@@ -257,7 +266,7 @@ def _read_mcp_memory_service(file: FileToImport, max_text_chars: int) -> Iterato
     present = [name for name in names if name in file.sqlite_columns_by_table()["memories"]]
     for values in file.run_sqlite_query(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
         row = dict(zip(present, values, strict=True))
-        text = text_from_json(row.get("content"))
+        text = storable_text_of_json_value(row.get("content"))
         if row.get("deleted_at") is not None:
             yield SkippedContent("deleted memories")
         elif row.get("superseded_by"):
@@ -275,7 +284,7 @@ def _read_mcp_memory_service(file: FileToImport, max_text_chars: int) -> Iterato
             )
 
 
-MEMORY_STORE_FORMATS = (
+OTHER_MEMORY_PROGRAM_FORMATS = (
     ImportFileFormat("MCP knowledge graph", _is_graph, _read_graph),
     ImportFileFormat("mem0", _is_mem0, _read_mem0),
     ImportFileFormat(

@@ -8,13 +8,18 @@ from madeleine.memory.moving.record_base import EXPORT_FORMAT_NAME
 from madeleine.memory.moving.sources.chat_exports import CHAT_EXPORT_FORMATS
 from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
 from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS
-from madeleine.memory.moving.sources.memory_stores import MEMORY_STORE_FORMATS
+from madeleine.memory.moving.sources.memory_stores import OTHER_MEMORY_PROGRAM_FORMATS
 from madeleine.memory.moving.sources.shapes import read_file_shape
-from madeleine.memory.moving.sources.values import FileToImport, ImportFileFormat, ImportItem, UnreadableImportEntry
+from madeleine.memory.moving.sources.values import (
+    FileToImport,
+    ImportFileFormat,
+    ImportItem,
+    UnreadableImportEntryReport,
+)
 
 
 def _read_own_export(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
-    yield UnreadableImportEntry(
+    yield UnreadableImportEntryReport(
         "the file", "it is an export of Madeleine: give it to `madeleine import` by its own name"
     )
 
@@ -28,7 +33,7 @@ _OWN_EXPORT = ImportFileFormat(
 IMPORT_FILE_FORMATS: tuple[ImportFileFormat, ...] = (
     _OWN_EXPORT,
     *CODING_AGENT_FORMATS,
-    *MEMORY_STORE_FORMATS,
+    *OTHER_MEMORY_PROGRAM_FORMATS,
     *CHAT_EXPORT_FORMATS,
     *MARKDOWN_FORMATS,
 )

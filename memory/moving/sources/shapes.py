@@ -13,7 +13,7 @@ from madeleine.memory.moving.sources.values import (
     FileShape,
     FileToImport,
     JsonObject,
-    UnreadableImportEntry,
+    UnreadableImportEntryReport,
 )
 
 MAX_LINES_READ_FOR_FILE_SHAPE = 40
@@ -27,10 +27,10 @@ def read_file_shape(file: FileToImport) -> FileShape:
     if head.startswith(b"SQLite format 3\0"):
         return FileShape(name=file.name, head=head, tables=file.sqlite_columns_by_table())
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
-    return FileShape(name=file.name, head=head, keys=top_level_keys(text), lines=tuple(_objects(text)), tables={})
+    return FileShape(name=file.name, head=head, keys=top_level_json_keys(text), lines=tuple(_objects(text)), tables={})
 
 
-def top_level_keys(text: str) -> frozenset[str]:
+def top_level_json_keys(text: str) -> frozenset[str]:
     """Keys of the object that a JSON text is or that its array begins with, as far as the text goes."""
     depth_of_object = {"{": 1, "[": 2}.get(text.lstrip()[:1], 0)
     if not depth_of_object:
@@ -66,11 +66,11 @@ def parse_json_or_none(text: str | bytes) -> Any:
         return None
 
 
-def read_json_object_lines(file: FileToImport) -> Iterator[tuple[int, JsonObject] | UnreadableImportEntry]:
+def read_json_object_lines(file: FileToImport) -> Iterator[tuple[int, JsonObject] | UnreadableImportEntryReport]:
     """(number, object) of each line; empty ones are skipped."""
     for number, line in file.lines():
         if line is None:
-            yield UnreadableImportEntry(
+            yield UnreadableImportEntryReport(
                 f"line {number:,}", f"it has more than {MAX_IMPORTED_LINE_BYTES // 1024 // 1024} MB"
             )
         elif line.strip():
@@ -78,5 +78,5 @@ def read_json_object_lines(file: FileToImport) -> Iterator[tuple[int, JsonObject
             yield (
                 (number, value)
                 if isinstance(value, dict)
-                else UnreadableImportEntry(f"line {number:,}", "it is no JSON object")
+                else UnreadableImportEntryReport(f"line {number:,}", "it is no JSON object")
             )

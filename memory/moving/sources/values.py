@@ -51,14 +51,14 @@ class SkippedContent:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableImportEntry:
+class UnreadableImportEntryReport:
     """An entry that should have been taken and cannot be read. `place`: as "line 12"."""
 
     place: str
     reason: str
 
 
-ImportItem = ImportedStatement | ObservedConversationPart | SkippedContent | UnreadableImportEntry
+ImportItem = ImportedStatement | ObservedConversationPart | SkippedContent | UnreadableImportEntryReport
 """An `ObservedConversationPart` may be a part of its session: its messages follow those of the one before."""
 
 
@@ -139,18 +139,18 @@ def value_of_type_or_empty(kind: type[JsonType], value: Any) -> JsonType:
     return value if isinstance(value, kind) else kind()
 
 
-def objects_from_json(value: Any) -> list[JsonObject]:
+def json_objects_in_list(value: Any) -> list[JsonObject]:
     return [entry for entry in value_of_type_or_empty(list, value) if isinstance(entry, dict)]
 
 
-def text_from_json(value: Any) -> str:
+def storable_text_of_json_value(value: Any) -> str:
     """A text without what cannot be stored; "" for any other value."""
     return storable_text(value_of_type_or_empty(str, value)).strip()
 
 
 def label_from_json(value: Any) -> str:
     """A text on one line, cut to a label's length."""
-    return " ".join(text_from_json(value).split())[:MAX_IMPORTED_LABEL_CHARS]
+    return " ".join(storable_text_of_json_value(value).split())[:MAX_IMPORTED_LABEL_CHARS]
 
 
 def labels_from_json(value: Any) -> tuple[str, ...]:

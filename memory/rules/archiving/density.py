@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Density = Literal["sparse", "dense"]
+TextDensityClass = Literal["sparse", "dense"]
 ArchivalMode = Literal["abstractive", "extractive"]
 """A group of sparse texts is summarised, of a group of dense ones facts are kept word for word (spec O8)."""
 
-MIN_DENSE_TEXT_SCORE = 0.25
+MIN_DENSITY_SCORE_OF_DENSE_TEXT = 0.25
 """From it a text is dense. Of 24 labelled texts (`test_density.py`) the densest narrative scores 0.13, the sparsest
 technical one 0.37."""
 
@@ -65,11 +65,11 @@ def density_signals(text: str) -> DensitySignals:
     )
 
 
-def classify_density(text: str, *, threshold: float = MIN_DENSE_TEXT_SCORE) -> Density:
+def classify_density(text: str, *, threshold: float = MIN_DENSITY_SCORE_OF_DENSE_TEXT) -> TextDensityClass:
     return "dense" if density_signals(text).score >= threshold else "sparse"
 
 
-def archival_mode_of_texts(texts: Sequence[str], *, threshold: float = MIN_DENSE_TEXT_SCORE) -> ArchivalMode:
+def archival_mode_of_texts(texts: Sequence[str], *, threshold: float = MIN_DENSITY_SCORE_OF_DENSE_TEXT) -> ArchivalMode:
     """Extractive if most of the texts are dense; of as many of either too, for that loses nothing."""
     dense = sum(classify_density(text, threshold=threshold) == "dense" for text in texts)
     return "extractive" if 2 * dense >= len(texts) and dense else "abstractive"

@@ -35,7 +35,7 @@ SESSION_ENDS_AFTER_IDLE_TIME = timedelta(hours=12)
 
 RetentionSource = Literal["being_rule", "store_rule", "being_default", "store_default", "keep"]
 ArchiveReason = Literal["expired", "limit", "session_ended", "project_ended"]
-Days = Annotated[int, Field(ge=1, le=100_000)]
+RetentionDays = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class BeingRetentionConfig(BaseModel):
@@ -43,8 +43,8 @@ class BeingRetentionConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rules: Mapping[Category, Days | None] = Field(default_factory=dict)
-    days: Days | None = None
+    rules: Mapping[Category, RetentionDays | None] = Field(default_factory=dict)
+    days: RetentionDays | None = None
     max_memories: int | None = Field(default=None, ge=1, le=10**9)
 
 
@@ -54,8 +54,8 @@ class RetentionConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rules: Mapping[Category, Days | None] = Field(default_factory=dict)
-    days: Days | None = None
+    rules: Mapping[Category, RetentionDays | None] = Field(default_factory=dict)
+    days: RetentionDays | None = None
     max_memories: int | None = Field(default=None, ge=1, le=10**9)
     interval: ConsolidationInterval = "daily"
     beings: Mapping[str, BeingRetentionConfig] = Field(default_factory=dict)
@@ -122,7 +122,7 @@ class EndedSessionOrProject:
     project: str = ""
 
 
-NO_ENDED_SESSION_OR_PROJECT = EndedSessionOrProject()
+EMPTY_ENDED_SESSION_OR_PROJECT = EndedSessionOrProject()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class MemoryArchivalLinks:
                 versions[age.id].append(age.superseded_by)
         return cls(dependents, versions)
 
-    def memories_archived_together(self, id_: MemoryId) -> list[MemoryId]:
+    def memories_to_archive_together(self, id_: MemoryId) -> list[MemoryId]:
         """The memory and all that have to go with it."""
         together: dict[MemoryId, None] = {id_: None}
         waiting = [id_]
@@ -158,12 +158,12 @@ class MemoryArchivalLinks:
         return list(together)
 
 
-def plan_retention(
+def memories_to_archive_with_reasons(
     ages: Sequence[MemoryRetentionFacts],
     config: RetentionConfig,
     being: BeingId,
     now: datetime,
-    ended: EndedSessionOrProject = NO_ENDED_SESSION_OR_PROJECT,
+    ended: EndedSessionOrProject = EMPTY_ENDED_SESSION_OR_PROJECT,
     *,
     most: int | None = None,
 ) -> dict[MemoryId, ArchiveReason]:
@@ -172,7 +172,7 @@ def plan_retention(
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
     links = MemoryArchivalLinks.from_retention_facts(ages)
     rules = _RulesAt(config, being, now)
-    by_rules = ended == NO_ENDED_SESSION_OR_PROJECT
+    by_rules = ended == EMPTY_ENDED_SESSION_OR_PROJECT
     over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
     over |= _ended(ages, now, ended)
     going = _whole(over, links, {}, most=most)
@@ -192,7 +192,7 @@ def _whole(
         if most is not None and len(going) + len(whole) >= most:
             break
         if id_ not in going and id_ not in whole:
-            together = [one for one in links.memories_archived_together(id_) if one not in going and one not in whole]
+            together = [one for one in links.memories_to_archive_together(id_) if one not in going and one not in whole]
             if over.keys() >= set(together):
                 whole |= {one: over[one] for one in together}
     return whole
@@ -259,7 +259,7 @@ def _beyond_limit(
     for age in sorted((age for age in ages if age.id in eligible), key=_worth):
         if len(chosen) >= excess:
             break
-        together = [one for one in links.memories_archived_together(age.id) if one not in going and one not in chosen]
+        together = [one for one in links.memories_to_archive_together(age.id) if one not in going and one not in chosen]
         if eligible >= set(together):
             chosen |= dict.fromkeys(together, "limit")
     return chosen

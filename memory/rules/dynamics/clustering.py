@@ -43,7 +43,7 @@ def candidate_cluster_name_words(memory: Memory) -> set[str]:
     return {word for word in words if not any(map(str.isdigit, word))} - actors
 
 
-def count_shared_name_words(memories: Sequence[Memory]) -> Counter[str]:
+def memory_counts_by_shared_name_word(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
     counts = Counter(word for memory in memories for word in candidate_cluster_name_words(memory))
     return Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_NAME_WORD})
@@ -57,7 +57,7 @@ def cluster_name_from_memories(
     clusters, from which it differs if a word can tell them apart (rulings 4, 17)."""
     themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
     common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)][:MAX_CLUSTER_NAME_THEMES]
-    counts = count_shared_name_words(memories)
+    counts = memory_counts_by_shared_name_word(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
     forms = _word_forms_inside_sentences(memories)
     words = [max(forms[word], key=lambda form: (forms[word][form], form), default=word) for word in telling]

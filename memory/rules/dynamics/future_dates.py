@@ -13,7 +13,7 @@ from datetime import datetime
 from madeleine.memory.model import DatedAction, Memory, TimelineEntry, first_timeline_moment, first_timeline_period
 from madeleine.memory.rules.dynamics.truth import is_in_future, stated_start_of_memory
 from madeleine.memory.text.dates import IsoPeriod
-from madeleine.memory.text.future_days import days_named_in_text, stated_start_in_text
+from madeleine.memory.text.future_days import iso_periods_named_in_text, validity_start_stated_in_text
 
 
 def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> datetime | None:
@@ -88,12 +88,12 @@ def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
 
 def _future_beginning(memory: Memory, now: datetime) -> datetime | None:
     """From when on, by its text, it is true."""
-    begin = stated_start_in_text(memory.scene.action, memory.created_at.date())
+    begin = validity_start_stated_in_text(memory.scene.action, memory.created_at.date())
     return begin.start if begin and is_in_future(begin.start, now) else None
 
 
 def _days_named(memory: Memory) -> list[IsoPeriod]:
-    return days_named_in_text(memory.scene.action, memory.created_at.date())
+    return iso_periods_named_in_text(memory.scene.action, memory.created_at.date())
 
 
 def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:

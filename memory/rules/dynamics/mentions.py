@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.model import DatedAction, Memory, Scene, TimelineEntry
-from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, count_shared_name_words
+from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, memory_counts_by_shared_name_word
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 
 FORGOTTEN_TEXT_MARK = "[forgotten]"
@@ -49,7 +49,7 @@ def mentions_forgotten(text: str, gone: str, kept: str = "") -> bool:
     return any(word in gone and word not in kept for word in words)
 
 
-def cluster_name_without_forgotten(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
+def cluster_name_after_forgetting(name: str, gone: str, members: Collection[Memory], fallback: str) -> str:
     """The cluster's name if all that it mentions of the forgotten texts is in its members too, else a new one made from
     the members, or `fallback` without members."""
     if not mentions_forgotten(
@@ -59,19 +59,25 @@ def cluster_name_without_forgotten(name: str, gone: str, members: Collection[Mem
     if not members:
         return fallback
     memories = list(members)
-    return cluster_name_from_memories(memories, dict.fromkeys(count_shared_name_words(memories), 1.0))
+    return cluster_name_from_memories(memories, dict.fromkeys(memory_counts_by_shared_name_word(memories), 1.0))
 
 
-def redact_patrol_report(report: Any, gone: str, names: Collection[str]) -> Any:
+def report_without_forgotten_mentions(report: Any, gone: str, names: Collection[str]) -> Any:
     """A patrol's report without texts that mention the forgotten; ids, counts and the `names` of clusters stay."""
     if isinstance(report, str):
         return FORGOTTEN_TEXT_MARK if report not in names and mentions_forgotten(report, gone) else report
     if isinstance(report, Mapping):
         return {
-            key: value if key in _KEPT_KEYS and isinstance(value, str) else redact_patrol_report(value, gone, names)
+            key: value
+            if key in _KEPT_KEYS and isinstance(value, str)
+            else report_without_forgotten_mentions(value, gone, names)
             for key, value in report.items()
         }
-    return [redact_patrol_report(item, gone, names) for item in report] if isinstance(report, list | tuple) else report
+    return (
+        [report_without_forgotten_mentions(item, gone, names) for item in report]
+        if isinstance(report, list | tuple)
+        else report
+    )
 
 
 MAX_QUOTED_BEGINNING_CHARS = 60

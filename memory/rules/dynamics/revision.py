@@ -6,7 +6,13 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from madeleine.memory.model import LIVING_STATUSES, Memory, MemoryChanges, MemoryRevision, first_timeline_moment
+from madeleine.memory.model import (
+    LIVING_STATUSES,
+    Memory,
+    MemoryChanges,
+    MemoryValuesBeforeChange,
+    first_timeline_moment,
+)
 
 
 def changes_that_differ(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
@@ -31,11 +37,13 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING_STATUSES else memory
 
 
-def revision_with_old_values(memory: Memory, changes: MemoryChanges, *, at: datetime, client: str) -> MemoryRevision:
+def revision_with_old_values(
+    memory: Memory, changes: MemoryChanges, *, at: datetime, client: str
+) -> MemoryValuesBeforeChange:
     """The values of `memory` in the fields that `changes` names."""
     values = _changeable_values(memory)
     before = MemoryChanges(**{name: values[name] for name in _requested_values(changes)})
-    return MemoryRevision(memory_id=memory.id, at=at, client=client, before=before)
+    return MemoryValuesBeforeChange(memory_id=memory.id, at=at, client=client, before=before)
 
 
 def _requested_values(changes: MemoryChanges) -> dict[str, Any]:

@@ -21,9 +21,9 @@ and a feeling in common, hardly a pair has it."""
 TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY = 12
 MODULARITY_RESOLUTION = 1.5
 """How fine the communities are; 1 is modularity as defined."""
-MAX_MEMORIES_AT_UNIT_RESOLUTION = 2 * TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY
+MAX_MEMORIES_AT_MODULARITY_RESOLUTION_ONE = 2 * TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY
 """Up to so many are divided as modularity is defined: three that are alike stay together."""
-MIN_SAME_TOPIC_MEANS_COSINE = 0.8
+MIN_COSINE_OF_SAME_TOPIC_GROUP_MEANS = 0.8
 """Of the means of two groups."""
 LANGUAGE_MEAN_WEIGHT_MEMORIES = 15
 """The mean of a language weighs as much as so many memories in the mean of what is clustered."""
@@ -35,7 +35,7 @@ MIN_MODULARITY_GAIN = 1e-9
 COSINE_BLOCK_ROWS = 512
 """Rows compared with all others at a time."""
 
-Neighbours = list[dict[int, float]]
+WeightedNeighboursByRow = list[dict[int, float]]
 """Of each row, the rows that it is near to, with their cosine; symmetric."""
 
 
@@ -81,11 +81,11 @@ class TopicAssignment:
     founded: Sequence[Sequence[int]]
 
 
-def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignment:
+def assign_vectors_to_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignment:
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
     `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
-    neighbours = nearest_neighbours(vectors)
-    resolution = MODULARITY_RESOLUTION if len(vectors) > MAX_MEMORIES_AT_UNIT_RESOLUTION else 1.0
+    neighbours = symmetric_nearest_neighbour_graph(vectors)
+    resolution = MODULARITY_RESOLUTION if len(vectors) > MAX_MEMORIES_AT_MODULARITY_RESOLUTION_ONE else 1.0
     joined: dict[int, int] = {}
     groups: list[list[int]] = []
     for group in find_communities(neighbours, clusters, resolution):
@@ -99,10 +99,10 @@ def find_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAss
     return TopicAssignment(joined, sorted(founded, key=lambda group: (-len(group), group)))
 
 
-def nearest_neighbours(vectors: VectorRows) -> Neighbours:
+def symmetric_nearest_neighbour_graph(vectors: VectorRows) -> WeightedNeighboursByRow:
     """Each row with the `TOPIC_GRAPH_NEIGHBOURS_PER_MEMORY` nearest to it, from `MIN_TOPIC_COSINE` on, and those that
     it is one of."""
-    neighbours: Neighbours = [{} for _ in vectors]
+    neighbours: WeightedNeighboursByRow = [{} for _ in vectors]
     for start in range(0, len(vectors), COSINE_BLOCK_ROWS):
         cosines = vectors[start : start + COSINE_BLOCK_ROWS] @ vectors.T
         for row, near in enumerate(cosines, start):
@@ -116,21 +116,22 @@ def nearest_neighbours(vectors: VectorRows) -> Neighbours:
 
 
 def join_similar_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Groups of 3 or more rows. Those whose means are at `MIN_SAME_TOPIC_MEANS_COSINE` are one, and take in what
-    smaller groups hold at that cosine: where many are all alike, the graph knows only the nearest of each, and falls
-    apart. What is left of smaller ones is joined where it is alike in the mean: modularity cuts four in two pairs."""
+    """Groups of 3 or more rows. Those whose means are at `MIN_COSINE_OF_SAME_TOPIC_GROUP_MEANS` are one, and take in
+    what smaller groups hold at that cosine: where many are all alike, the graph knows only the nearest of each, and
+    falls apart. What is left of smaller ones is joined where it is alike in the mean: modularity cuts four in two
+    pairs."""
     joined = [list(group) for group in groups if len(group) >= MIN_NEW_CLUSTER_MEMORIES]
     small = [list(group) for group in groups if len(group) < MIN_NEW_CLUSTER_MEMORIES]
     while len(joined) > 1:
         means = _mean_rows(vectors, joined)
         cosines = np.triu(means @ means.T, 1)
         first, second = divmod(int(cosines.argmax()), len(joined))
-        if cosines[first, second] < MIN_SAME_TOPIC_MEANS_COSINE:
+        if cosines[first, second] < MIN_COSINE_OF_SAME_TOPIC_GROUP_MEANS:
             break
         joined[first] += joined.pop(second)
     if joined and small:
         nearness = _mean_rows(vectors, small) @ _mean_rows(vectors, joined).T
-        taken = nearness.max(axis=1) >= MIN_SAME_TOPIC_MEANS_COSINE
+        taken = nearness.max(axis=1) >= MIN_COSINE_OF_SAME_TOPIC_GROUP_MEANS
         for group, home, is_near in zip(small, nearness.argmax(axis=1), taken, strict=True):
             if is_near:
                 joined[home] += group
@@ -164,7 +165,9 @@ def _linked_by_average(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> 
     return [group for group in linked if len(group) >= MIN_NEW_CLUSTER_MEMORIES]
 
 
-def find_communities(neighbours: Neighbours, clusters: Sequence[int | None], resolution: float) -> list[list[int]]:
+def find_communities(
+    neighbours: WeightedNeighboursByRow, clusters: Sequence[int | None], resolution: float
+) -> list[list[int]]:
     """The rows by community, each sorted: rows, then communities of them, move to where modularity gains most, until
     none gains. Rows of a cluster stay together, and no two clusters are joined."""
     members: list[list[int]] = []
@@ -193,16 +196,16 @@ def find_communities(neighbours: Neighbours, clusters: Sequence[int | None], res
         members, fixed = joined, joined_fixed
 
 
-def _joined_graph(graph: Neighbours, places: Sequence[int]) -> Neighbours:
+def _joined_graph(graph: WeightedNeighboursByRow, places: Sequence[int]) -> WeightedNeighboursByRow:
     """The graph of the places of its nodes."""
-    joined: Neighbours = [{} for _ in range(max(places, default=-1) + 1)]
+    joined: WeightedNeighboursByRow = [{} for _ in range(max(places, default=-1) + 1)]
     for place, links in zip(places, graph, strict=True):
         for other, weight in links.items():
             joined[place][places[other]] = joined[place].get(places[other], 0.0) + weight
     return joined
 
 
-def _moved_nodes(graph: Neighbours, fixed: Sequence[bool], resolution: float) -> list[int]:
+def _moved_nodes(graph: WeightedNeighboursByRow, fixed: Sequence[bool], resolution: float) -> list[int]:
     """The community of each node, named by one of its nodes; fixed nodes stay where they are."""
     homes = list(range(len(graph)))
     degrees = [sum(links.values()) for links in graph]

@@ -24,7 +24,7 @@ from madeleine.memory.text.dates import IsoPeriod
 
 MEMORY_TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
 """The fields of a memory that an act changes."""
-UNDONE_VERSION_FIELDS: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
+UNDONE_VERSION_FIELD_VALUES: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
 """Fields of a version that an act has made, once that act is undone."""
 
 TruthChangeKind = Literal["supersede", "retract"]
@@ -80,7 +80,7 @@ def was_true_at(memory: HasValidityDates, moment: datetime) -> bool:
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
 
 
-def version_true_at(chain: Sequence[Memory], moment: datetime) -> MemoryId | None:
+def id_of_version_true_at(chain: Sequence[Memory], moment: datetime) -> MemoryId | None:
     """Of versions the one that was true then; None where nothing is known of that time. Of two the one that became true
     later: what has superseded two tells when both had ended, and not that one had followed the other."""
     earliest = datetime.min.replace(tzinfo=UTC)

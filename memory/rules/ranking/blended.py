@@ -112,7 +112,7 @@ def word_and_meaning_scores(
     return np.asarray(share * scaled, np.float32), np.asarray((1 - share) * pool.cosine, np.float32)
 
 
-def neighbouring_turn_scores(
+def score_gains_from_neighbouring_turns(
     f: FloatArray,
     features: Sequence[RankingFeatures],
     weights: BlendedRankingWeights,
@@ -148,7 +148,7 @@ def is_answer_to_turn_before(turn: RankingFeatures, before: RankingFeatures) -> 
     )
 
 
-def best_score_in_session(g: FloatArray, features: Sequence[RankingFeatures]) -> FloatArray:
+def session_best_score_per_candidate(g: FloatArray, features: Sequence[RankingFeatures]) -> FloatArray:
     """float64, (n,): the greatest g within the candidate's session; its own g without a session."""
     sessions = [candidate.session_id for candidate in features]
     if not any(sessions):
@@ -250,7 +250,7 @@ def blended_ranking_scores(
     )
     f = words + meaning
     of_assistant = asks_what_assistant_said(analyse_query(query))
-    turns = neighbouring_turn_scores(f, features, weights, dense_trust, of_assistant=of_assistant)
+    turns = score_gains_from_neighbouring_turns(f, features, weights, dense_trust, of_assistant=of_assistant)
     score_priors = make_query_prior_scorer(query, weights)
     values = chain.from_iterable(map(score_priors, features))
     priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIOR_NAMES)).reshape(-1, len(QUERY_PRIOR_NAMES))
@@ -260,7 +260,7 @@ def blended_ranking_scores(
         "words": words,
         "meaning": meaning,
         "turns": turns,
-        "session": session_score_weights(features, weights) * best_score_in_session(f + turns, features),
+        "session": session_score_weights(features, weights) * session_best_score_per_candidate(f + turns, features),
         **dict(zip(QUERY_PRIOR_NAMES, priors.T, strict=True)),
         "emotions": weights.emotion * relevant_emotion_shares(query, f, features, emotions),
     }

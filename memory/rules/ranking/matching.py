@@ -32,8 +32,8 @@ from madeleine.memory.text.content_words import (
     content_words,
     is_identifier,
     lowercase_word_mask,
-    name_number_of_each_word,
-    weights_of_unspaced_words,
+    name_indexes_of_words,
+    weights_by_unspaced_run_length,
 )
 from madeleine.memory.text.reading import AnalysedText
 
@@ -99,7 +99,7 @@ def identifier_match_mask(pool: CandidatePool) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class ThingsNamedInQuery:
+class MatchesOfThingsNamedInQuery:
     """What a query names. `held`: float32, (n, things), the share of each thing's words that each candidate holds.
     `unknown`: float32, (things,), the share of them that no memory holds. `nameless`: bool, (things,), no word of it is
     a name's, as far as capitals tell. `weight`: float32, (things,), 1 on average: how much of the query a thing is.
@@ -112,16 +112,16 @@ class ThingsNamedInQuery:
     identified: NDArray[np.bool_]
 
     @classmethod
-    def from_query(cls, query: str, pool: CandidatePool) -> ThingsNamedInQuery:
+    def from_query(cls, query: str, pool: CandidatePool) -> MatchesOfThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
             nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)
             return cls(held, pool.unknown.astype(np.float32), nameless, weight, np.zeros(len(held), np.bool_))
-        numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
+        numbers = np.unique(name_indexes_of_words(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
         nameless = np.asarray(lowercase_word_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
-        weight = np.asarray(weights_of_unspaced_words(pool.words), np.float32) @ shares
+        weight = np.asarray(weights_by_unspaced_run_length(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
         return cls(held, unknown, nameless, weight / weight.mean(), identifier_match_mask(pool))
 
@@ -162,7 +162,7 @@ def merge_recall_gate_outcomes(gates: Sequence[RecallGateOutcome]) -> tuple[NDAr
 
 
 def score_candidate_similarity(
-    named: ThingsNamedInQuery,
+    named: MatchesOfThingsNamedInQuery,
     centred_cosine: NDArray[np.float32],
     *,
     legible: float,
@@ -229,8 +229,8 @@ def matching_preference_mask(
     return np.asarray(applies | answers, np.bool_)
 
 
-def near_unmatched_candidates(
-    named: ThingsNamedInQuery,
+def positions_of_near_unmatched_candidates(
+    named: MatchesOfThingsNamedInQuery,
     likeness: CandidateSimilarity,
     meaning: NDArray[np.float32],
     thresholds: MatchThresholds,

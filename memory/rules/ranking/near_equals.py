@@ -67,7 +67,7 @@ def question_names_only_older(
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionMatch:
+class MemoryMatchToQuestion:
     """How a memory matches the question. `cosine`: 0 where it did not match by itself. `asked_words`: the words of the
     question that it holds, with their rarity in [0, 1]."""
 
@@ -104,8 +104,8 @@ def are_short_and_no_questions(newer: StatementForComparison, older: StatementFo
 
 def newer_replaces_older_score(
     question: StatementForComparison,
-    newer: QuestionMatch,
-    older: QuestionMatch,
+    newer: MemoryMatchToQuestion,
+    older: MemoryMatchToQuestion,
     link: MemoryPairLink,
     *,
     rarest_shared_word: float,

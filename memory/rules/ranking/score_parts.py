@@ -29,7 +29,7 @@ class ScoredCandidates:
         total = np.sum(list(scaled.values()), axis=0, dtype=np.float64)
         return cls(np.asarray(np.clip(total, 0, 1), np.float32), scaled)
 
-    def with_score_at_least(self, minimum: float) -> tuple[NDArray[np.bool_], ScoredCandidates]:
+    def mask_and_candidates_with_min_score(self, minimum: float) -> tuple[NDArray[np.bool_], ScoredCandidates]:
         """bool, (m,), those of at least this score, and these alone."""
         enough = self.scores >= minimum
         return enough, ScoredCandidates(self.scores[enough], {name: part[enough] for name, part in self.parts.items()})

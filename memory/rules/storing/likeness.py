@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from madeleine.memory.model import DatedAction, Memory, Scene
 from madeleine.memory.rules.storing.similar_wording import MIN_NOTED_RESEMBLANCE
 from madeleine.memory.text.reading import AnalysedText
-from madeleine.memory.text.same_words import have_same_words
+from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
 from madeleine.memory.text.wording import WordingForComparison, have_equivalent_wording
 
 MAX_WORD_ALIGNED_TEXT_CHARS = 1_200
 """To lay two longer texts side by side, word upon word, takes a tenth of a second, and a store compares fifteen."""
-FACT_LEXICON_LISTS = (
+FACT_LEXICON_LIST_NAMES = (
     "numbers",
     "quantities",
     "amounts",
@@ -54,7 +54,7 @@ class TextFacts:
 
 
 def extract_text_facts(reading: AnalysedText) -> TextFacts:
-    fact_words = reading.words_in_lists(*FACT_LEXICON_LISTS)
+    fact_words = reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)
     known = frozenset(fact_words)
     return TextFacts(
         numbers=tuple(sorted(reading.numbers)),
@@ -75,7 +75,7 @@ def difference_in_facts(text: str, other: str) -> str:
     kinds = {
         "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
         "day": (frozenset(mine.words_in_lists("days", "months")), frozenset(theirs.words_in_lists("days", "months"))),
-        "name": (mine.recognised_names, theirs.recognised_names),
+        "name": (mine.stems_of_recognised_names, theirs.stems_of_recognised_names),
         "value": (_strong_opposites(mine), _strong_opposites(theirs)),
     }
     for kind, (own, others) in kinds.items():
@@ -119,7 +119,7 @@ def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
 def _have_equivalent_wording(new: str, old: str) -> bool:
     """Of long texts every word has to be the same: in doubt both are kept."""
     is_long = max(len(new), len(old)) > MAX_WORD_ALIGNED_TEXT_CHARS
-    return (not is_long or have_same_words(new, old)) and have_equivalent_wording(new, old)
+    return (not is_long or differ_only_in_case_or_punctuation(new, old)) and have_equivalent_wording(new, old)
 
 
 def _tells_more(new: Scene, old: Scene) -> bool:

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, Memory, date_of_timeline_entry
-from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LISTS, extract_text_facts
-from madeleine.memory.text.lexicon import lexicons_for_script_of_text, text_without_pattern
+from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LIST_NAMES, extract_text_facts
+from madeleine.memory.text.lexicon import lexicons_for_script_of_text, text_without_lexicon_pattern
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HIRAGANA_RUN_PATTERN
 from madeleine.memory.text.sentences import split_sentences
@@ -73,10 +73,10 @@ class StatementForQuoteCheck:
     @cached_property
     def words_with_context(self) -> frozenset[str]:
         """Every word of it, as it stands."""
-        return self.reading.words_and_stems | self._about.words_and_stems
+        return self.reading.words_and_parts_before_apostrophe | self._about.words_and_parts_before_apostrophe
 
     @cached_property
-    def numbers_with_context(self) -> frozenset[str]:
+    def numbers_including_context(self) -> frozenset[str]:
         return self.numbers | frozenset(self._about.numbers)
 
     @cached_property
@@ -92,15 +92,17 @@ class StatementForQuoteCheck:
     @cached_property
     def fact_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
-        return frozenset(self.reading.words_in_lists(*FACT_LEXICON_LISTS)) - _listed(self.reading, *_PARAPHRASE_LISTS)
+        return frozenset(self.reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)) - _listed(
+            self.reading, *_PARAPHRASE_LISTS
+        )
 
     @cached_property
-    def caseless_parts(self) -> frozenset[str]:
-        return caseless_script_content_keys(self.text)
+    def content_keys_in_caseless_scripts(self) -> frozenset[str]:
+        return content_fragments_in_caseless_scripts(self.text)
 
     @cached_property
     def caseless_parts_with_context(self) -> frozenset[str]:
-        return caseless_script_content_keys(f"{self.text} {self._about.text}", single=True)
+        return content_fragments_in_caseless_scripts(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
     def significant_word_stems(self) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ class StatementForQuoteCheck:
         return tuple(parts)
 
     @cached_property
-    def character_pairs(self) -> frozenset[str]:
+    def character_pairs_in_caseless_scripts(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
         caseless = (word.text for word in AnalysedText(_without_framing(self.text)).words if word.caseless)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
@@ -254,7 +256,9 @@ def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteChec
         and _is_told_in_order(said, one, speakers)
     ):
         return False
-    return len(said.character_pairs & one.character_pairs) >= MIN_PARAPHRASE_WORD_SHARE * len(said.character_pairs)
+    return len(
+        said.character_pairs_in_caseless_scripts & one.character_pairs_in_caseless_scripts
+    ) >= MIN_PARAPHRASE_WORD_SHARE * len(said.character_pairs_in_caseless_scripts)
 
 
 def _is_told_in_order(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
@@ -287,12 +291,12 @@ def _is_echo(
 def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: AnalysedText) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
-        said.numbers <= one.numbers_with_context
-        and said.names <= one.words_with_context | speakers.words_and_stems
+        said.numbers <= one.numbers_including_context
+        and said.names <= one.words_with_context | speakers.words_and_parts_before_apostrophe
         and said.fact_words <= one.words_with_context
         and said.reading.contains_negation == one.reading.contains_negation
-        and said.caseless_parts
-        <= one.caseless_parts_with_context | caseless_script_content_keys(speakers.text, single=True)
+        and said.content_keys_in_caseless_scripts
+        <= one.caseless_parts_with_context | content_fragments_in_caseless_scripts(speakers.text, single=True)
     )
 
 
@@ -301,10 +305,10 @@ def stems_of_content_words(text: str) -> frozenset[str]:
     reading = AnalysedText(_without_framing(text))
     frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
     words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
-    return frozenset(_WORD_ENDING.sub("", word) for word in words) | caseless_script_content_keys(text)
+    return frozenset(_WORD_ENDING.sub("", word) for word in words) | content_fragments_in_caseless_scripts(text)
 
 
-def caseless_script_content_keys(text: str, *, single: bool = False) -> frozenset[str]:
+def content_fragments_in_caseless_scripts(text: str, *, single: bool = False) -> frozenset[str]:
     """What carries the meaning in scripts without case: of Chinese and Japanese, pairs of signs that are no hiragana,
     which change with the tone; of others the beginnings of words. `single`: each sign by itself, too."""
     if text.isascii():
@@ -323,4 +327,4 @@ def caseless_script_content_keys(text: str, *, single: bool = False) -> frozense
 def _without_framing(text: str) -> str:
     """Without the phrases of unspaced scripts that only say that somebody speaks, remembers or is meant."""
     text = unicodedata.normalize("NFKC", text)
-    return text if text.isascii() else text_without_pattern(text, "framing", lexicons_for_script_of_text(text))
+    return text if text.isascii() else text_without_lexicon_pattern(text, "framing", lexicons_for_script_of_text(text))

@@ -220,7 +220,7 @@ def refuse_secret_argument(name: str, value: str, redact: RedactText) -> None:
         raise InvalidInput(f"{name}: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another {name}.")
 
 
-Record = TypeVar("Record", bound="DataclassInstance")
+RecordT = TypeVar("RecordT", bound="DataclassInstance")
 
 
 class CountingRedactor:
@@ -235,7 +235,7 @@ class CountingRedactor:
         self.found.update(redacted.found)
         return redacted.text
 
-    def redact_fields(self, record: Record, *names: str) -> Record:
+    def redact_fields(self, record: RecordT, *names: str) -> RecordT:
         """A copy of the dataclass with these fields redacted: texts and tuples of texts. None stays."""
         return replace(record, **{name: self._value(getattr(record, name)) for name in names})
 

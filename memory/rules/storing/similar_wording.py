@@ -34,7 +34,7 @@ MIN_NOTED_RESEMBLANCE = 0.44
 _WORD_PIECE_LETTERS, _SIGN_PIECE_LETTERS, _NUMBER_PIECES = 4, 2, 4
 _COMMON_WORDS = ("function_words", "stop_words")
 """Lists of a lexicon."""
-Pieces = NDArray[np.int64]
+TextPieceHashes = NDArray[np.int64]
 """Their hashes, each once: a kilobyte or two for a text, where the strings take twenty."""
 _UNSPACED = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{HANGUL_CHAR_CLASS}]")
 
@@ -93,13 +93,13 @@ def _resemblance(wording: float, cosine: float | None) -> float:
     return (2 * math.sqrt(wording) + max(ASSUMED_COSINE_OF_UNREADABLE_TEXT if cosine is None else cosine, 0.0)) / 3
 
 
-def _wording(mine: Pieces, theirs: Pieces) -> float:
+def _wording(mine: TextPieceHashes, theirs: TextPieceHashes) -> float:
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
     return shared / math.sqrt(len(mine) * len(theirs)) if shared else 0.0
 
 
 @lru_cache(maxsize=2_000)
-def _pieces(text: str) -> Pieces:
+def _pieces(text: str) -> TextPieceHashes:
     reading = AnalysedText(text)
     words = _words(reading) - all_words_of_lexicon_lists(reading.lexicons, *_COMMON_WORDS)
     pieces = set[int]().union(*map(_hashes_of_word, words))

@@ -50,7 +50,7 @@ class StatementForComparison:
     @cached_property
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
-        common = frozenset(self.analysed_text.words_and_stems).intersection(
+        common = frozenset(self.analysed_text.words_and_parts_before_apostrophe).intersection(
             self.analysed_text.words_in_lists("stop_words", "function_words")
         )
         common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
@@ -106,7 +106,7 @@ def count_shared_content_words(text: str, other: str) -> int:
     return len(one.keys() & two.keys())
 
 
-def share_content_words(new: StatementForComparison, old: StatementForComparison) -> bool:
+def have_content_word_in_common(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether they have a content word in common, in whatever form."""
     return not new.content_words_by_stem.keys().isdisjoint(old.content_words_by_stem)
 

@@ -40,7 +40,7 @@ PRIOR_MEMORY_COUNT, PRIOR_HOLDER_COUNT = 40, 0.05
 """Of fewer it is guessed as if a word stood in one of 800 others, a guess that counts like 40 memories."""
 MIN_COSINE_NORMALIZATION_RANGE = 0.1
 """The others may say the very same: told again after a retraction, or stored with `distinct`."""
-MIN_MEAN_COSINE_OF_NEIGHBOURS = 0.3
+MEAN_NEIGHBOUR_COSINE_FLOOR = 0.3
 """The least that the mean cosine of the others counts as, and what it is in a store that has no others."""
 
 
@@ -61,7 +61,7 @@ def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> Wor
     return WordRarities({stem: _guessed_rarity(value, memories) for stem, value in idf.items()}, is_known=False)
 
 
-def idf_of_word_in(memories: int, greatest_idf: float) -> float:
+def idf_from_memory_count(memories: int, greatest_idf: float) -> float:
     """IDF of a word that so many memories hold; `greatest_idf`: of one that none holds."""
     return greatest_idf - math.log(2 * memories + 1)
 
@@ -75,7 +75,7 @@ def _guessed_rarity(idf: float, memories: float) -> float:
     return min(1.0, max(0.0, rarity))
 
 
-def may_be_superseded(new: StatementForComparison, old: StatementForComparison) -> bool:
+def can_have_supersession_score(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the two can have a score at all: two of one wording, and questions, have none."""
     return (
         not new.contains_question_mark
@@ -95,9 +95,9 @@ def supersession_score(
     """Above `MIN_SUPERSESSION_PROPOSAL_SCORE` the new one may supersede the old. `other_cosines`: of the other memories
     that are nearest to the new one. `rarity`: of the old one's words."""
     shared = [value for stem, value in rarity.by_stem.items() if stem in new.content_words_by_stem]
-    if not shared or not may_be_superseded(new, old):
+    if not shared or not can_have_supersession_score(new, old):
         return -math.inf
-    others = max(MIN_MEAN_COSINE_OF_NEIGHBOURS, sum(other_cosines) / max(1, len(other_cosines)))
+    others = max(MEAN_NEIGHBOUR_COSINE_FLOOR, sum(other_cosines) / max(1, len(other_cosines)))
     score = (
         10 * (cosine - others) / max(MIN_COSINE_NORMALIZATION_RANGE, 1 - others)
         + 2.3 * new.analysed_text.matches_lexicon_pattern("change")

@@ -26,11 +26,11 @@ _WEAK_END = r",(?=\s|$)|[，、،]"
 
 def unreplaced_clauses_notice(old_id: str, old_text: str, new_text: str) -> str:
     """For whoever has superseded the old one; "" if it said nothing besides."""
-    besides = unreplaced_clauses(StatementForComparison(new_text), StatementForComparison(old_text))
+    besides = joined_unreplaced_clauses(StatementForComparison(new_text), StatementForComparison(old_text))
     return f'{old_id} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
 
 
-def unreplaced_clauses(new: StatementForComparison, old: StatementForComparison) -> str:
+def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComparison) -> str:
     """The clauses of the old one that the new one does not replace, joined by " … "; "" if there are none."""
     clauses = {clause: frozenset(StatementForComparison(clause).words) for clause in _clauses(old.analysed_text)}
     stems = {

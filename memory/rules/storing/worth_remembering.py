@@ -16,7 +16,7 @@ from madeleine.memory.text.lexicon import (
     all_words_of_lexicon_lists,
     lexicons_for_script_of_text,
     load_language_neutral_pattern,
-    text_without_pattern,
+    text_without_lexicon_pattern,
 )
 from madeleine.memory.text.reading import AnalysedText, WordInText
 
@@ -100,7 +100,7 @@ def is_small_talk(text: str) -> bool:
     """Whether it is made of greetings, thanks, yes and no alone, in any languages; signs and emoji too."""
     lexicons = lexicons_for_script_of_text(text, mixed=True)
     known = all_words_of_lexicon_lists(lexicons, "small_talk")
-    words = AnalysedText(text_without_pattern(text, "small_talk", lexicons, by="")).words
+    words = AnalysedText(text_without_lexicon_pattern(text, "small_talk", lexicons, by="")).words
     return all(word.low in known or ("'" in word.low and known.issuperset(word.low.split("'"))) for word in words)
 
 

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_USAGE
 from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
 from madeleine.server.counted import count_phrase
@@ -16,7 +16,7 @@ from madeleine.server.settings.settings import Settings
 
 NOTHING_TO_ARCHIVE_MESSAGE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
 NOTHING_KEPT_IN_SCOPE_MESSAGE = "Nothing is kept for that session or project."
-ARCHIVE_CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
+ARCHIVE_COMMAND_CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
 
 
 async def retention_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -53,12 +53,14 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
         _print_groups(answer["groups"]) if arguments.groups else _print_entries(answer["memories"])
     elif arguments.verb == "restore":
         for memory in answer["memories"]:
-            print(f"{memory['id']} is back: {visible_line(memory['text'])}")
+            print(f"{memory['id']} is back: {terminal_safe_line(memory['text'])}")
     else:
         run_id = answer.get("run_id")
         print(_archived_sentence(answer["archived"], run_id) if run_id else NOTHING_KEPT_IN_SCOPE_MESSAGE)
     if missing := answer.get("missing"):
-        print_error(f"not in the archive: {visible_line(', '.join(missing))}. `madeleine archive list` shows what is.")
+        print_error(
+            f"not in the archive: {terminal_safe_line(', '.join(missing))}. `madeleine archive list` shows what is."
+        )
         return EXIT_USAGE
     return 0
 
@@ -68,7 +70,9 @@ def _archived_sentence(archived: int, run_id: str) -> str:
 
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
-    async with open_tool_client(settings, tool, command=command, lost_hint=ARCHIVE_CONNECTION_LOST_HINT) as call:
+    async with open_tool_client(
+        settings, tool, command=command, lost_hint=ARCHIVE_COMMAND_CONNECTION_LOST_HINT
+    ) as call:
         return await call(tool, {name: value for name, value in arguments.items() if value is not None})
 
 
@@ -113,5 +117,5 @@ def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = make_plain_table(*(heading.replace("_", " ") for heading in headings))
     for row in rows:
-        table.add_row(*map(visible_line, row))
+        table.add_row(*map(terminal_safe_line, row))
     make_console().print(table, markup=False)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.output import make_console
 from madeleine.server.suggestions import did_you_mean_text
@@ -27,7 +27,7 @@ def help_command(arguments: argparse.Namespace) -> None:
         return
     if topic not in pages:
         meant = did_you_mean_text(topic, set(pages) - {UNLISTED_HELP_PAGE})
-        raise InvalidInput(f"There is no page {visible_line(topic)!r}.{meant}")
+        raise InvalidInput(f"There is no page {terminal_safe_line(topic)!r}.{meant}")
     text = pages[topic].read_text(encoding="utf-8")
     out = make_console()
     if not out.is_terminal:

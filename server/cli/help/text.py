@@ -79,7 +79,7 @@ def grouped_commands_help_text(help_by_command: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def with_nearest_command_name(message: str) -> str:
+def command_error_with_nearest_name(message: str) -> str:
     """An error of argparse for a wrong command or verb, with the nearest name instead of all of them."""
     match = _INVALID_CHOICE.search(message)
     if match is None or match["where"] not in ("command", "verb"):

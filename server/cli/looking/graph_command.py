@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
 from madeleine.server.settings.settings import Settings
 
@@ -28,13 +28,13 @@ async def graph_command(settings: Settings, arguments: argparse.Namespace) -> No
     elif not arguments.entity:
         print("No memory names anything yet.")
     if notice := answer.get("notice"):
-        print(visible_line(notice))
+        print(terminal_safe_line(notice))
 
 
 def print_related_entities(answer: Mapping[str, Any]) -> None:
     entity = answer["entity"]
     memories = "memory" if entity["memories"] == 1 else "memories"
-    print(visible_line(f"{entity['name']} ({entity['kind']}), named by {entity['memories']} {memories}"))
+    print(terminal_safe_line(f"{entity['name']} ({entity['kind']}), named by {entity['memories']} {memories}"))
     relations = (
         (one["subject"], one["relation"], one["object"], _period(one), one["memory"])
         for one in answer.get("relations", ())
@@ -63,7 +63,7 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[obj
     """Nothing where there are none."""
     table = make_plain_table(*headings)
     for row in rows:
-        table.add_row(*(visible_line(cell) for cell in row))
+        table.add_row(*(terminal_safe_line(cell) for cell in row))
     if table.row_count:
         if title:
             print(f"\n{title}")

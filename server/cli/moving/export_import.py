@@ -11,7 +11,7 @@ from typing import Any
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.export_file import is_export_header
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.attach.client import run_command_on_host
 from madeleine.server.cli.output import absolute_path, byte_progress, print_json, redacted_secrets_sentence
@@ -39,7 +39,7 @@ def is_export_file(path: Path) -> bool:
         raise InvalidInput(f"{path} cannot be read: {error}. Nothing was imported.") from error
 
 
-async def import_export_file(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
+async def import_file_exported_by_madeleine(settings: Settings, file: Path, arguments: argparse.Namespace) -> int:
     """The exit code. Raises `InvalidInput`."""
     require_import_allowed(settings)
     command = {"command": "import", "file": str(absolute_path(str(file))), "being": arguments.being or ""}
@@ -67,7 +67,7 @@ async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> i
             else ""
         )
         removed = describe_record_counts(result["removed"])
-        print(f"The import {visible_line(import_id)} is undone: {removed} were removed.{kept}")
+        print(f"The import {terminal_safe_line(import_id)} is undone: {removed} were removed.{kept}")
     return 0
 
 
@@ -85,7 +85,7 @@ async def print_past_imports(settings: Settings, *, as_json: bool) -> None:
         return
     for one in imports:
         at = one.at.astimezone().isoformat(sep=" ", timespec="seconds")
-        print(visible_line(f"{at}  {one.id}  {one.state}  {one.source}: {describe_record_counts(one.counts)}"))
+        print(terminal_safe_line(f"{at}  {one.id}  {one.state}  {one.source}: {describe_record_counts(one.counts)}"))
     if not imports:
         print("Nothing was imported yet.")
 
@@ -120,7 +120,7 @@ def require_import_allowed(settings: Settings) -> None:
 def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) -> None:
     known = f"; {describe_record_counts(result['known'])} are here already" if result["known"] else ""
     verb = "Would import" if is_dry_run else "Imported"
-    print(visible_line(f"{verb} from {file}: {describe_record_counts(result['added'])}{known}."))
+    print(terminal_safe_line(f"{verb} from {file}: {describe_record_counts(result['added'])}{known}."))
     if result["renumbered"]:
         print(f"{result['renumbered']:,} memories have another short id here, for theirs was taken.")
     if result["redacted"]:
@@ -129,7 +129,7 @@ def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) ->
         print(f"madeleine: {count:,} {_LEFT_OUT_REASONS[reason]}:", file=sys.stderr)
         named = [record for record in result["left_out"] if record["reason"] == reason]
         for record in named[:MAX_IMPORT_RECORDS_PRINTED]:
-            print(visible_line(f"  {record['type']} {record['id']} of {record['being']!r}"), file=sys.stderr)
+            print(terminal_safe_line(f"  {record['type']} {record['id']} of {record['being']!r}"), file=sys.stderr)
         if (more := count - len(named[:MAX_IMPORT_RECORDS_PRINTED])) > 0:
             print(f"  and {more:,} more", file=sys.stderr)
     if result["import"]:

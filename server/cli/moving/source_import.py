@@ -22,7 +22,7 @@ from madeleine.memory.moving.import_sources import (
 from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS
 from madeleine.memory.moving.sources.values import FileToImport, ImportedStatement, UnreadableImportFile
 from madeleine.memory.moving.statements import StatementImportCounts
-from madeleine.memory.text.structure import visible_line
+from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO, EXIT_USAGE
 from madeleine.server.cli.moving.export_import import run_import_command_on_host
@@ -76,7 +76,7 @@ async def import_files_of_other_programs(
             if import_id:
                 counts = await ledger.imports.end_import_from_other_program(scope, import_id, at=utc_now())
         except MadeleineError as error:
-            print(f"madeleine: {visible_line(error)} Run the same command again: it continues.", file=sys.stderr)
+            print(f"madeleine: {terminal_safe_line(error)} Run the same command again: it continues.", file=sys.stderr)
             return EXIT_FAILURE
     import_id = import_id if counts else ""
     if as_json:
@@ -144,7 +144,7 @@ def print_import_report(report: OtherProgramsImportReport, *, being: str, is_dry
         print(f"{name}, {count_phrase(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
         if is_dry_run:
             for sample in of_format.samples:
-                print(f"  for example: {visible_line(sample)}")
+                print(f"  for example: {terminal_safe_line(sample)}")
         if left_out := _counts_in_words(of_format.not_taken):
             print(f"  Not taken: {left_out}.")
         if newer := of_format.statements["may_supersede"]:
@@ -193,7 +193,7 @@ def print_import_problems(report: OtherProgramsImportReport) -> None:
             f"{count_phrase(report.unrecognised_count, 'file')} of no known shape left out: {names}{more_names}.{hint}"
         )
     for line in lines:
-        print(f"madeleine: {visible_line(line)}", file=sys.stderr)
+        print(f"madeleine: {terminal_safe_line(line)}", file=sys.stderr)
 
 
 def _report_as_json(report: OtherProgramsImportReport, import_id: str) -> dict[str, Any]:

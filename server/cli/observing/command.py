@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, MadeleineError
-from madeleine.memory.text.structure import visible_text
+from madeleine.memory.text.structure import text_without_invisible_chars
 from madeleine.server import EXIT_FAILURE
-from madeleine.server.attach.tool_calls import BlockingToolCall, open_blocking_host_client
+from madeleine.server.attach.tool_calls import CallToolAndWait, open_blocking_host_client
 from madeleine.server.cli.observing.recalling import recall_for_compacted_conversation, recall_for_hook
 from madeleine.server.cli.observing.recording import archive_session_memories, record_messages
 from madeleine.server.cli.observing.request import parse_observe_stdin
@@ -52,7 +52,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
     if outcome.output_text:
         print(outcome.output_text, flush=True)
     if outcome.error_text:
-        print(f"madeleine: {visible_text(outcome.error_text)}", file=sys.stderr, flush=True)
+        print(f"madeleine: {text_without_invisible_chars(outcome.error_text)}", file=sys.stderr, flush=True)
     return EXIT_FAILURE if outcome.error_text and arguments.strict else 0
 
 
@@ -108,7 +108,7 @@ def run_observe_hook(arguments: argparse.Namespace, deadline: float) -> ObserveC
 @contextmanager
 def open_memory_client(
     arguments: argparse.Namespace, deadline: float, directory: Path | None = None
-) -> Iterator[tuple[BlockingToolCall, int]]:
+) -> Iterator[tuple[CallToolAndWait, int]]:
     """Tool calls to the server whose URL is named, else to the host of this machine; and how long a text may be.
     `directory`: where the conversation works."""
     variables = read_environment_variables()
@@ -133,7 +133,7 @@ def open_memory_client(
         yield call, limit
 
 
-def _in_project(call: BlockingToolCall, project: str) -> BlockingToolCall:
+def _in_project(call: CallToolAndWait, project: str) -> CallToolAndWait:
     """A server knows nothing of the directory of a client's conversation: calls that name no project tell it."""
 
     def with_project(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, MadeleineError
-from madeleine.server.attach.tool_calls import BlockingToolCall
+from madeleine.server.attach.tool_calls import CallToolAndWait
 from madeleine.server.cli.observing.request import ObserveRequest
 
 MAX_HOOK_RECALL_QUERY_CHARS = 4_000
 HOOK_RECALL_BUDGET_TOKENS = 1_500
 """Claude Code shows the model 10,000 characters of a hook's output, and cuts longer ones."""
 MAX_HOOK_NEAR_MEMORIES, MAX_HOOK_NEAR_CHARS = 3, 200
-COMPACTED_START_CONTEXT_BLOCKS = ("start", "memory_block", "history_current_chat")
-COMPACTED_PROMPT_CONTEXT_BLOCKS = ("memory_block", "memories")
+START_CONTEXT_BLOCKS_AFTER_COMPACTION = ("start", "memory_block", "history_current_chat")
+PROMPT_CONTEXT_BLOCKS_AFTER_COMPACTION = ("memory_block", "memories")
 MAX_COMPACTED_MESSAGES, MAX_COMPACTED_HITS = 12, 5
 """The last messages of a conversation that was compacted; what is found in it and elsewhere for a prompt."""
 HOOK_RECALL_PREFACE = (
@@ -22,7 +22,7 @@ HOOK_RECALL_PREFACE = (
 )
 
 
-def recall_for_hook(call: BlockingToolCall, request: ObserveRequest) -> str:
+def recall_for_hook(call: CallToolAndWait, request: ObserveRequest) -> str:
     """The start of a conversation that begins (ruling 18); for a prompt the `<memory>` block of what matches; or ""."""
     if not (request.prompt or request.begins):
         return ""
@@ -34,12 +34,12 @@ def recall_for_hook(call: BlockingToolCall, request: ObserveRequest) -> str:
     return f"{HOOK_RECALL_PREFACE}\n{text}" if text else ""
 
 
-def recall_for_compacted_conversation(call: BlockingToolCall, request: ObserveRequest) -> str:
+def recall_for_compacted_conversation(call: CallToolAndWait, request: ObserveRequest) -> str:
     """What a summary has lost: at its start the last messages, later what the prompt finds among them; or "". `recall`
     alone leaves out what is in the conversation's history and in no memory."""
     if not (request.prompt or request.begins):
         return ""
-    blocks = COMPACTED_START_CONTEXT_BLOCKS if request.begins else COMPACTED_PROMPT_CONTEXT_BLOCKS
+    blocks = START_CONTEXT_BLOCKS_AFTER_COMPACTION if request.begins else PROMPT_CONTEXT_BLOCKS_AFTER_COMPACTION
     limit = MAX_COMPACTED_MESSAGES if request.begins else MAX_COMPACTED_HITS
     query = {"message": request.prompt[:MAX_HOOK_RECALL_QUERY_CHARS], "session_id": request.arguments["session_id"]}
     limits = {"token_limit": HOOK_RECALL_BUDGET_TOKENS, "context_verbosity": limit}

@@ -9,7 +9,7 @@ from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, MadeleineError
 from madeleine.memory.text.normalization import split_by_length, storable_text
-from madeleine.server.attach.tool_calls import BlockingToolCall
+from madeleine.server.attach.tool_calls import CallToolAndWait
 from madeleine.server.cli.observing.request import ObserveRequest
 
 MAX_MESSAGES_PER_OBSERVE_CALL = 100
@@ -19,13 +19,13 @@ RESENT_MESSAGE_COUNT = 20
 """Messages before the last recorded one that are sent again: Claude Code writes some lines late."""
 
 
-def record_messages(call: BlockingToolCall, request: ObserveRequest, limit: int) -> None:
+def record_messages(call: CallToolAndWait, request: ObserveRequest, limit: int) -> None:
     """In order: the key of the last message tells where to continue. A refused message prevents no other from being
     recorded, unless a whole call is refused. Raises the first refusal at the end."""
     transcript: list[Any] = []
     if request.transcript:
         last_key = call("observe", {"session_id": request.arguments["session_id"]}).get("last_key")
-        transcript = unrecorded_messages(split_long_messages(request.transcript, limit), last_key)
+        transcript = unrecorded_messages_with_overlap(split_long_messages(request.transcript, limit), last_key)
     given, memories = list(request.messages), request.arguments.get("memories") or []
     if isinstance(memories, list) and memories:
         given = [_with_key(message) for message in given]
@@ -63,7 +63,7 @@ def _naming_keys(memory: Any, messages: Sequence[Any]) -> Any:
 
 
 def _send_with_memories(
-    call: BlockingToolCall, arguments: Mapping[str, Any], batch: Sequence[Any], memories: Sequence[Any]
+    call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequence[Any], memories: Sequence[Any]
 ) -> list[MadeleineError]:
     """The refusals. A refused call keeps nothing: its messages are then sent alone, and come first in what is told."""
     try:
@@ -75,14 +75,14 @@ def _send_with_memories(
     return []
 
 
-def archive_session_memories(call: BlockingToolCall, request: ObserveRequest) -> None:
+def archive_session_memories(call: CallToolAndWait, request: ObserveRequest) -> None:
     """What was to be kept for this session only goes into the archive (spec O2). Where the server does not offer the
     tool, or the caller may not, it goes when the session has been quiet for long enough."""
     with suppress(MadeleineError):
         call("archive", {"action": "end", "session_id": request.arguments["session_id"]})
 
 
-def _send_batch(call: BlockingToolCall, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
+def _send_batch(call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -100,7 +100,9 @@ def _send_batch(call: BlockingToolCall, arguments: Mapping[str, Any], batch: Seq
     return refusals
 
 
-def unrecorded_messages(messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGE_COUNT) -> list[Any]:
+def unrecorded_messages_with_overlap(
+    messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGE_COUNT
+) -> list[Any]:
     """The messages from `overlap` before the last recorded one; all if that is not among them."""
     keys = [message["key"] for message in messages]
     if last_key not in keys:

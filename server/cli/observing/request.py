@@ -12,11 +12,11 @@ from typing import Any
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
-    is_compact_summary,
+    is_compaction_summary_line,
     prompt_as_in_transcript,
+    prompt_message_missing_from_transcript,
     read_transcript,
     text_without_program_additions,
-    unrecorded_prompt_message,
 )
 
 CLAUDE_CODE_INTERFACE = "claude-code"
@@ -80,7 +80,7 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     prompt_id = hook.get("prompt_id")
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
         prompt = "" if hook.get("source") == "system" else prompt_as_in_transcript(hook["prompt"])
-        message = unrecorded_prompt_message(spoken or (), prompt, str(prompt_id or "")) if prompt else None
+        message = prompt_message_missing_from_transcript(spoken or (), prompt, str(prompt_id or "")) if prompt else None
         return ObserveRequest(
             arguments, transcript, [_message_argument(message)] if message else [], prompt, compacted=compacted
         )
@@ -109,7 +109,7 @@ def _read_transcript_file(path: Any) -> tuple[list[TranscriptMessage] | None, bo
     def noticed(lines: Iterable[bytes]) -> Iterator[bytes]:
         nonlocal compacted
         for line in lines:
-            compacted = compacted or is_compact_summary(line)
+            compacted = compacted or is_compaction_summary_line(line)
             yield line
 
     try:

@@ -13,11 +13,11 @@ from sqlalchemy import insert
 
 from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.moving.record_base import ExportRecord
-from madeleine.memory.moving.records import AnyRecord, MemoryExportRecord
+from madeleine.memory.moving.records import AnyExportRecord, MemoryExportRecord
 from madeleine.memory.moving.values import memory_from_export_record
 from madeleine.memory.retention.values import ArchiveGroup
 from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES, pack_archive_records
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
@@ -30,11 +30,11 @@ from madeleine.storage.sql.tables.archive import archive_groups_table, archived_
 from madeleine.storage.sql.tables.lifecycle import archival_delete_statements
 
 _MEMORIES = EXPORTED_TABLE_BY_RECORD_TYPE["memory"]
-_SELECT_MEMORIES = _MEMORIES.select_statement().where(is_in_bound_list(_MEMORIES.table.c.id, "ids"))
+_SELECT_MEMORIES = _MEMORIES.select_statement().where(in_bound_list_condition(_MEMORIES.table.c.id, "ids"))
 _SELECT_PARTS = {
     type_: EXPORTED_TABLE_BY_RECORD_TYPE[type_]
     .select_statement()
-    .where(is_in_bound_list(EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.c.memory_id, "ids"))
+    .where(in_bound_list_condition(EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.c.memory_id, "ids"))
     for type_ in MEMORY_PART_RECORD_TYPES
 }
 _REMOVE_FROM_TABLES = archival_delete_statements(metadata)
@@ -57,7 +57,7 @@ async def archive_memories(
         for entry in entries:
             entry |= fixed | {"group_id": group.id, "reason": group.reasons[entry["memory_id"]]}  # noqa: PLW2901
         await transaction.run(INSERT_ENTRY, entries)
-    await delete_archived_from_tables(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
+    await delete_memories_moved_to_archive(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
     return [id_ for id_ in wanted if id_ in records]
 
 
@@ -76,7 +76,7 @@ async def read_memory_records_to_archive(
     return dict(records)
 
 
-def _entries(records: Mapping[MemoryId, Sequence[AnyRecord]]) -> list[dict[str, Any]]:
+def _entries(records: Mapping[MemoryId, Sequence[AnyExportRecord]]) -> list[dict[str, Any]]:
     return [
         {"id": str(uuid.uuid4())} | archive_entry_columns(of_memory[0], of_memory)
         for of_memory in records.values()
@@ -100,7 +100,7 @@ def archive_entry_columns(record: MemoryExportRecord, records: Sequence[ExportRe
     }
 
 
-async def delete_archived_from_tables(
+async def delete_memories_moved_to_archive(
     transaction: Transaction, scope: Scope, archived: Sequence[MemoryExportRecord]
 ) -> None:
     """What pointed to them keeps its pointer: it holds again when they come back."""

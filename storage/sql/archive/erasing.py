@@ -13,7 +13,7 @@ from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from madeleine.storage.sql.archive.archiving import (
     INSERT_ENTRY,
     archive_entry_columns,
-    delete_archived_from_tables,
+    delete_memories_moved_to_archive,
     read_memory_records_to_archive,
 )
 from madeleine.storage.sql.archive.packing import unpack_archive_records
@@ -23,14 +23,16 @@ from madeleine.storage.sql.archive.restoring import (
     archived_memories_pointing_to,
     restore_memories,
 )
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
 _SELECT_OF_GROUPS = (
-    select(_a.group_id, _a.records).where(is_in_bound_list(_a.group_id, "groups")).order_by(_a.happened_at, _a.number)
+    select(_a.group_id, _a.records)
+    .where(in_bound_list_condition(_a.group_id, "groups"))
+    .order_by(_a.happened_at, _a.number)
 )
 _UPDATE_DIGEST = (
     update(archive_groups_table)
@@ -66,7 +68,7 @@ async def rearchive_after_erasure(
         kept = {name: getattr(entry, name) for name in names}
         rows.append(kept | {"being_id": scope.being_id} | archive_entry_columns(of_memory[0], of_memory))
     await transaction.run(INSERT_ENTRY, rows)
-    await delete_archived_from_tables(transaction, scope, [of_memory[0] for of_memory in records.values()])
+    await delete_memories_moved_to_archive(transaction, scope, [of_memory[0] for of_memory in records.values()])
     await rebuild_archive_group_digests(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
     await transaction.run(
         DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}]

@@ -26,9 +26,14 @@ from madeleine.storage.sql.administration import read_store_setting, record_audi
 from madeleine.storage.sql.archive.archiving import archive_memories
 from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.archive.restoring import restore_memories
-from madeleine.storage.sql.database.dialect import contains_text, is_in_bound_list, json_list_bind_value, sql_greatest
-from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
-from madeleine.storage.sql.database.filters import is_in_bound_project
+from madeleine.storage.sql.database.dialect import (
+    in_bound_list_condition,
+    json_list_bind_value,
+    sql_contains_text,
+    sql_greatest,
+)
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
+from madeleine.storage.sql.database.filters import in_bound_project_condition
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list,
@@ -37,8 +42,8 @@ from madeleine.storage.sql.database.mapping import (
     moment_from_microseconds,
 )
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
-from madeleine.storage.sql.database.tables import audit, memories
-from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_memories
+from madeleine.storage.sql.database.tables import audit_entries_table, memories_table
+from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_for_indexing
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
@@ -47,7 +52,7 @@ ARCHIVE_TOOL_NAME = "archive"
 LAST_RETENTION_RUN_SETTING = "retention_enforced"
 """In the store's settings: when the rules were last enforced, by being."""
 
-_a, _g, _m = archived_memories_table.c, archive_groups_table.c, memories.c
+_a, _g, _m = archived_memories_table.c, archive_groups_table.c, memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _last_used = sql_greatest(
     _m.created_at, sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
@@ -64,10 +69,10 @@ _SELECT_LEVELLED = (
     .limit(1)
 )
 _IS_OWN = _a.being_id == _BEING
-_IN_PROJECT = is_in_bound_project(_a.project)
+_IN_PROJECT = in_bound_project_condition(_a.project)
 _ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived_at)
 _SELECT_BY_IDS = select(*_ENTRY_COLUMNS).where(
-    _IS_OWN, or_(is_in_bound_list(_a.memory_id, "ids"), is_in_bound_list(_a.id, "ids"))
+    _IS_OWN, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
 )
 _GROUP = RowMap(
     ListedArchiveGroup,
@@ -83,7 +88,7 @@ _SELECT_GROUPS = (
 _SELECT_INDEX = (
     select(_a.memory_id, _a.number, _a.id, _a.group_id, _g.mode)
     .join(archive_groups_table, _g.id == _a.group_id)
-    .where(_IS_OWN, or_(bindparam("ids") == "[]", is_in_bound_list(_a.memory_id, "ids")))
+    .where(_IS_OWN, or_(bindparam("ids") == "[]", in_bound_list_condition(_a.memory_id, "ids")))
     .order_by(_a.number)
 )
 _UPDATE_DIGEST = (
@@ -93,9 +98,13 @@ _UPDATE_DIGEST = (
 )
 # The audit says when a memory was brought back: the memory itself comes back as it was.
 _SELECT_BROUGHT_BACK = (
-    select(audit.c.ids, audit.c.at)
-    .where(audit.c.being_id == _BEING, audit.c.event == "restore", audit.c.tool == ARCHIVE_TOOL_NAME)
-    .order_by(audit.c.seq)
+    select(audit_entries_table.c.ids, audit_entries_table.c.at)
+    .where(
+        audit_entries_table.c.being_id == _BEING,
+        audit_entries_table.c.event == "restore",
+        audit_entries_table.c.tool == ARCHIVE_TOOL_NAME,
+    )
+    .order_by(audit_entries_table.c.seq)
 )
 _SELECT_GROUP = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING)
 
@@ -134,7 +143,7 @@ def _entry_from_row(row: Row) -> ArchivedMemory:
 class RetentionReader:
     """`RetentionReads` of one being."""
 
-    def __init__(self, reads: QueryReader, scope: Scope) -> None:
+    def __init__(self, reads: SqlRowReader, scope: Scope) -> None:
         self._reads = reads
         self._scope = scope
 
@@ -192,7 +201,7 @@ class ArchiveRepository(MemoryReadRepository):
 
     async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         terms = {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
-        held = [contains_text(_a.folded, bindparam(name)) for name in terms]
+        held = [sql_contains_text(_a.folded, bindparam(name)) for name in terms]
         statement = select(*_ENTRY_COLUMNS).where(_IS_OWN, _IN_PROJECT)
         if held:
             statement = statement.where(and_(*held) if query.mode == "and" else or_(*held))
@@ -229,7 +238,7 @@ class ArchiveRepository(MemoryReadRepository):
                 await record_audit_entry(transaction, scope, "restore", at, tool=ARCHIVE_TOOL_NAME, ids=restored)
             return await memories_by_ids(transaction, scope, restored)
 
-    async def replace_group_digest(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
+    async def store_group_summary(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         binds = {"group": group, "being": scope.being_id}
         async with self._database.transaction() as transaction:
             known = await transaction.rows(_SELECT_GROUP, first_column_of_row, **binds)
@@ -237,4 +246,4 @@ class ArchiveRepository(MemoryReadRepository):
             return bool(known)
 
     async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        await cache_vectors_and_mark_memories(self._database, model, vectors)
+        await cache_vectors_and_mark_for_indexing(self._database, model, vectors)

@@ -9,14 +9,14 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, or_, select, true
 
 from madeleine.memory.model import MemoryId, RunId, Scope
-from madeleine.memory.moving.records import AnyRecord, MemoryExportRecord, ReinforcementExportRecord
+from madeleine.memory.moving.records import AnyExportRecord, MemoryExportRecord, ReinforcementExportRecord
 from madeleine.memory.moving.values import memory_from_export_record, memory_record_among
 from madeleine.storage.sql.archive.packing import unpack_archive_records
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import decode_json_list, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import row_from_memory
-from madeleine.storage.sql.database.tables import clusters_table, forgotten_table
+from madeleine.storage.sql.database.tables import clusters_table, pending_scrub_marks_table
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
@@ -33,28 +33,30 @@ _ENTRY = select(
     _a.memory_id, _a.refers_to, _a.superseded_by, _a.records, _a.id, _a.group_id, _a.reason, _a.run_id, _a.archived_at
 )
 _SELECT_ENTRIES = _ENTRY.where(
-    _a.being_id == _BEING, or_(is_in_bound_list(_a.memory_id, "ids"), is_in_bound_list(_a.id, "ids"))
+    _a.being_id == _BEING, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
 )
 _SELECT_ENTRIES_OF_RUN = select(_a.memory_id).where(_a.being_id == _BEING, _a.run_id == bindparam("run"))
 # Earlier versions point to later ones: a chain comes back whole.
 _SELECT_EARLIER_VERSIONS = select(_a.memory_id).where(
-    _a.being_id == _BEING, _a.superseded_by.is_not(None), is_in_bound_list(_a.superseded_by, "ids")
+    _a.being_id == _BEING, _a.superseded_by.is_not(None), in_bound_list_condition(_a.superseded_by, "ids")
 )
-_referred = json_items(_a.refers_to)
+_referred = json_list_item_rows(_a.refers_to)
 _SELECT_DEPENDENTS = (
     select(_a.memory_id)
     .select_from(archived_memories_table)
     .join(_referred, true())
-    .where(_a.being_id == _BEING, is_in_bound_list(_referred.c.value, "ids"))
+    .where(_a.being_id == _BEING, in_bound_list_condition(_referred.c.value, "ids"))
     .distinct()
 )
-_DELETE_ENTRIES = delete(archived_memories_table).where(is_in_bound_list(_a.memory_id, "ids"))
+_DELETE_ENTRIES = delete(archived_memories_table).where(in_bound_list_condition(_a.memory_id, "ids"))
 DELETE_EMPTY_ARCHIVE_GROUPS = delete(archive_groups_table).where(
-    is_in_bound_list(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
+    in_bound_list_condition(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
 )
-_CLEAR_INDEX_MARKS = delete(forgotten_table).where(is_in_bound_list(forgotten_table.c.memory_id, "ids"))
+_CLEAR_INDEX_MARKS = delete(pending_scrub_marks_table).where(
+    in_bound_list_condition(pending_scrub_marks_table.c.memory_id, "ids")
+)
 _SELECT_CLUSTERS = select(clusters_table.c.id).where(
-    clusters_table.c.being_id == _BEING, is_in_bound_list(clusters_table.c.id, "clusters")
+    clusters_table.c.being_id == _BEING, in_bound_list_condition(clusters_table.c.id, "clusters")
 )
 
 
@@ -65,7 +67,7 @@ class RestoredArchiveEntry:
     memory_id: MemoryId
     refers_to: tuple[str, ...]
     superseded_by: str | None
-    records: Sequence[AnyRecord]
+    records: Sequence[AnyExportRecord]
     id: str
     group_id: str
     reason: str

@@ -14,21 +14,24 @@ from madeleine.memory.chat import (
     ConversationMessage,
     MessageId,
     SessionWithUnreadMessages,
-    UnreadMessageBacklog,
+    UnreadMessageCounts,
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader, Row
+from madeleine.storage.sql.database.engine import DatabaseRepository, Row, SqlRowReader
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column_of_row,
     microseconds_from_moment,
     records_in_order_of_ids,
 )
-from madeleine.storage.sql.database.session_projects import SESSION_IS_IN_BOUND_PROJECT, is_message_in_bound_project
+from madeleine.storage.sql.database.session_projects import (
+    SESSION_IS_IN_BOUND_PROJECT,
+    message_in_bound_project_condition,
+)
 from madeleine.storage.sql.moving.added_rows import import_undo_row, record_imported_rows
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
@@ -54,14 +57,16 @@ _IN_SAME_SESSION = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_
 # --- observing ----------------------------------------------------------------------------------------------------
 
 _MESSAGE = RowMap(ConversationMessage, messages_table)
-_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(_IN_SESSION, dialect.is_in_bound_list(_m.key, "keys"))
+_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(
+    _IN_SESSION, dialect.in_bound_list_condition(_m.key, "keys")
+)
 _SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(
-    _f.being_id == _BEING, dialect.is_in_bound_list(_f.key_hash, "hashes")
+    _f.being_id == _BEING, dialect.in_bound_list_condition(_f.key_hash, "hashes")
 )
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages_table)
-_new = dialect.upsert_excluded_columns(sessions)
+_new = dialect.upsert_proposed_row_columns(sessions)
 _UPSERT_SESSION = dialect.upsert_statement(
     sessions,
     "messages",
@@ -76,7 +81,7 @@ _UPSERT_SESSION = dialect.upsert_statement(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 _SELECT_MESSAGES = select(*_MESSAGE.columns).where(
-    dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+    dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _SELECT_MESSAGES_BETWEEN = (
     select(*_MESSAGE.columns)
@@ -102,7 +107,7 @@ _SELECT_LATEST_MESSAGES = (
     .where(
         _m.being_id == _BEING,
         or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
-        is_message_in_bound_project(_m),
+        message_in_bound_project_condition(_m),
     )
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(_LIMIT)
@@ -173,7 +178,7 @@ _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
     .join(message_memories_table, _l.message_id == _m.id)
-    .where(dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
+    .where(dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 )
 
 
@@ -182,7 +187,7 @@ def message_key_hash(session_id: str, key: str) -> str:
     return hashlib.sha256(f"{len(session_id)} {session_id} {key}".encode()).hexdigest()
 
 
-async def _known_keys(reads: QueryReader, scope: Scope, session_id: str, keys: Iterable[str | None]) -> set[str]:
+async def _known_keys(reads: SqlRowReader, scope: Scope, session_id: str, keys: Iterable[str | None]) -> set[str]:
     """Of `keys` those that the session has, or had before their messages were forgotten."""
     hashes = {message_key_hash(session_id, key): key for key in keys if key is not None}
     if not hashes:
@@ -326,13 +331,13 @@ class ConversationRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             await transaction.run(_RETRY_SESSION_LATER, [row])
 
-    async def messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
+    async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column_of_row, **binds))
 
-    async def unread_message_backlog(self) -> UnreadMessageBacklog:
+    async def unread_message_counts(self) -> UnreadMessageCounts:
         [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
-        return UnreadMessageBacklog(unread=unread, put_off=put_off, abandoned=abandoned)
+        return UnreadMessageCounts(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, ConversationMessage]:

@@ -32,30 +32,30 @@ from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.conversations.core_blocks import read_core_blocks
 from madeleine.storage.sql.database.dialect import (
     equals_any,
-    is_in_bound_list,
+    in_bound_list_condition,
     json_list_bind_value,
     upsert_statement,
     without_index_use,
 )
-from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
     encode_json_list,
     first_column_of_row,
     first_two_columns_of_row,
-    is_row_of_being,
     microseconds_from_moment,
     row_of_being_binds,
+    row_of_being_conditions,
     update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
 from madeleine.storage.sql.database.tables import (
-    beings,
+    beings_table,
     diary_entries_table,
-    memories,
+    memories_table,
     notes_table,
-    profile,
+    profile_entries_table,
     revisions_table,
 )
 from madeleine.storage.sql.memories.knowledge import read_organisation_knowledge
@@ -70,10 +70,17 @@ MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
 MAX_MEMORIES_SEARCHED_FOR_EMOTIONS = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
-_b, _d, _m, _n, _p, _r = beings.c, diary_entries_table.c, memories.c, notes_table.c, profile.c, revisions_table.c
+_b, _d, _m, _n, _p, _r = (
+    beings_table.c,
+    diary_entries_table.c,
+    memories_table.c,
+    notes_table.c,
+    profile_entries_table.c,
+    revisions_table.c,
+)
 _BEING = bindparam("being", type_=_p.being_id.type)
 
-_PROFILE_ENTRY = RowMap(ProfileEntry, profile)
+_PROFILE_ENTRY = RowMap(ProfileEntry, profile_entries_table)
 _SELECT_PROJECTS = (
     select(_m.project)
     .distinct()
@@ -87,7 +94,7 @@ _SELECT_PROJECTS = (
 )
 _SELECT_PROFILE_ENTRIES = (
     select(*_PROFILE_ENTRY.columns, _m.action)
-    .outerjoin(memories, _m.id == _p.memory_id)
+    .outerjoin(memories_table, _m.id == _p.memory_id)
     .where(
         _p.being_id == _BEING,
         # An absorbed memory is told by its survivor, which is in the profile itself.
@@ -119,13 +126,13 @@ _SELECT_UNNAMED_PREFERENCES = (
 _IS_PROFILE_ENTRY = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
 _SELECT_PROFILE_ENTRY = select(_p.name).where(*_IS_PROFILE_ENTRY)
 _SELECT_REPLACED_MEMORY = (
-    select(_p.memory_id).join(memories, _m.id == _p.memory_id).where(*_IS_PROFILE_ENTRY, _m.status != "dead")
+    select(_p.memory_id).join(memories_table, _m.id == _p.memory_id).where(*_IS_PROFILE_ENTRY, _m.status != "dead")
 )
 _HAS_SAME_MEMORY = (_p.being_id == _BEING, _p.memory_id == bindparam("same_memory"), _p.name != bindparam("old_name"))
 _SELECT_NAMES_OF_SAME_MEMORY = select(_p.name).where(*_HAS_SAME_MEMORY, _p.name != _p.memory_id)
-_DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile).where(*_HAS_SAME_MEMORY)
-_UPSERT_PROFILE_ENTRY = upsert_statement(profile, "value", "enabled", "memory_id", "updated_at")
-_DELETE_PROFILE_ENTRY = delete(profile).where(*_IS_PROFILE_ENTRY)
+_DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile_entries_table).where(*_HAS_SAME_MEMORY)
+_UPSERT_PROFILE_ENTRY = upsert_statement(profile_entries_table, "value", "enabled", "memory_id", "updated_at")
+_DELETE_PROFILE_ENTRY = delete(profile_entries_table).where(*_IS_PROFILE_ENTRY)
 
 _NOTE = RowMap(Note, notes_table)
 _SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING)
@@ -138,13 +145,13 @@ _SELECT_OPEN_NOTES = (
 )
 _COUNT_UNREADABLE_NOTES = select(func.count()).where(_n.state == "parse_failed")
 _SELECT_CLOSABLE_NOTE = select(_n.id).where(
-    *is_row_of_being(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
+    *row_of_being_conditions(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
 )
 _INSERT_NOTE = insert(notes_table)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
 _UPDATE_NOTE = update_row_of_being_statement(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
-_CLOSE_NOTE = update(notes_table).where(*is_row_of_being(notes_table)).values(state="done")
-_DELETE_NOTE = delete(notes_table).where(*is_row_of_being(notes_table))
+_CLOSE_NOTE = update(notes_table).where(*row_of_being_conditions(notes_table)).values(state="done")
+_DELETE_NOTE = delete(notes_table).where(*row_of_being_conditions(notes_table))
 
 _DIARY_ENTRY = RowMap(DiaryEntry, diary_entries_table)
 _own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
@@ -153,7 +160,7 @@ _SELECT_DIARY_SINCE = _own_entries.where(_d.date >= bindparam("day")).order_by(_
 _UPSERT_DIARY_ENTRY = upsert_statement(diary_entries_table, "text", "sources", "written_at")
 _THOUGHTS = RowMap(ThoughtsForNextSession, points=_b.think, sources=_b.think_sources)
 _SELECT_THOUGHTS = select(*_THOUGHTS.columns).where(_b.being_id == _BEING)
-_UPSERT_THOUGHTS = upsert_statement(beings, "think", "think_sources")
+_UPSERT_THOUGHTS = upsert_statement(beings_table, "think", "think_sources")
 
 _SELECT_RECENT_MEMORIES = (
     select(*MEMORY_COLUMNS)
@@ -199,7 +206,7 @@ _SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.pinned.is_(True
 _SELECT_CORRECTED_MEMORIES = _start_memories.where(
     _IS_OWN, _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since")))
 ).order_by(_created_at_of_few.desc(), _m.seq.desc())
-_spans = memories.alias("spans").c
+_spans = memories_table.alias("spans").c
 _SELECT_DUE_MEMORIES = _start_memories.where(
     _IS_OWN,
     # What was told before it happens; what is told of a day that has begun is news.
@@ -211,7 +218,7 @@ _SELECT_DUE_MEMORIES = _start_memories.where(
     ),
 ).order_by(_m.span_start, _m.seq)
 _SELECT_NUMBERS_OF_CURRENT = select(_m.id, _m.number).where(
-    _IS_OWN, is_in_bound_list(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
+    _IS_OWN, in_bound_list_condition(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
 )
 _times_used = _m.access_count + _m.reactivation_count
 _SELECT_IMPORTANT_MEMORIES = _start_memories.where(
@@ -219,7 +226,7 @@ _SELECT_IMPORTANT_MEMORIES = _start_memories.where(
 ).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())
 
 
-async def read_notes(reads: QueryReader, scope: Scope, type_: str, state: NoteState) -> list[Note]:
+async def read_notes(reads: SqlRowReader, scope: Scope, type_: str, state: NoteState) -> list[Note]:
     """Oldest first."""
     binds = {"being": scope.being_id, "note_type": type_, "note_state": state}
     return await reads.rows(_SELECT_NOTES_OF_TYPE, _NOTE.from_row, **binds)
@@ -233,7 +240,7 @@ async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence
     await transaction.run(_UPDATE_NOTE, rows)
 
 
-async def read_last_written_diary_entry(reads: QueryReader, scope: Scope) -> DiaryEntry | None:
+async def read_last_written_diary_entry(reads: SqlRowReader, scope: Scope) -> DiaryEntry | None:
     entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY.from_row, being=scope.being_id)
     return entries[0] if entries else None
 
@@ -242,7 +249,7 @@ async def write_diary_entry(transaction: Transaction, scope: Scope, entry: Diary
     await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
 
 
-async def read_points_for_next_session(reads: QueryReader, scope: Scope) -> ThoughtsForNextSession:
+async def read_thoughts_for_next_session(reads: SqlRowReader, scope: Scope) -> ThoughtsForNextSession:
     thoughts = await reads.rows(_SELECT_THOUGHTS, _THOUGHTS.from_row, being=scope.being_id)
     return thoughts[0] if thoughts else ThoughtsForNextSession()
 
@@ -337,7 +344,7 @@ class ContextRepository(ConversationRepository):
             return True
 
     async def thoughts_for_next_session(self, scope: Scope) -> ThoughtsForNextSession:
-        return await read_points_for_next_session(self._database, scope)
+        return await read_thoughts_for_next_session(self._database, scope)
 
     async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         binds = {"being": scope.being_id, "day": date, "limit": limit}
@@ -376,7 +383,7 @@ class ContextRepository(ConversationRepository):
             changed=latest[:limit],
         )
         shown = (*start.pinned, *start.due, *start.important, *start.changed)
-        ids = {older for memory in shown if (older := memory.undecided_supersession)}
+        ids = {older for memory in shown if (older := memory.possibly_superseded_memory_id)}
         if not ids:
             return start
         numbers = await self._database.rows(

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.administration import record_audit_entry
-from madeleine.storage.sql.database.engine import DatabaseRepository, QueryReader
+from madeleine.storage.sql.database.engine import DatabaseRepository, SqlRowReader
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
@@ -34,7 +34,7 @@ _INSERT = insert(core_blocks_table)
 _DELETE = delete(core_blocks_table).where(_b.being_id == _BEING, _b.name == _NAME)
 
 
-async def read_core_blocks(reads: QueryReader, scope: Scope) -> list[CoreBlock]:
+async def read_core_blocks(reads: SqlRowReader, scope: Scope) -> list[CoreBlock]:
     """As `CoreBlockReader.core_blocks`."""
     return await reads.rows(_SELECT_CURRENT, _BLOCK.from_row, being=scope.being_id)
 

@@ -72,7 +72,7 @@ def partial_index_options(condition: str) -> dict[str, Any]:
 # --- inserts that may find the row there --------------------------------------------------------------------------
 
 
-def upsert_excluded_columns(table: Table) -> Any:
+def upsert_proposed_row_columns(table: Table) -> Any:
     """The columns of the row that an `upsert_statement` was to insert."""
     # PostgreSQL's construct compiles for SQLite too, which spells `ON CONFLICT` alike; not the other way round.
     return postgresql.insert(table).excluded
@@ -80,7 +80,7 @@ def upsert_excluded_columns(table: Table) -> Any:
 
 def upsert_statement(table: Table, *names: str, where: ColumnElement[bool] | None = None, **values: Any) -> Insert:
     """Insert a row; where one with its primary key is there, set `names` as in the new row, and `values`."""
-    changes = {name: upsert_excluded_columns(table)[name] for name in names} | values
+    changes = {name: upsert_proposed_row_columns(table)[name] for name in names} | values
     return postgresql.insert(table).on_conflict_do_update(
         index_elements=list(table.primary_key), set_=changes, where=where
     )
@@ -111,7 +111,7 @@ def _sql_function(name: str, type_: Any = None, *, sqlite: str, postgresql: str)
     return function_class  # type: ignore[no-any-return]
 
 
-contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)")
+sql_contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)")
 """A text contains another. Unlike LIKE, the part needs no escaping and may be of any length."""
 sql_greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
 sql_least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
@@ -120,7 +120,9 @@ sql_text_start = _sql_function(
     "text_start", Text(), sqlite="substr({0}, 1, {1})", postgresql="left({0}, CAST({1} AS INTEGER))"
 )
 """(text, number): its first characters."""
-sql_text_after_first = _sql_function("text_after_first", Text(), sqlite="substr({0}, 2)", postgresql="substr({0}, 2)")
+sql_text_after_first_character = _sql_function(
+    "text_after_first", Text(), sqlite="substr({0}, 2)", postgresql="substr({0}, 2)"
+)
 """A text without its first character."""
 sql_utc_day = _sql_function(
     "utc_day",
@@ -164,8 +166,8 @@ _json_with_field = _sql_function(
 _json_without_field = _sql_function(
     "without_field", Text(), sqlite="json_remove({0}, '$.' || {1})", postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)"
 )
-json_number = _sql_function("number", Float(), sqlite="{0}", postgresql="CAST({0} AS DOUBLE PRECISION)")
-json_integer = _sql_function("integer", Integer(), sqlite="{0}", postgresql="CAST({0} AS BIGINT)")
+json_item_as_float = _sql_function("number", Float(), sqlite="{0}", postgresql="CAST({0} AS DOUBLE PRECISION)")
+json_item_as_integer = _sql_function("integer", Integer(), sqlite="{0}", postgresql="CAST({0} AS BIGINT)")
 """The value of an item that is a number, or a whole number."""
 json_list_number_at = _sql_function(
     "number_at",
@@ -176,33 +178,33 @@ json_list_number_at = _sql_function(
 """The number at a place in a JSON list; NULL beyond its end."""
 
 
-def json_items(json_list: Any, name: str | None = None) -> TableValuedAlias:
+def json_list_item_rows(json_list: Any, name: str | None = None) -> TableValuedAlias:
     """The items of a JSON list as rows: `key`, from 0, and `value`. Of a list in a table they come after it in FROM."""
     return _json_items(json_list).table_valued("key", "value", name=name)
 
 
-def json_field(json_object: Any, name: str) -> ColumnElement[Any]:
+def sql_json_field(json_object: Any, name: str) -> ColumnElement[Any]:
     return _json_field(json_object, literal_column(f"'{name}'"))
 
 
-def set_json_key(json_object: Any, name: str, value: Any = None) -> ColumnElement[Any]:
+def expression_setting_json_key(json_object: Any, name: str, value: Any = None) -> ColumnElement[Any]:
     """The object with the field set to a text, or to null. NULL stays NULL."""
     return _json_with_field(json_object, literal_column(f"'{name}'"), null() if value is None else value)
 
 
-def json_without_field(json_object: Any, name: str) -> ColumnElement[Any]:
+def sql_json_without_field(json_object: Any, name: str) -> ColumnElement[Any]:
     return _json_without_field(json_object, literal_column(f"'{name}'"))
 
 
-def is_in_bound_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+def in_bound_list_condition(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """`column` is in the list bound to `name` by `json_list_bind_value`: one bind, one text, whatever the length. An
     expanding `IN` would have to be cut up at SQLite's limit of variables, and costs 0.1 ms more for 200 ids."""
-    value = json_items(bindparam(name)).c.value
-    return column.in_(select(json_integer(value) if isinstance(column.type, Integer) else value))
+    value = json_list_item_rows(bindparam(name)).c.value
+    return column.in_(select(json_item_as_integer(value) if isinstance(column.type, Integer) else value))
 
 
 def json_list_bind_value(values: Iterable[str]) -> str:
-    """The value to bind for `is_in_bound_list`, as JSON."""
+    """The value to bind for `in_bound_list_condition`, as JSON."""
     return json.dumps(list(values))
 
 
@@ -210,7 +212,7 @@ def json_list_bind_value(values: Iterable[str]) -> str:
 
 sql_matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
 """A text matches one of the patterns below, which are of the dialect."""
-ANY_TEXT_WILDCARD = {"sqlite": "*", "postgresql": ""}
+ANY_TEXT_PATTERN_BY_DIALECT = {"sqlite": "*", "postgresql": ""}
 
 
 def pattern_of_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:

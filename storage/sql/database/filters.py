@@ -16,13 +16,13 @@ def equals_if_bound(column: ColumnElement[Any], name: str) -> ColumnElement[bool
     return or_(bindparam(name, type_=Text).is_(None), column == bindparam(name))
 
 
-def is_in_bound_project(column: ColumnElement[str | None]) -> ColumnElement[bool]:
+def in_bound_project_condition(column: ColumnElement[str | None]) -> ColumnElement[bool]:
     """The column names no project, or the one that is bound to `project`, "" for a caller who works in none (spec
     O2)."""
     return or_(column.is_(None), column == bindparam("project", type_=column.type))
 
 
-def is_in_bound_period(column: ColumnElement[int]) -> ColumnElement[bool]:
+def sql_is_in_bound_period(column: ColumnElement[int]) -> ColumnElement[bool]:
     """See `period_binds`."""
     return and_(column >= bindparam("since"), column <= bindparam("until"))
 

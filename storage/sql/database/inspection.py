@@ -50,7 +50,7 @@ class LedgerFileInspector:
         """By being."""
         return dict(self._rows("SELECT being_id, count(*) FROM memories GROUP BY being_id ORDER BY being_id"))
 
-    def count_not_indexed(self) -> int:
+    def count_pending_index_marks(self) -> int:
         """Changes that the index has still to take in."""
         return int(self._rows("SELECT count(*) FROM index_pending")[0][0])
 

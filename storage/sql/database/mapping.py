@@ -155,21 +155,25 @@ def _field_names(make: type) -> Iterable[str]:
     return [field.name for field in fields(make)]  # type: ignore[arg-type]
 
 
-def is_row_of_being(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def row_of_being_conditions(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """The row with the key `target`, if it is of the being that is asked for (`row_of_being_binds`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
 
 def update_row_of_being_statement(table: Table, *names: str, key: str = "id") -> Update:
     """Set these columns of an own row; for the binds see `row_of_being_binds`."""
-    return update(table).where(*is_row_of_being(table, key)).values({name: bindparam(f"new_{name}") for name in names})
+    return (
+        update(table)
+        .where(*row_of_being_conditions(table, key))
+        .values({name: bindparam(f"new_{name}") for name in names})
+    )
 
 
 def row_of_being_binds(
     scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
 ) -> dict[str, Any]:
-    """Binds of `is_row_of_being`, and of `update_row_of_being_statement` for the fields `names` of `record` and the
-    values."""
+    """Binds of `row_of_being_conditions`, and of `update_row_of_being_statement` for the fields `names` of `record` and
+    the values."""
     values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_column_value(value) for name, value in values.items()
@@ -181,10 +185,10 @@ class _HasId(Protocol):
     def id(self) -> str: ...
 
 
-HasId = TypeVar("HasId", bound=_HasId)
+HasIdT = TypeVar("HasIdT", bound=_HasId)
 
 
-def records_in_order_of_ids(ids: Iterable[str], records: Iterable[HasId]) -> list[HasId]:
+def records_in_order_of_ids(ids: Iterable[str], records: Iterable[HasIdT]) -> list[HasIdT]:
     """Each record once, in the order of `ids`; ids without a record are skipped."""
     by_id = {record.id: record for record in records}
     return [by_id[id_] for id_ in dict.fromkeys(ids) if id_ in by_id]

@@ -32,8 +32,8 @@ from madeleine.storage.sql.database.dialect import (
     sql_text_start,
     upsert_statement,
 )
-from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
-from madeleine.storage.sql.database.filters import is_in_bound_project
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
+from madeleine.storage.sql.database.filters import in_bound_project_condition
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -42,28 +42,28 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.tables import beings, memories, revisions_table
+from madeleine.storage.sql.database.tables import beings_table, memories_table, revisions_table
 
-_m, _r = memories.c, revisions_table.c
+_m, _r = memories_table.c, revisions_table.c
 
 
-def being_patrol_cycle(being: Any) -> ColumnElement[int]:
+def sql_patrol_cycle(being: Any) -> ColumnElement[int]:
     """The being's cycle; 0 before its first patrol."""
-    return func.coalesce(select(beings.c.cycle).where(beings.c.being_id == being).scalar_subquery(), 0)
+    return func.coalesce(select(beings_table.c.cycle).where(beings_table.c.being_id == being).scalar_subquery(), 0)
 
 
-_last_counted_cycle = func.coalesce(_m.stopped_at, being_patrol_cycle(_m.being_id))
+_last_counted_cycle = func.coalesce(_m.stopped_at, sql_patrol_cycle(_m.being_id))
 CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
 _CORRECTED_AT = type_coerce(
     select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicrosColumnType()
 )
 SINCE_COLUMN_VALUE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
-_SELECT_CYCLE = select(being_patrol_cycle(bindparam("being")))
-_UPSERT_CYCLE = upsert_statement(beings, "cycle")
+_SELECT_CYCLE = select(sql_patrol_cycle(bindparam("being")))
+_UPSERT_CYCLE = upsert_statement(beings_table, "cycle")
 
 
-MEMORY_IS_IN_BOUND_PROJECT = is_in_bound_project(_m.project)
+MEMORY_IS_IN_BOUND_PROJECT = in_bound_project_condition(_m.project)
 AS_OF_BIND = bindparam("as_of", type_=_m.valid_until.type)
 _told_at = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
 _begins = func.coalesce(_m.valid_from, _told_at)
@@ -75,7 +75,7 @@ MEMORY_WAS_TRUE_AS_OF = and_(
 """`rules.dynamics.truth.was_true_at`, of the moment `as_of`."""
 
 
-async def read_patrol_cycle(reads: QueryReader, scope: Scope) -> int:
+async def read_patrol_cycle(reads: SqlRowReader, scope: Scope) -> int:
     return int((await reads.rows(_SELECT_CYCLE, first_column_of_row, being=scope.being_id))[0])
 
 
@@ -97,13 +97,13 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
     return EmotionVector(*json.loads(stored))
 
 
-_superseded, _absorbed = memories.alias("superseded"), memories.alias("absorbed").c
+_superseded, _absorbed = memories_table.alias("superseded"), memories_table.alias("absorbed").c
 _SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
 _BEFORE = func.coalesce(
     _SUPERSEDED_TEXT.where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)
-    .correlate(memories)
+    .correlate(memories_table)
     .scalar_subquery(),
     _SUPERSEDED_TEXT.where(
         _absorbed.absorbed_into == _m.id,
@@ -111,17 +111,20 @@ _BEFORE = func.coalesce(
         _superseded.c.superseded_by == _absorbed.id,
     )
     .limit(1)
-    .correlate(memories)
+    .correlate(memories_table)
     .scalar_subquery(),
 )
 """Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
 _SCENE = RowMap(
-    Scene, memories, when=memories.c.when_, decoders={"actors": decode_json_list_cached, "when": decode_timeline}
+    Scene,
+    memories_table,
+    when=memories_table.c.when_,
+    decoders={"actors": decode_json_list_cached, "when": decode_timeline},
 )
-_PROVENANCE = RowMap(Provenance, memories)
+_PROVENANCE = RowMap(Provenance, memories_table)
 _MEMORY = RowMap(
     Memory,
-    memories,
+    memories_table,
     session_count=CYCLES_SINCE_REACTIVATION,
     corrected_at=_CORRECTED_AT,
     before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
@@ -140,7 +143,7 @@ _MERGED_COLUMNS = (
     *("when_", "folded", "content_hash", "span_start", "span_end"),
     *("feeling", "emotions", "emotion", "lesson", "category", "valid_from"),
 )
-_UPDATE_MERGED = update_row_of_being_statement(memories, *_MERGED_COLUMNS)
+_UPDATE_MERGED = update_row_of_being_statement(memories_table, *_MERGED_COLUMNS)
 
 
 def memory_from_row(row: Row) -> Memory:
@@ -164,7 +167,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         "span_end": microseconds_from_moment(last),
         "content_hash": memory.content_hash,
         "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))),
-        "folded_themes": fold_themes(memory.themes),
+        "folded_themes": fold_and_delimit_themes(memory.themes),
     }
 
 
@@ -176,9 +179,9 @@ async def update_merge_survivors(transaction: Transaction, scope: Scope, rewritt
 
 
 def fold_and_delimit_theme(theme: str) -> str:
-    """A theme with its bounds, to be found in `fold_themes` as a whole only."""
+    """A theme with its bounds, to be found in `fold_and_delimit_themes` as a whole only."""
     return f"{FOLDED_FIELD_SEPARATOR}{fold_text(theme)}{FOLDED_FIELD_SEPARATOR}"
 
 
-def fold_themes(themes: Iterable[str]) -> str:
+def fold_and_delimit_themes(themes: Iterable[str]) -> str:
     return "".join(fold_and_delimit_theme(theme) for theme in themes)

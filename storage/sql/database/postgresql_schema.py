@@ -15,7 +15,7 @@ from sqlalchemy.types import Integer, Text
 from madeleine.storage.sql.database.schema import (
     NEWEST_SCHEMA_REVISION,
     migrate_connection_to_newest,
-    require_known_revision,
+    require_known_schema_revision,
     stamp_newest_revision,
 )
 
@@ -77,7 +77,7 @@ def migrate_postgres_tables(connection: Connection) -> None:
     if revision == NEWEST_SCHEMA_REVISION:
         return
     if revision is not None:
-        require_known_revision(revision, "in PostgreSQL")
+        require_known_schema_revision(revision, "in PostgreSQL")
         migrate_connection_to_newest(connection)
         return
     metadata.create_all(connection)

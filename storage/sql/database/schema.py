@@ -50,7 +50,7 @@ def schema_revision_of_file(path: Path) -> str | None:
 def _run_migrations(path: Path, revision: str | None) -> None:
     from sqlalchemy import URL, NullPool, create_engine, event
 
-    require_known_revision(revision, str(path))
+    require_known_schema_revision(revision, str(path))
     engine = create_engine(
         URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"isolation_level": None}
     )
@@ -63,7 +63,7 @@ def _run_migrations(path: Path, revision: str | None) -> None:
         engine.dispose()
 
 
-def require_known_revision(revision: str | None, name: str) -> None:
+def require_known_schema_revision(revision: str | None, name: str) -> None:
     """`name` says which database it is. Raises `StorageError` for one of a newer version."""
     from alembic.script import ScriptDirectory
 

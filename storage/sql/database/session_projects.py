@@ -5,14 +5,16 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, bindparam, not_, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from madeleine.storage.sql.database.filters import is_in_bound_project
+from madeleine.storage.sql.database.filters import in_bound_project_condition
 from madeleine.storage.sql.tables.conversations import sessions
 
 _s = sessions.c
-SESSION_IS_IN_BOUND_PROJECT = is_in_bound_project(_s.project)
+SESSION_IS_IN_BOUND_PROJECT = in_bound_project_condition(_s.project)
 _SESSIONS_OF_OTHERS = select(_s.session_id).where(_s.being_id == bindparam("being"), not_(SESSION_IS_IN_BOUND_PROJECT))
 
 
-def is_message_in_bound_project(messages: ReadOnlyColumnCollection[str, ColumnElement[str]]) -> ColumnElement[bool]:
+def message_in_bound_project_condition(
+    messages: ReadOnlyColumnCollection[str, ColumnElement[str]],
+) -> ColumnElement[bool]:
     """Of a message of the being `being`: as `SESSION_IS_IN_BOUND_PROJECT` of its session."""
     return messages.session_id.not_in(_SESSIONS_OF_OTHERS)

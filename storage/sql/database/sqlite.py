@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from madeleine.memory.errors import LedgerLost, StorageBusy, StorageError
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
 from madeleine.storage.sql.database.engine import (
-    BRIEF_READ_OPTION,
+    QUICK_QUERY_EXECUTION_OPTION,
     ROWS_PER_CHUNK,
     Database,
     Row,
@@ -225,9 +225,11 @@ class SqliteDatabase(Database):
         )
 
     def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
-        """What a `mark_as_brief_read` finds, on the event loop; None for another read, or one that cannot be made
+        """What a `mark_query_as_brief_read` finds, on the event loop; None for another read, or one that cannot be made
         now."""
-        is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(BRIEF_READ_OPTION)
+        is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(
+            QUICK_QUERY_EXECUTION_OPTION
+        )
         if not is_brief or self._closed:
             return None
         if sum(len(bind) for bind in binds.values() if isinstance(bind, str)) > _MAX_BRIEF_READ_CHARS:

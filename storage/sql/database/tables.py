@@ -15,15 +15,15 @@ from madeleine.storage.sql.database.dialect import (
 )
 from madeleine.storage.sql.tables import archive, conversations, core_blocks, declaring, graph, lessons, operations  # noqa: F401
 from madeleine.storage.sql.tables.lifecycle import (
-    ArchivedWithMemory,
-    ClearReferenceToForgotten,
+    ArchiveWithMemoryRule,
+    ColumnJournalingRule,
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
-    JournalColumnChanges,
     KeepOnUndo,
     KeepWhenForgetting,
-    RedactByFunction,
+    ReferenceClearedWhenForgetting,
+    RemoveForgottenByFunction,
 )
 
 metadata = declaring.metadata
@@ -39,7 +39,7 @@ _JOURNALLED_MEMORY_COLUMNS = (
     *("when_", "content_hash", "compressed", "compressed_into", "feeling", "emotions", "emotion", "lesson", "category"),
     *("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason", "may_supersede"),
 )
-memories = _table(
+memories_table = _table(
     "memories",
     *_keys(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
@@ -98,14 +98,14 @@ memories = _table(
     ),
     lifecycle=[
         DeleteRowsNamingForgotten("id"),
-        *map(ClearReferenceToForgotten, ("resembles", "may_supersede")),
-        RedactByFunction("erasing.memories._MemoryErasure._release_absorbed"),
-        RedactByFunction("memories.truth.relink_version_chains"),
-        JournalColumnChanges("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
-        *(DeletedWithUndoneMemory("id"), ArchivedWithMemory("id")),
+        *map(ReferenceClearedWhenForgetting, ("resembles", "may_supersede")),
+        RemoveForgottenByFunction("erasing.memories._MemoryErasure._release_absorbed"),
+        RemoveForgottenByFunction("memories.truth.relink_version_chains"),
+        ColumnJournalingRule("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
+        *(DeletedWithUndoneMemory("id"), ArchiveWithMemoryRule("id")),
     ],
 )
-_m = memories.c
+_m = memories_table.c
 Index("ix_memories_timeline", _m.being_id, _m.happened_at.desc(), _m.id, _m.span_start, _m.span_end)
 _old, _activated = map(partial_index_options, ("superseded_by IS NOT NULL", "last_activated IS NOT NULL"))
 Index("ix_memories_superseded", _m.being_id, _m.superseded_by, _m.valid_until, **_old)
@@ -134,7 +134,7 @@ reinforcements_table = _table(
     *_optional(Text, "key"),
     UniqueConstraint("being_id", "key"),
     lifecycle=[
-        *(DeleteRowsNamingForgotten(), ArchivedWithMemory()),
+        *(DeleteRowsNamingForgotten(), ArchiveWithMemoryRule()),
         KeepOnUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
     ],
 )
@@ -148,8 +148,8 @@ clusters_table = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        RedactByFunction("erasing.memories._MemoryErasure._repair_clusters"),
-        JournalColumnChanges("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
+        RemoveForgottenByFunction("erasing.memories._MemoryErasure._repair_clusters"),
+        ColumnJournalingRule("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
 
@@ -163,16 +163,16 @@ notes_table = _table(
     Column("memory_id", Text, index=True),
     Index("ix_notes_inbox", "being_id", "state", "type"),
     # Without the content, which changes only by a secret being taken out of it.
-    lifecycle=[DeleteRowsNamingForgotten(), JournalColumnChanges("note", "id", ("state", "reason", "memory_id"))],
+    lifecycle=[DeleteRowsNamingForgotten(), ColumnJournalingRule("note", "id", ("state", "reason", "memory_id"))],
 )
 Index("ix_notes_timeline", notes_table.c.being_id, notes_table.c.created_at.desc(), notes_table.c.id)
 
-embeddings = _table(
+embeddings_table = _table(
     "embeddings",
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
     *_required(UtcMicrosColumnType, "created_at"),
-    lifecycle=[RedactByFunction("memories.index_source.delete_orphaned_vectors"), KeepOnUndo("a cache")],
+    lifecycle=[RemoveForgottenByFunction("memories.index_source.delete_orphaned_vectors"), KeepOnUndo("a cache")],
 )
 
 index_pending_table = _table(
@@ -180,17 +180,17 @@ index_pending_table = _table(
     # Numbered without reuse: a mark made later is greater, also after all have been cleared.
     *_keys(Integer, "mark"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
-    lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
+    lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchiveWithMemoryRule()],
 )
 
-settings = _table(
+store_settings_table = _table(
     "settings",
     *(*_keys(Text, "name"), *_required(Text, "value")),
     lifecycle=[KeepWhenForgetting("facts about the store"), KeepOnUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
-audit = _table(
+audit_entries_table = _table(
     "audit",
     *_keys(Integer, "seq"),
     *_required(UtcMicrosColumnType, "at"),
@@ -224,12 +224,12 @@ revisions_table = _table(
     *_optional(TextListColumnType, "themes"),
     *_optional(Boolean, "pinned"),
     *_optional(TextListColumnType, "when"),
-    lifecycle=[DeleteRowsNamingForgotten(), ArchivedWithMemory(), KeepOnUndo("no patrol revises a memory")],
+    lifecycle=[DeleteRowsNamingForgotten(), ArchiveWithMemoryRule(), KeepOnUndo("no patrol revises a memory")],
 )
 
 # Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
 # after. `run_id`: the patrol that decided it, else "".
-truth_acts_table = _table(
+truth_changes_table = _table(
     "truth_acts",
     *_keys(Integer, "seq"),
     Column("memory_id", Text, ForeignKey("memories.id"), nullable=False, index=True),
@@ -238,14 +238,14 @@ truth_acts_table = _table(
     *_required(JsonTextColumnType, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
-        RedactByFunction("memories.truth.relink_version_chains"),
-        *(DeletedWithUndoneMemory(), ArchivedWithMemory()),
+        RemoveForgottenByFunction("memories.truth.relink_version_chains"),
+        *(DeletedWithUndoneMemory(), ArchiveWithMemoryRule()),
         KeepOnUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
 
 # Memories that are gone from the tables, and may have left bytes in the files.
-forgotten_table = _table(
+pending_scrub_marks_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
     Column("erased_at", UtcMicrosColumnType, nullable=False, server_default="0"),
@@ -254,23 +254,23 @@ forgotten_table = _table(
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
 # `memory_id` names it.
-profile = _table(
+profile_entries_table = _table(
     "profile",
     *_keys(Text, "being_id", "kind", "name"),
     *_required(Text, "value"),
     *_required(Boolean, "enabled"),
     Column("memory_id", Text, index=True),
     *_required(UtcMicrosColumnType, "updated_at"),
-    lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchivedWithMemory()],
+    lifecycle=[DeleteRowsNamingForgotten(), DeletedWithUndoneMemory(), ArchiveWithMemoryRule()],
 )
 
 # Texts that were ingested to the end, by an HMAC of the key of each, and the outcome.
-ingested_texts_table = _table(
+ingest_outcomes_table = _table(
     "ingested",
     *_keys(Text, "being_id", "key"),
     *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[RedactByFunction("memories.storing.remove_ingest_digests"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[RemoveForgottenByFunction("memories.storing.remove_ingest_digests"), KeepOnUndo("no patrol changes it")],
 )
 
 patrol_runs = _table(
@@ -283,20 +283,20 @@ patrol_runs = _table(
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
-        RedactByFunction("erasing.memories._MemoryErasure._redact_reports"),
+        RemoveForgottenByFunction("erasing.memories._MemoryErasure._redact_reports"),
         KeepOnUndo("says that it was undone"),
     ],
 )
 
 # The being's clock, and its points for the next session (spec P8).
-beings = _table(
+beings_table = _table(
     "beings",
     *_keys(Text, "being_id"),
     *_required(Integer, "cycle"),
     *_required(TextListColumnType, "think", "think_sources"),
     lifecycle=[
         EraseRowsListingForgotten("think_sources", {"think": "[]", "think_sources": "[]"}),
-        JournalColumnChanges("thoughts", "being_id", ("think", "think_sources")),
+        ColumnJournalingRule("thoughts", "being_id", ("think", "think_sources")),
     ],
 )
 
@@ -310,7 +310,7 @@ patrol_changes_table = _table(
     *_optional(JsonTextColumnType, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[
-        RedactByFunction("erasing.patrols.redact_patrol_journal"),
+        RemoveForgottenByFunction("erasing.patrols.redact_patrol_journal"),
         KeepOnUndo("the journal of a run goes with its undo"),
     ],
 )
@@ -325,7 +325,7 @@ decision_requests_table = _table(
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
     lifecycle=[
-        RedactByFunction("erasing.patrols.delete_decision_requests_about_memories"),
+        RemoveForgottenByFunction("erasing.patrols.delete_decision_requests_about_memories"),
         KeepOnUndo("what was decided stays decided"),
     ],
 )
@@ -338,7 +338,7 @@ diary_entries_table = _table(
     *_required(UtcMicrosColumnType, "written_at"),
     lifecycle=[
         EraseRowsListingForgotten("sources"),
-        JournalColumnChanges("diary", "date", ("text", "sources", "written_at")),
+        ColumnJournalingRule("diary", "date", ("text", "sources", "written_at")),
     ],
 )
 
@@ -355,7 +355,7 @@ cost_records_table = _table(
 )
 
 # Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
-copies_table = _table(
+ledger_copies_table = _table(
     "copies",
     *_keys(Text, "path"),
     # "" for all beings.

@@ -12,14 +12,14 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, select, update
 
 from madeleine.memory.chat import MessageId
-from madeleine.memory.ingest.ports import ErasedIds, ScrubBacklog
+from madeleine.memory.ingest.ports import ErasureResult, ScrubBacklog
 from madeleine.memory.model import ClusterId, Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import mentions
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.erasing import rearchive_after_erasure, restore_archived_to_erase
 from madeleine.storage.sql.database.dialect import (
     equals_any,
-    is_in_bound_list,
+    in_bound_list_condition,
     json_list_bind_value,
     without_index_use,
 )
@@ -34,12 +34,12 @@ from madeleine.storage.sql.database.mapping import (
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row, update_merge_survivors
 from madeleine.storage.sql.database.tables import (
-    copies_table,
-    forgotten_table,
-    memories,
+    ledger_copies_table,
+    memories_table,
     metadata,
     notes_table,
     patrol_runs,
+    pending_scrub_marks_table,
     reinforcements_table,
 )
 from madeleine.storage.sql.erasing import patrols
@@ -54,21 +54,25 @@ from madeleine.storage.sql.memories.truth import relink_version_chains
 from madeleine.storage.sql.moving.source_imports import record_forgotten_imported_memories
 from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, dependent_rows_removal_statements
 
-_m = memories.c
+_m = memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _REMOVE_MEMORIES = dependent_rows_removal_statements(metadata, DeleteRowsNamingForgotten)
 _SELECT_REINFORCEMENT_TEXTS = select(reinforcements_table.c.text).where(
-    is_in_bound_list(reinforcements_table.c.memory_id, "ids")
+    in_bound_list_condition(reinforcements_table.c.memory_id, "ids")
 )
 _IS_OWN = without_index_use(_m.being_id) == _BEING
-_IS_REMAINING = (_IS_OWN, ~is_in_bound_list(_m.id, "ids"))
-_SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(*_IS_REMAINING, is_in_bound_list(_m.absorbed_into, "ids"))
-_SET_SURVIVOR = update_row_of_being_statement(memories, "absorbed_into")
-_SELECT_NOTES_OF_MEMORIES = select(notes_table.c.id).where(is_in_bound_list(notes_table.c.memory_id, "ids"))
-_SELECT_SUMMARISED = select(_m.id).where(*_IS_REMAINING, is_in_bound_list(_m.compressed_into, "ids")).order_by(_m.seq)
+_IS_REMAINING = (_IS_OWN, ~in_bound_list_condition(_m.id, "ids"))
+_SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(
+    *_IS_REMAINING, in_bound_list_condition(_m.absorbed_into, "ids")
+)
+_SET_SURVIVOR = update_row_of_being_statement(memories_table, "absorbed_into")
+_SELECT_NOTES_OF_MEMORIES = select(notes_table.c.id).where(in_bound_list_condition(notes_table.c.memory_id, "ids"))
+_SELECT_SUMMARISED = (
+    select(_m.id).where(*_IS_REMAINING, in_bound_list_condition(_m.compressed_into, "ids")).order_by(_m.seq)
+)
 _CLEAR_SUMMARY = (
-    update(memories)
-    .where(_IS_OWN, is_in_bound_list(_m.compressed_into, "ids"))
+    update(memories_table)
+    .where(_IS_OWN, in_bound_list_condition(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
 _SELECT_MEMBERS = (
@@ -76,19 +80,21 @@ _SELECT_MEMBERS = (
 )
 _SELECT_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
 _UPDATE_REPORT = update_row_of_being_statement(patrol_runs, "report")
-_c = copies_table.c
+_c = ledger_copies_table.c
 _SELECT_COPIES = (
     select(_c.path)
     .where(equals_any(_c.being_id, "", _BEING), _c.made_at >= bindparam("earliest"))
     .order_by(_c.made_at, _c.path)
 )
-_SELECT_PENDING_SCRUBS = select(forgotten_table.c.mark, forgotten_table.c.memory_id).order_by(forgotten_table.c.mark)
-_first = select(func.min(forgotten_table.c.mark)).scalar_subquery()
-_SELECT_BACKLOG = select(
-    select(func.count(forgotten_table.c.mark)).scalar_subquery(),
-    select(forgotten_table.c.erased_at).where(forgotten_table.c.mark == _first).scalar_subquery(),
+_SELECT_PENDING_SCRUBS = select(pending_scrub_marks_table.c.mark, pending_scrub_marks_table.c.memory_id).order_by(
+    pending_scrub_marks_table.c.mark
 )
-_CLEAR_SCRUB = delete(forgotten_table).where(forgotten_table.c.mark == bindparam("old_mark"))
+_first = select(func.min(pending_scrub_marks_table.c.mark)).scalar_subquery()
+_SELECT_BACKLOG = select(
+    select(func.count(pending_scrub_marks_table.c.mark)).scalar_subquery(),
+    select(pending_scrub_marks_table.c.erased_at).where(pending_scrub_marks_table.c.mark == _first).scalar_subquery(),
+)
+_CLEAR_SCRUB = delete(pending_scrub_marks_table).where(pending_scrub_marks_table.c.mark == bindparam("old_mark"))
 
 
 class _MemoryErasure:
@@ -105,7 +111,7 @@ class _MemoryErasure:
         self._successors = {id_: _first_remaining(id_, later) for id_ in self._ids}
         self._binds = {"being": scope.being_id, "ids": json_list_bind_value(self._ids)}
 
-    async def erase(self) -> ErasedIds:
+    async def erase(self) -> ErasureResult:
         transaction, scope = self._transaction, self._scope
         earlier = await self._earlier_texts()
         words = await self._words(earlier)
@@ -146,7 +152,7 @@ class _MemoryErasure:
         await patrols.redact_patrol_journal(transaction, scope, journalled)
         await self._redact_reports(words, frozenset(names.values()))
         last = {id_ for id_, successor in self._successors.items() if successor is None}
-        return ErasedIds(
+        return ErasureResult(
             erased_ids=tuple(self._ids),
             related_ids=tuple(dict.fromkeys(related)),
             diary_entries=entries,
@@ -221,7 +227,9 @@ class _MemoryErasure:
         transaction, scope = self._transaction, self._scope
         former = {memory.cluster_id for memory in changed if memory.cluster_id}
         # Of all clusters, which may be thousands, only the names are needed.
-        known = {cluster.id: cluster for cluster in await clusters.read_clusters_without_vectors(transaction, scope)}
+        known = {
+            cluster.id: cluster for cluster in await clusters.read_all_clusters_omitting_vectors(transaction, scope)
+        }
         renamed, removed = await self._clusters_to_rename_or_remove(known, words)
         outdated = {c.id: c for c in await clusters.read_clusters(transaction, scope, former | renamed.keys())}
         left = [outdated[id_] for id_ in former if id_ in outdated]
@@ -242,7 +250,7 @@ class _MemoryErasure:
             binds = {"being": self._scope.being_id, "cluster": cluster.id}
             members = await self._transaction.rows(_SELECT_MEMBERS, memory_from_row, **binds)
             parent = known[cluster.parent_id].name if cluster.parent_id in known else ""
-            name = mentions.cluster_name_without_forgotten(cluster.name, words, members, parent)
+            name = mentions.cluster_name_after_forgetting(cluster.name, words, members, parent)
             if name != cluster.name and not members and cluster.id not in parents:
                 removed.append(cluster.id)
             elif name != cluster.name:
@@ -256,9 +264,9 @@ class _MemoryErasure:
         await self._transaction.run(_UPDATE_REPORT, rows)
 
 
-async def erase_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> ErasedIds:
+async def erase_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> ErasureResult:
     """Erase them and what tells of them, without a trace in the audit: what has never been shown, or is taken back."""
-    return await _MemoryErasure(transaction, scope, memories).erase() if memories else ErasedIds()
+    return await _MemoryErasure(transaction, scope, memories).erase() if memories else ErasureResult()
 
 
 async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: Sequence[Memory]) -> list[Memory]:
@@ -306,14 +314,16 @@ def _clusters_mentioning(known: Iterable[ClusterWithoutVector], words: str) -> l
 def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: frozenset[str]) -> list[tuple[str, Any]]:
     """The reports that mentioned the words, by run. Every patrol has left one."""
     pairs = ((run, json.loads(report)) for run, report in reports)
-    redacted = ((run, report, mentions.redact_patrol_report(report, words, names)) for run, report in pairs)
+    redacted = (
+        (run, report, mentions.report_without_forgotten_mentions(report, words, names)) for run, report in pairs
+    )
     return [(run, new) for run, report, new in redacted if new != report]
 
 
 class ErasureRepository(DatabaseRepository):
     """`ForgetLedger` and `ErasedBytesLedger`."""
 
-    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasedIds:
+    async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasureResult:
         async with self._database.transaction() as transaction:
             brought = await restore_archived_to_erase(transaction, scope, ids)
             known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
@@ -322,7 +332,7 @@ class ErasureRepository(DatabaseRepository):
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
             await record_forgotten_imported_memories(transaction, scope.being_id, memory_ids)
-            erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasedIds()
+            erased = await _MemoryErasure(transaction, scope, known).erase() if known else ErasureResult()
             if brought:
                 await rearchive_after_erasure(transaction, scope, brought, set(memory_ids))
             if not known and not messages:
@@ -341,7 +351,7 @@ class ErasureRepository(DatabaseRepository):
     async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns_of_row)
 
-    async def scrub_backlog(self) -> ScrubBacklog:
+    async def read_scrub_backlog(self) -> ScrubBacklog:
         [(count, erased_at)] = await self._database.rows(_SELECT_BACKLOG, first_two_columns_of_row)
         return ScrubBacklog(count, None if erased_at is None else moment_from_microseconds(erased_at))
 

@@ -14,14 +14,14 @@ from madeleine.memory.model import MemoryId, Scope
 from madeleine.memory.rules.dynamics.mentions import fold_and_join_texts, mentions_forgotten
 from madeleine.storage.sql.conversations.chat import ERASED_SESSION_TITLE, NO_FIRST_AT, NO_LAST_AT, message_key_hash
 from madeleine.storage.sql.database.dialect import (
+    in_bound_list_condition,
     insert_if_missing_statement,
-    is_in_bound_list,
     json_list_bind_value,
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column_of_row, first_two_columns_of_row
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
     message_memories_table,
@@ -31,19 +31,19 @@ from madeleine.storage.sql.tables.conversations import (
 
 _m, _s, _l = messages_table.c, sessions.c, message_memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = (is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
-_IS_TOUCHED = (_s.being_id == _BEING, is_in_bound_list(_s.session_id, "sessions"))
+_IS_OWN = (in_bound_list_condition(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
+_IS_TOUCHED = (_s.being_id == _BEING, in_bound_list_condition(_s.session_id, "sessions"))
 _IN_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
-_SELECT_SOURCE_MESSAGES = select(_l.message_id).where(is_in_bound_list(_l.memory_id, "ids"))
+_SELECT_SOURCE_MESSAGES = select(_l.message_id).where(in_bound_list_condition(_l.memory_id, "ids"))
 _SELECT_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_IS_OWN).order_by(_m.seq)
 _SELECT_DRAWN_MEMORIES = (
     select(_l.memory_id)
-    .join(memories, memories.c.id == _l.memory_id)
-    .where(is_in_bound_list(_l.message_id, "ids"), without_index_use(memories.c.being_id) == _BEING)
-    .order_by(memories.c.seq)
+    .join(memories_table, memories_table.c.id == _l.memory_id)
+    .where(in_bound_list_condition(_l.message_id, "ids"), without_index_use(memories_table.c.being_id) == _BEING)
+    .order_by(memories_table.c.seq)
 )
-_DELETE_LINKS = delete(message_memories_table).where(is_in_bound_list(_l.message_id, "ids"))
+_DELETE_LINKS = delete(message_memories_table).where(in_bound_list_condition(_l.message_id, "ids"))
 _DELETE_MESSAGES = delete(messages_table).where(*_IS_OWN)
 _INSERT_FORGOTTEN_KEY = insert_if_missing_statement(forgotten_keys_table)
 _SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_SESSION_TITLE)

@@ -23,13 +23,13 @@ from madeleine.memory.rules.dynamics.mentions import (
     remove_timeline_entries_with_texts,
 )
 from madeleine.storage.sql.database.dialect import (
-    contains_text,
-    is_in_bound_list,
-    json_field,
-    json_items,
+    expression_setting_json_key,
+    in_bound_list_condition,
     json_list_bind_value,
-    set_json_key,
-    sql_text_after_first,
+    json_list_item_rows,
+    sql_contains_text,
+    sql_json_field,
+    sql_text_after_first_character,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import (
@@ -42,7 +42,7 @@ from madeleine.storage.sql.database.memory_rows import decode_timeline
 from madeleine.storage.sql.database.tables import (
     decision_requests_table,
     diary_entries_table,
-    memories,
+    memories_table,
     metadata,
     patrol_changes_table,
 )
@@ -56,8 +56,8 @@ _BEING = bindparam("being", type_=_j.being_id.type)
 
 def _lists_any(json_list: ColumnElement[Any]) -> ColumnElement[bool]:
     """One of the `ids` is in the JSON list."""
-    listed = json_items(json_list)
-    return exists().select_from(listed).where(is_in_bound_list(listed.c.value, "ids"))
+    listed = json_list_item_rows(json_list)
+    return exists().select_from(listed).where(in_bound_list_condition(listed.c.value, "ids"))
 
 
 _COUNT_DIARY_ENTRIES = select(func.count()).where(_d.being_id == _BEING, _lists_any(_d.sources))
@@ -68,12 +68,12 @@ _ERASE_LISTINGS = [
     for table, listing in tables_with_lifecycle_declaration(metadata, EraseRowsListingForgotten)
 ]
 _SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
-_DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, is_in_bound_list(_o.id, "ids"))
+_DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, in_bound_list_condition(_o.id, "ids"))
 
 _SELECT_CHANGES = select(*PATROL_JOURNAL_ROW_MAP.columns)
 _OF_MEMORIES_AND_NOTES = (
     _j.being_id == _BEING,
-    is_in_bound_list(_j.target, "ids"),
+    in_bound_list_condition(_j.target, "ids"),
     or_(_j.kind == "memory", _j.kind == "note"),
 )
 _SELECT_OWN_CHANGES = _SELECT_CHANGES.where(*_OF_MEMORIES_AND_NOTES)
@@ -81,26 +81,29 @@ _DELETE_OWN_CHANGES = delete(patrol_changes_table).where(*_OF_MEMORIES_AND_NOTES
 
 
 def _contains(text: str) -> ColumnElement[bool]:
-    return or_(contains_text(_j.before, text), contains_text(_j.after, text))
+    return or_(sql_contains_text(_j.before, text), sql_contains_text(_j.after, text))
 
 
 def _names_any(field: str) -> ColumnElement[bool]:
     """The field is one of the `ids`."""
-    return or_(*(is_in_bound_list(json_field(side, field), "ids") for side in (_j.before, _j.after)))
+    return or_(*(in_bound_list_condition(sql_json_field(side, field), "ids") for side in (_j.before, _j.after)))
 
 
 def _field_lists_any(field: str) -> ColumnElement[bool]:
-    return or_(*(_lists_any(json_field(side, field)) for side in (_j.before, _j.after)))
+    return or_(*(_lists_any(sql_json_field(side, field)) for side in (_j.before, _j.after)))
 
 
 # An object inside the object: a timeline has entries with a date, and plain texts besides.
 _HAS_DATED_ENTRIES = or_(
-    contains_text(sql_text_after_first(_j.before), "{"), contains_text(sql_text_after_first(_j.after), "{")
+    sql_contains_text(sql_text_after_first_character(_j.before), "{"),
+    sql_contains_text(sql_text_after_first_character(_j.after), "{"),
 )
 _SELECT_MEMORIES_WITH_CHANGED_TIMELINE = (
     select(_j.target)
-    .join(memories, (memories.c.id == _j.target) & (memories.c.being_id == _BEING))
-    .where(_j.being_id == _BEING, _j.kind == "memory", _contains('"when_"'), contains_text(memories.c.when_, "{"))
+    .join(memories_table, (memories_table.c.id == _j.target) & (memories_table.c.being_id == _BEING))
+    .where(
+        _j.being_id == _BEING, _j.kind == "memory", _contains('"when_"'), sql_contains_text(memories_table.c.when_, "{")
+    )
     .distinct()
 )
 _SELECT_RELATED_CHANGES = _SELECT_CHANGES.where(
@@ -119,20 +122,20 @@ _UPDATE_CHANGE = (
     .values(before=bindparam("new_before"), after=bindparam("new_after"))
 )
 _DELETE_CHANGE = delete(patrol_changes_table).where(_j.seq == bindparam("old_seq"))
-_SELECT_CLUSTER_NAMES = select(_j.seq, _j.target, json_field(_j.before, "name"), json_field(_j.after, "name")).where(
-    _j.being_id == _BEING, _j.kind == "cluster"
-)
+_SELECT_CLUSTER_NAMES = select(
+    _j.seq, _j.target, sql_json_field(_j.before, "name"), sql_json_field(_j.after, "name")
+).where(_j.being_id == _BEING, _j.kind == "cluster")
 # In SQL, so that the vectors beside the names are not moved. NULL stays NULL.
 _RENAME_BEFORE, _RENAME_AFTER = (
     update(patrol_changes_table)
     .where(_j.seq == bindparam("old_seq"))
-    .values({side.name: set_json_key(side, "name", bindparam("new_name"))})
+    .values({side.name: expression_setting_json_key(side, "name", bindparam("new_name"))})
     for side in (_j.before, _j.after)
 )
 _CLEAR_CLUSTER_VECTORS = (
     update(patrol_changes_table)
-    .where(_j.being_id == _BEING, _j.kind == "cluster", is_in_bound_list(_j.target, "ids"))
-    .values({side.name: set_json_key(side, "vector") for side in (_j.before, _j.after)})
+    .where(_j.being_id == _BEING, _j.kind == "cluster", in_bound_list_condition(_j.target, "ids"))
+    .values({side.name: expression_setting_json_key(side, "vector") for side in (_j.before, _j.after)})
 )
 
 

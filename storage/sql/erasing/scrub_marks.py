@@ -10,9 +10,9 @@ from sqlalchemy import insert
 
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
-from madeleine.storage.sql.database.tables import forgotten_table
+from madeleine.storage.sql.database.tables import pending_scrub_marks_table
 
-_MARK = insert(forgotten_table)
+_MARK = insert(pending_scrub_marks_table)
 
 
 async def mark_for_scrub(transaction: Transaction, erased_ids: Iterable[str]) -> None:

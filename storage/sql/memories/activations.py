@@ -19,7 +19,7 @@ from madeleine.storage.sql.database.dialect import sql_greatest
 from madeleine.storage.sql.database.engine import Database, run_to_completion
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import SINCE_COLUMN_VALUE_AFTER_RECALL
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +28,9 @@ REACTIVATION_BATCH_DELAY_SECONDS = 1.0
 MAX_REACTIVATION_RETRY_SECONDS = 30.0
 """The longest pause between attempts while the disk is full."""
 
-_m = memories.c
+_m = memories_table.c
 _COUNT_ACTIVATION = (
-    update(memories)
+    update(memories_table)
     .where(_m.id == bindparam("target"), _m.being_id == bindparam("being"))
     .values(
         reactivation_count=_m.reactivation_count + bindparam("times"),

@@ -12,17 +12,17 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.storage.sql.database.dialect import (
-    is_in_bound_list,
+    in_bound_list_condition,
     json_list_bind_value,
-    upsert_excluded_columns,
+    upsert_proposed_row_columns,
     upsert_statement,
     without_index_use,
 )
-from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
-from madeleine.storage.sql.database.tables import clusters_table, embeddings, memories
+from madeleine.storage.sql.database.tables import clusters_table, embeddings_table, memories_table
 
-_c, _m = clusters_table.c, memories.c
+_c, _m = clusters_table.c, memories_table.c
 _BEING: BindParameter[str] = bindparam("being")
 _CLUSTER = RowMap(Cluster, clusters_table)
 _SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
@@ -31,7 +31,7 @@ _SELECT_CLUSTERS_WITHOUT_VECTORS = (
 )
 _SELECT_CLUSTERS = (
     select(*_CLUSTER.columns)
-    .where(is_in_bound_list(_c.id, "ids"), without_index_use(_c.being_id) == _BEING)
+    .where(in_bound_list_condition(_c.id, "ids"), without_index_use(_c.being_id) == _BEING)
     .order_by(_c.id)
 )
 _UPSERT_CLUSTER = upsert_statement(
@@ -41,11 +41,14 @@ _UPSERT_CLUSTER = upsert_statement(
     "is_root",
     "vector",
     "model",
-    where=_c.being_id == upsert_excluded_columns(clusters_table).being_id,
+    where=_c.being_id == upsert_proposed_row_columns(clusters_table).being_id,
 )
 _SELECT_MEMBER_VECTORS = (
-    select((_m.status == "active") & (_m.truth == "current"), embeddings.c.vector)
-    .join(embeddings, and_(embeddings.c.content_hash == _m.content_hash, embeddings.c.model == bindparam("model")))
+    select((_m.status == "active") & (_m.truth == "current"), embeddings_table.c.vector)
+    .join(
+        embeddings_table,
+        and_(embeddings_table.c.content_hash == _m.content_hash, embeddings_table.c.model == bindparam("model")),
+    )
     .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
     .order_by(_m.seq)
 )
@@ -61,12 +64,12 @@ class ClusterWithoutVector(NamedTuple):
     is_root: bool
 
 
-async def read_clusters_without_vectors(reads: QueryReader, scope: Scope) -> list[ClusterWithoutVector]:
+async def read_all_clusters_omitting_vectors(reads: SqlRowReader, scope: Scope) -> list[ClusterWithoutVector]:
     """Of all of the being's clusters, in order of id."""
     return await reads.rows(_SELECT_CLUSTERS_WITHOUT_VECTORS, ClusterWithoutVector._make, being=scope.being_id)
 
 
-async def read_clusters(reads: QueryReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
+async def read_clusters(reads: SqlRowReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
     """The being's clusters with these ids, or all, in order of id."""
     if ids is None:
         return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER.from_row, being=scope.being_id)

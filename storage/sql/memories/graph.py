@@ -21,25 +21,25 @@ from sqlalchemy import (
     union_all,
 )
 
-from madeleine.memory.graph.values import EntityKind, EntityMention, NamedEntity, Relation
+from madeleine.memory.graph.values import EntityKind, EntityMention, EntityWithMemoryCount, RelationTriple
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.dialect import (
-    contains_text,
+    in_bound_list_condition,
     insert_if_missing_statement,
-    is_in_bound_list,
     json_list_bind_value,
+    sql_contains_text,
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.graph_extraction import relation_row
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
-from madeleine.storage.sql.tables.graph import drawn_relations_table, mentions_table, stated_relations_table
+from madeleine.storage.sql.tables.graph import extracted_relations_table, mentions_table, stated_relations_table
 
-_m, _n, _s = memories.c, mentions_table.c, stated_relations_table.c
+_m, _n, _s = memories_table.c, mentions_table.c, stated_relations_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 # Without the index on absorbed memories, by which SQLite would read all that are not.
 _IS_TOLD = (without_index_use(_m.absorbed_into).is_(None), _m.truth != literal_column("'retracted'"))
@@ -53,11 +53,11 @@ _NAMED_PARTS = (
 """Being, memory, key, name, kind: what memories name by their text, and by what is stated of them; some of it twice."""
 
 
-Condition = Callable[[ColumnElement[Any], ColumnElement[Any]], ColumnElement[bool]]
+MemoryEntityConditionBuilder = Callable[[ColumnElement[Any], ColumnElement[Any]], ColumnElement[bool]]
 """On the memory's id and the entity's key."""
 
 
-def _named(condition: Condition, *, by_memory: bool = False) -> Subquery:
+def _named(condition: MemoryEntityConditionBuilder, *, by_memory: bool = False) -> Subquery:
     """Of the being. The condition is looked up in each part, by the index on entities unless `by_memory`."""
     return union_all(
         *(
@@ -73,7 +73,7 @@ def _select_keys(named: Subquery) -> Select[Any]:
     count = func.count(named.c.memory_id.distinct())
     return (
         select(named.c.entity, count)
-        .join_from(named, memories, _m.id == named.c.memory_id)
+        .join_from(named, memories_table, _m.id == named.c.memory_id)
         .where(*_IS_TOLD)
         .group_by(named.c.entity)
         .order_by(count.desc(), named.c.entity)
@@ -83,11 +83,11 @@ def _select_keys(named: Subquery) -> Select[Any]:
 
 _SELECT_KEYS = _select_keys(_named(lambda memory, key: true()))
 _SELECT_ONE_KEY = _select_keys(_named(lambda memory, key: key == bindparam("key")))
-_SELECT_LIKE_KEYS = _select_keys(_named(lambda memory, key: contains_text(key, bindparam("key"))))
-_wanted = _named(lambda memory, key: is_in_bound_list(key, "keys"))
+_SELECT_LIKE_KEYS = _select_keys(_named(lambda memory, key: sql_contains_text(key, bindparam("key"))))
+_wanted = _named(lambda memory, key: in_bound_list_condition(key, "keys"))
 _SELECT_NAMES = (
     select(_wanted.c.entity, _wanted.c.name, _wanted.c.kind)
-    .join_from(_wanted, memories, _m.id == _wanted.c.memory_id)
+    .join_from(_wanted, memories_table, _m.id == _wanted.c.memory_id)
     .where(*_IS_TOLD)
     .group_by(_wanted.c.entity, _wanted.c.name, _wanted.c.kind)
     .order_by(_wanted.c.entity, func.count(_wanted.c.memory_id.distinct()).desc(), _wanted.c.name, _wanted.c.kind)
@@ -98,7 +98,7 @@ _SELECT_NAMING = (
     .order_by(_m.happened_at.desc(), _m.id)
     .limit(bindparam("limit"))
 )
-_of_memories = _named(lambda memory, key: is_in_bound_list(memory, "ids"), by_memory=True)
+_of_memories = _named(lambda memory, key: in_bound_list_condition(memory, "ids"), by_memory=True)
 _SELECT_MENTIONS = select(
     _of_memories.c.memory_id, _of_memories.c.name, _of_memories.c.kind, _of_memories.c.entity
 ).order_by(_of_memories.c.memory_id, _of_memories.c.entity, _of_memories.c.name)
@@ -115,17 +115,17 @@ def _select_relations(table: Table, *, stated: bool) -> Select[Any]:
             literal_column("1" if stated else "0").label("stated"),
             _m.happened_at.label("happened"),
         )
-        .join_from(table, memories, _m.id == _r.memory_id)
+        .join_from(table, memories_table, _m.id == _r.memory_id)
         .where(
             _r.being_id == _BEING,
-            or_(is_in_bound_list(_r.subject_key, "keys"), is_in_bound_list(_r.object_key, "keys")),
+            or_(in_bound_list_condition(_r.subject_key, "keys"), in_bound_list_condition(_r.object_key, "keys")),
             *_IS_TOLD,
         )
     )
 
 
 _all_relations = union_all(
-    _select_relations(stated_relations_table, stated=True), _select_relations(drawn_relations_table, stated=False)
+    _select_relations(stated_relations_table, stated=True), _select_relations(extracted_relations_table, stated=False)
 ).subquery("relations")
 _SELECT_RELATIONS = (
     select(*(_all_relations.c[name] for name in ("memory_id", "subject", "relation", "object", "stated")))
@@ -141,38 +141,38 @@ _DELETE_STATED = delete(stated_relations_table).where(
     *(_s[name] == bindparam(f"own_{name}") for name in ("memory_id", "subject_key", "relation", "object_key"))
 )
 _SELECT_STATED = select(_s.memory_id, _s.subject, _s.relation, _s.object).where(
-    _s.being_id == _BEING, is_in_bound_list(_s.memory_id, "ids")
+    _s.being_id == _BEING, in_bound_list_condition(_s.memory_id, "ids")
 )
 
 
-def _relation_from_row(row: Row) -> Relation:
+def _relation_from_row(row: Row) -> RelationTriple:
     memory_id, subject, words, object_, stated = row
-    return Relation(memory_id, subject, words, object_, stated=bool(stated))
+    return RelationTriple(memory_id, subject, words, object_, stated=bool(stated))
 
 
-def _identity(relation: Relation) -> tuple[str, ...]:
+def _identity(relation: RelationTriple) -> tuple[str, ...]:
     return (relation.memory_id, *relation.keys, relation.relation)
 
 
 class GraphRepository(MemoryReadRepository):
     """`GraphLedger`."""
 
-    async def entity_by_key(self, scope: Scope, key: str) -> NamedEntity | None:
+    async def entity_by_key(self, scope: Scope, key: str) -> EntityWithMemoryCount | None:
         found = await self._entities(scope, _SELECT_ONE_KEY, key=key, limit=1)
         return found[0] if found else None
 
-    async def entities_with_similar_name(self, scope: Scope, key: str, *, limit: int) -> list[NamedEntity]:
+    async def entities_whose_name_contains(self, scope: Scope, key: str, *, limit: int) -> list[EntityWithMemoryCount]:
         statement, binds = (_SELECT_LIKE_KEYS, {"key": key}) if key else (_SELECT_KEYS, {})
         return await self._entities(scope, statement, limit=limit, **binds)
 
-    async def _entities(self, scope: Scope, statement: Select[Any], **binds: Any) -> list[NamedEntity]:
+    async def _entities(self, scope: Scope, statement: Select[Any], **binds: Any) -> list[EntityWithMemoryCount]:
         """With the name that most memories have for each."""
         counted = await self._database.rows(statement, first_two_columns_of_row, being=scope.being_id, **binds)
         keys = {"keys": json_list_bind_value(key for key, _ in counted)}
         names: dict[str, tuple[str, EntityKind]] = {}
         for key, name, kind in await self._database.rows(_SELECT_NAMES, tuple, being=scope.being_id, **keys):
             names.setdefault(key, (name, kind))
-        return [NamedEntity(key, *names[key], count) for key, count in counted if key in names]
+        return [EntityWithMemoryCount(key, *names[key], count) for key, count in counted if key in names]
 
     async def memories_naming_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
@@ -185,15 +185,15 @@ class GraphRepository(MemoryReadRepository):
             found.setdefault((memory_id, entity), EntityMention(memory_id, name, kind))
         return list(found.values())
 
-    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[Relation]:
+    async def relations_of_entities(self, scope: Scope, keys: Sequence[str], *, limit: int) -> list[RelationTriple]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys), "limit": limit}
         found = await self._database.rows(_SELECT_RELATIONS, _relation_from_row, **binds)
-        distinct: dict[tuple[str, ...], Relation] = {}
+        distinct: dict[tuple[str, ...], RelationTriple] = {}
         for relation in found:
             distinct.setdefault(_identity(relation), relation)
         return list(distinct.values())
 
-    async def add_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def add_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         async with self._database.transaction() as transaction:
             own = await self._own_memories(transaction, scope, relations)
             stated = await self._stated(transaction, scope, own)
@@ -215,7 +215,7 @@ class GraphRepository(MemoryReadRepository):
                 )
             return len(new)
 
-    async def remove_stated_relations(self, scope: Scope, relations: Sequence[Relation], *, at: datetime) -> int:
+    async def remove_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         async with self._database.transaction() as transaction:
             own = await self._own_memories(transaction, scope, relations)
             stated = await self._stated(transaction, scope, own)
@@ -229,11 +229,11 @@ class GraphRepository(MemoryReadRepository):
             return len(gone)
 
     async def _own_memories(
-        self, transaction: Transaction, scope: Scope, relations: Iterable[Relation]
+        self, transaction: Transaction, scope: Scope, relations: Iterable[RelationTriple]
     ) -> set[MemoryId]:
         ids = list(dict.fromkeys(one.memory_id for one in relations))
         return {memory.id for memory in await memories_by_ids(transaction, scope, ids)}
 
     async def _stated(self, transaction: Transaction, scope: Scope, ids: Iterable[MemoryId]) -> set[tuple[str, ...]]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-        return {_identity(Relation(*row)) for row in await transaction.rows(_SELECT_STATED, tuple, **binds)}
+        return {_identity(RelationTriple(*row)) for row in await transaction.rows(_SELECT_STATED, tuple, **binds)}

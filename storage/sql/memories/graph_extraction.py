@@ -8,28 +8,28 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
 
 from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
-from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntitiesOfMemory, EntityMention, Relation
+from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntitiesOfMemory, EntityMention, RelationTriple
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     equals_any,
+    in_bound_list_condition,
     insert_if_missing_statement,
-    is_in_bound_list,
     json_list_bind_value,
 )
 from madeleine.storage.sql.database.engine import DatabaseRepository, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, decode_json_list, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import memories
-from madeleine.storage.sql.tables.graph import drawn_memories_table, drawn_relations_table, mentions_table
+from madeleine.storage.sql.database.tables import memories_table
+from madeleine.storage.sql.tables.graph import extracted_relations_table, graph_extractions_table, mentions_table
 
-_d, _m = drawn_memories_table.c, memories.c
-_last = memories.alias("last").c
+_d, _m = graph_extractions_table.c, memories_table.c
+_last = memories_table.alias("last").c
 _SELECT_MEMORIES_TO_EXTRACT_FROM = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.seq.in_(
             select(_m.seq)
-            .join_from(memories, drawn_memories_table, _d.memory_id == _m.id, isouter=True)
+            .join_from(memories_table, graph_extractions_table, _d.memory_id == _m.id, isouter=True)
             .where(
                 # A page goes on where the last one ended, instead of finding again what was read.
                 _m.seq > func.coalesce(select(_last.seq).where(_last.id == bindparam("last")).scalar_subquery(), 0),
@@ -46,26 +46,26 @@ _SELECT_KNOWN_NAMES = (
     select(_n.entity)
     .where(
         _n.being_id == bindparam("being", type_=_n.being_id.type),
-        is_in_bound_list(_n.entity, "keys"),
+        in_bound_list_condition(_n.entity, "keys"),
         equals_any(_n.kind, *NAME_MENTION_KINDS),
     )
     .distinct()
 )
-_SELECT_AS_READ = select(_m.id, _m.content_hash, _m.themes).where(is_in_bound_list(_m.id, "ids"))
+_SELECT_AS_READ = select(_m.id, _m.content_hash, _m.themes).where(in_bound_list_condition(_m.id, "ids"))
 _DELETE_EXTRACTED = [
-    delete(table).where(is_in_bound_list(table.c.memory_id, "ids"))
-    for table in (drawn_memories_table, mentions_table, drawn_relations_table)
+    delete(table).where(in_bound_list_condition(table.c.memory_id, "ids"))
+    for table in (graph_extractions_table, mentions_table, extracted_relations_table)
 ]
 _MARK_FOR_EXTRACTION = _DELETE_EXTRACTED[0]
-_INSERT_EXTRACTED = insert(drawn_memories_table)
-_INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, drawn_relations_table))
+_INSERT_EXTRACTED = insert(graph_extractions_table)
+_INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, extracted_relations_table))
 _MENTION = RowMap(EntityMention, mentions_table)
 
 
-def relation_row(table: Table, being: BeingId, relation: Relation, **others: object) -> dict[str, object]:
+def relation_row(table: Table, being: BeingId, relation: RelationTriple, **others: object) -> dict[str, object]:
     subject_key, object_key = relation.keys
     keys = {"being_id": being, "subject_key": subject_key, "object_key": object_key}
-    return RowMap(Relation, table).to_row(relation, **keys, **others)
+    return RowMap(RelationTriple, table).to_row(relation, **keys, **others)
 
 
 async def mark_for_graph_extraction(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
@@ -118,7 +118,7 @@ class GraphExtractionRepository(DatabaseRepository):
             await transaction.run(
                 _INSERT_RELATION,
                 [
-                    relation_row(drawn_relations_table, one.memory.being_id, relation)
+                    relation_row(extracted_relations_table, one.memory.being_id, relation)
                     for one in kept
                     for relation in one.relations
                 ],

@@ -14,8 +14,8 @@ from madeleine.memory.embedding import is_model_name_of_piece_vectors
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, Vector
 from madeleine.storage.sql.administration import read_store_setting, write_store_setting_once, write_store_settings
 from madeleine.storage.sql.database.dialect import (
+    in_bound_list_condition,
     insert_if_missing_statement,
-    is_in_bound_list,
     json_list_bind_value,
     select_distinct_indexed_values,
     sql_last_sequence_number,
@@ -23,9 +23,9 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import (
     Database,
     DatabaseRepository,
-    QueryReader,
+    SqlRowReader,
     Transaction,
-    mark_as_brief_read,
+    mark_query_as_brief_read,
 )
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
@@ -37,23 +37,23 @@ from madeleine.storage.sql.database.mapping import (
     vector_from_compact_bytes,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import clusters_table, embeddings, index_pending_table, memories
+from madeleine.storage.sql.database.tables import clusters_table, embeddings_table, index_pending_table, memories_table
 
-_e, _m, _p = embeddings.c, memories.c, index_pending_table.c
-_SELECT_VECTORS = mark_as_brief_read(
+_e, _m, _p = embeddings_table.c, memories_table.c, index_pending_table.c
+_SELECT_VECTORS = mark_query_as_brief_read(
     select(_e.content_hash, _e.vector).where(
-        _e.model == bindparam("model"), is_in_bound_list(_e.content_hash, "hashes")
+        _e.model == bindparam("model"), in_bound_list_condition(_e.content_hash, "hashes")
     )
 )
-_INSERT_VECTOR = insert_if_missing_statement(embeddings)
-_DELETE_ORPHANED_VECTORS = delete(embeddings).where(
+_INSERT_VECTOR = insert_if_missing_statement(embeddings_table)
+_DELETE_ORPHANED_VECTORS = delete(embeddings_table).where(
     _e.model.in_(select_distinct_indexed_values(_e.model)),  # else every vector is read
-    is_in_bound_list(_e.content_hash, "hashes"),
+    in_bound_list_condition(_e.content_hash, "hashes"),
     ~exists().where(_m.content_hash == _e.content_hash),
 )
 _SELECT_HASHES_OF_MODEL = select(_e.content_hash).where(_e.model == bindparam("model")).limit(bindparam("limit"))
-_DELETE_VECTORS_OF_MODEL = delete(embeddings).where(
-    _e.model == bindparam("old_model"), is_in_bound_list(_e.content_hash, "hashes")
+_DELETE_VECTORS_OF_MODEL = delete(embeddings_table).where(
+    _e.model == bindparam("old_model"), in_bound_list_condition(_e.content_hash, "hashes")
 )
 _PASS_CLUSTERS_ON = (
     update(clusters_table).where(clusters_table.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
@@ -63,7 +63,7 @@ _COUNT_VECTORS = (
 )
 _INSERT_INDEX_MARK = insert(index_pending_table)
 _MARK_MEMORIES_WITH_TEXTS = insert(index_pending_table).from_select(
-    ["memory_id"], select(_m.id).where(is_in_bound_list(_m.content_hash, "hashes"))
+    ["memory_id"], select(_m.id).where(in_bound_list_condition(_m.content_hash, "hashes"))
 )
 _SELECT_OLDEST_INDEX_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
 _SELECT_LAST_INDEX_MARK = select(func.coalesce(func.max(_p.mark), 0))
@@ -71,15 +71,15 @@ _SELECT_LAST_MARK_EVER = select(sql_last_sequence_number(literal_column("'index_
 _LEDGER_ID_SETTING = "ledger"
 _DELETE_INDEX_MARK = delete(index_pending_table).where(_p.mark == bindparam("old_mark"))
 _DELETE_MARKS_OF_MEMORIES = delete(index_pending_table).where(
-    is_in_bound_list(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")
+    in_bound_list_condition(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")
 )
-_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(is_in_bound_list(_m.id, "ids"))
+_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(in_bound_list_condition(_m.id, "ids"))
 _SELECT_MEMORY_PAGE = (
     select(*MEMORY_COLUMNS).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
 )
-_COUNT_MEMORIES = select(func.count()).select_from(memories)
+_COUNT_MEMORIES = select(func.count()).select_from(memories_table)
 _COUNT_MEMORIES_BY_BEING = select(_m.being_id, func.count()).group_by(_m.being_id).order_by(_m.being_id)
-_SELECT_KNOWN_HASHES = select(_m.content_hash).where(is_in_bound_list(_m.content_hash, "hashes")).distinct()
+_SELECT_KNOWN_HASHES = select(_m.content_hash).where(in_bound_list_condition(_m.content_hash, "hashes")).distinct()
 _SELECT_MEMORIES_WITHOUT_VECTOR = (
     select(*MEMORY_COLUMNS)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
@@ -89,7 +89,7 @@ _SELECT_MEMORIES_WITHOUT_VECTOR = (
 
 
 async def cached_vectors(
-    reads: QueryReader, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    reads: SqlRowReader, model: EmbeddingModelName, hashes: Sequence[ContentHash]
 ) -> dict[ContentHash, Vector]:
     if not hashes:
         return {}
@@ -107,7 +107,7 @@ async def cache_vectors(
     await transaction.run(_INSERT_VECTOR, rows)
 
 
-async def cache_vectors_and_mark_memories(
+async def cache_vectors_and_mark_for_indexing(
     database: Database, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]
 ) -> None:
     """In one transaction, because a memory whose vector is cached is not looked at again."""
@@ -143,7 +143,7 @@ class IndexingRepository(VectorRepository):
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
-    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}])
 
@@ -165,7 +165,7 @@ class IndexingRepository(VectorRepository):
     async def count_memories_by_being(self) -> dict[str, int]:
         return dict(await self._database.rows(_COUNT_MEMORIES_BY_BEING, first_two_columns_of_row))
 
-    async def cache_vectors_of_known_texts(
+    async def cache_vectors_of_texts_in_memories(
         self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector], *, mark: bool = True
     ) -> None:
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""

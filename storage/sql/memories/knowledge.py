@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import bindparam, or_, select
 
-from madeleine.memory.model import ORGANISATION_BEING, KnowledgeKind, Memory
+from madeleine.memory.model import ORGANISATION_BEING_ID, KnowledgeKind, Memory
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import QueryReader
+from madeleine.storage.sql.database.engine import SqlRowReader
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import (
     AS_OF_BIND,
@@ -18,15 +18,15 @@ from madeleine.storage.sql.database.memory_rows import (
     MEMORY_WAS_TRUE_AS_OF,
     memory_from_row,
 )
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.reading import RecallRepository
 
-_m = memories.c
+_m = memories_table.c
 _SELECT_KNOWLEDGE = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.knowledge.is_not(None),
-        dialect.is_in_bound_list(_m.knowledge, "kinds"),
+        dialect.in_bound_list_condition(_m.knowledge, "kinds"),
         or_(AS_OF_BIND.is_not(None), _m.truth == "current"),
         or_(AS_OF_BIND.is_(None), MEMORY_WAS_TRUE_AS_OF),
         dialect.without_index_use(_m.being_id) == bindparam("being", type_=_m.being_id.type),
@@ -37,10 +37,10 @@ _SELECT_KNOWLEDGE = (
 
 
 async def read_organisation_knowledge(
-    reads: QueryReader, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
+    reads: SqlRowReader, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
 ) -> list[Memory]:
     """As `KnowledgeLedger.knowledge_of_kinds`."""
-    binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION_BEING}
+    binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION_BEING_ID}
     binds["as_of"] = as_of and microseconds_from_moment(as_of)
     return await reads.rows(_SELECT_KNOWLEDGE, memory_from_row, limit=limit, **binds)
 

@@ -14,16 +14,16 @@ from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import Row, Transaction
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
 from madeleine.storage.sql.tables.lessons import lessons_table
 
-_l, _m = lessons_table.c, memories.c
+_l, _m = lessons_table.c, memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _LESSON = RowMap(Lesson, lessons_table)
 _SELECT_OWN_LESSONS = (
     select(*_LESSON.columns, _l.helped, _l.failed, *MEMORY_COLUMNS)
-    .join_from(lessons_table, memories, _m.id == _l.memory_id)
+    .join_from(lessons_table, memories_table, _m.id == _l.memory_id)
     .where(_l.being_id == _BEING)
 )
 _SELECT_LESSONS = (
@@ -31,7 +31,7 @@ _SELECT_LESSONS = (
     .order_by(_m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
-_SELECT_LESSONS_BY_ID = _SELECT_OWN_LESSONS.where(dialect.is_in_bound_list(_l.memory_id, "ids"))
+_SELECT_LESSONS_BY_ID = _SELECT_OWN_LESSONS.where(dialect.in_bound_list_condition(_l.memory_id, "ids"))
 _INSERT_LESSON = dialect.insert_if_missing_statement(lessons_table)
 _is_own = (_l.memory_id == bindparam("target"), _l.being_id == _BEING)
 _SELECT_OWN = select(_l.memory_id).where(*_is_own)

@@ -16,13 +16,13 @@ from madeleine.memory.model import (
     Memory,
     MemoryChanges,
     MemoryId,
-    MemoryRevision,
+    MemoryValuesBeforeChange,
     Scope,
     Vector,
 )
-from madeleine.memory.recall.ports import ClusterWithMemoryCounts, PossibleNewerVersion
+from madeleine.memory.recall.ports import ClusterWithMemoryCounts, PossibleNewerVersionPair
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -38,19 +38,33 @@ from madeleine.storage.sql.database.memory_rows import (
     decode_emotion_vector,
     memory_from_row,
 )
-from madeleine.storage.sql.database.tables import audit, clusters_table, embeddings, memories, profile, revisions_table
+from madeleine.storage.sql.database.tables import (
+    audit_entries_table,
+    clusters_table,
+    embeddings_table,
+    memories_table,
+    profile_entries_table,
+    revisions_table,
+)
 from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, possible_newer_versions
 
-_a, _c, _e, _m, _p, _r = audit.c, clusters_table.c, embeddings.c, memories.c, profile.c, revisions_table.c
+_a, _c, _e, _m, _p, _r = (
+    audit_entries_table.c,
+    clusters_table.c,
+    embeddings_table.c,
+    memories_table.c,
+    profile_entries_table.c,
+    revisions_table.c,
+)
 _BEING = bindparam("being", type_=_m.being_id.type)
-_HAS_OWN_ID = (dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
+_HAS_OWN_ID = (dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 
-_SELECT_MEMORIES = mark_as_brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
+_SELECT_MEMORIES = mark_query_as_brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
 _REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
-    .where(dialect.is_in_bound_list(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING)
+    .where(dialect.in_bound_list_condition(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING)
     .order_by(_r.seq)
 )
 
@@ -60,7 +74,7 @@ _IS_DISABLED_PREFERENCE = exists().where(
     _p.memory_id == _m.id,
     _p.enabled.is_(False),
 )
-_matching_item = dialect.json_items(bindparam("matching"))
+_matching_item = dialect.json_list_item_rows(bindparam("matching"))
 _matching = select(_matching_item.c.key, _matching_item.c.value).subquery()
 _IS_PREFERENCE = (
     # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
@@ -73,7 +87,7 @@ _IS_PREFERENCE = (
 )
 _SELECT_MATCHING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
-    .join_from(memories, _matching, _matching.c.value == _m.id)
+    .join_from(memories_table, _matching, _matching.c.value == _m.id)
     .where(dialect.without_index_use(_m.being_id) == _BEING, *_IS_PREFERENCE)
     .order_by(_matching.c.key)
     .limit(bindparam("most"))
@@ -86,7 +100,7 @@ _SELECT_STANDING_PREFERENCES = (
 )
 _RANKING_STATE = RowMap(
     MemoryRankingState,
-    memories,
+    memories_table,
     last_active=type_coerce(
         dialect.sql_greatest(
             _m.created_at, dialect.sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
@@ -111,7 +125,7 @@ _SELECT_CLUSTER_SUMMARIES = (
     select(*_CLUSTER_SUMMARY.columns)
     .select_from(clusters_table)
     .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
-    .outerjoin(memories, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
+    .outerjoin(memories_table, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
     .where(_c.being_id == _BEING)
     .group_by(_c.id, _parents.c.name)
     .order_by(_c.is_root.desc(), _ACTIVE_COUNT.desc(), _c.name, _c.id)
@@ -122,7 +136,7 @@ _SELECT_FEELINGS_IN_CLUSTERS = select(_m.cluster_id, _m.emotions, _m.emotion).wh
     _m.status == "active",
     or_(_m.emotions != "[]", _m.emotion.is_not(None)),
 )
-_previous = memories.alias("previous")
+_previous = memories_table.alias("previous")
 _PREVIOUS_HAPPENED_AT = (
     select(_previous.c.happened_at)
     .where(_previous.c.id == bindparam("after"), _previous.c.being_id == _BEING)
@@ -150,7 +164,7 @@ _SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count().filter(_IS_CHANGE_EVE
 # In the order of numbers, which all beings share, so that nothing before `after` is read again.
 _SELECT_VECTORS_STORED_AFTER = (
     select(_m.seq, _e.vector)
-    .outerjoin(embeddings, and_(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
+    .outerjoin(embeddings_table, and_(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
     .where(
         _m.seq > bindparam("after"),
         dialect.without_index_use(_m.being_id) == _BEING,
@@ -161,7 +175,7 @@ _SELECT_VECTORS_STORED_AFTER = (
 )
 
 
-async def memories_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+async def memories_by_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
     return records_in_order_of_ids(
         ids,
         await reads.rows(
@@ -171,17 +185,17 @@ async def memories_by_ids(reads: QueryReader, scope: Scope, ids: Sequence[Memory
 
 
 async def revision_history_of_memories(
-    reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
-) -> list[MemoryRevision]:
+    reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]
+) -> list[MemoryValuesBeforeChange]:
     """Oldest first."""
     return await reads.rows(
         _SELECT_REVISIONS, _to_revision, ids=dialect.json_list_bind_value(ids), being=scope.being_id
     )
 
 
-def _to_revision(row: Row) -> MemoryRevision:
+def _to_revision(row: Row) -> MemoryValuesBeforeChange:
     memory_id, at, client, *before = row
-    return MemoryRevision(
+    return MemoryValuesBeforeChange(
         memory_id=memory_id, at=moment_from_microseconds(at), client=client, before=_REVISION.from_row(tuple(before))
     )
 
@@ -203,7 +217,7 @@ def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
 class MemoryReadRepository(VectorRepository):
     """Memories by id and cached vectors, which nearly every use case reads."""
 
-    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryRevision]:
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         return await revision_history_of_memories(self._database, scope, ids)
 
     async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -211,7 +225,7 @@ class MemoryReadRepository(VectorRepository):
 
 
 class RecallRepository(MemoryReadRepository):
-    """`RecallLedger`, `BrowseLedger` and `CentroidLedger`."""
+    """`RecallLedger`, `BrowseLedger` and `BeingCentroidSourceLedger`."""
 
     async def preferences(
         self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
@@ -235,7 +249,7 @@ class RecallRepository(MemoryReadRepository):
     async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         return await all_versions(self._database, scope, ids)
 
-    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersion]:
+    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
         return await possible_newer_versions(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:

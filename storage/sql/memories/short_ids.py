@@ -14,11 +14,11 @@ from madeleine.storage.sql.database.mapping import first_column_of_row, first_tw
 from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
-_m = tables.memories.c
+_m = tables.memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
-_number = dialect.json_items(bindparam("numbers"))
+_number = dialect.json_list_item_rows(bindparam("numbers"))
 _a = archived_memories_table.c
-_ASKED_NUMBERS = select(dialect.json_integer(_number.c.value))
+_ASKED_NUMBERS = select(dialect.json_item_as_integer(_number.c.value))
 # What is archived keeps its number: it can be named, to be restored or forgotten.
 _SELECT_IDS_OF_NUMBERS = union_all(
     select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(_ASKED_NUMBERS)),
@@ -26,14 +26,14 @@ _SELECT_IDS_OF_NUMBERS = union_all(
 )
 _SELECT_NUMBERS_OF_IDS = union_all(
     select(_m.id, _m.number).where(
-        dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+        dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
     ),
     select(_a.memory_id, _a.number).where(
-        dialect.is_in_bound_list(_a.memory_id, "ids"), dialect.without_index_use(_a.being_id) == _BEING
+        dialect.in_bound_list_condition(_a.memory_id, "ids"), dialect.without_index_use(_a.being_id) == _BEING
     ),
 )
 _TABLES: Mapping[IdKind, Table] = {
-    "memory": tables.memories,
+    "memory": tables.memories_table,
     "message": messages_table,
     "note": tables.notes_table,
     "cluster": tables.clusters_table,
@@ -43,7 +43,7 @@ _TABLES: Mapping[IdKind, Table] = {
 
 
 def _select_ids_beginning_with(table: Table) -> Select[tuple[str]]:
-    beginning = dialect.json_items(bindparam("beginnings"))
+    beginning = dialect.json_list_item_rows(bindparam("beginnings"))
     # "g" follows every hexadecimal digit: a range of the ids' index.
     in_range = and_(table.c.id >= beginning.c.value, table.c.id < type_coerce(beginning.c.value, Text) + "g")
     return (

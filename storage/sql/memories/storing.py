@@ -40,7 +40,7 @@ from madeleine.storage.sql.administration import (
     write_store_setting_once,
 )
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.engine import QueryReader, Transaction, mark_as_brief_read
+from madeleine.storage.sql.database.engine import SqlRowReader, Transaction, mark_query_as_brief_read
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column_of_row,
@@ -49,7 +49,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, being_patrol_cycle, row_from_memory
+from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, row_from_memory, sql_patrol_cycle
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extraction
@@ -63,11 +63,11 @@ from madeleine.storage.sql.tables.conversations import message_memories_table, m
 INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
 
-_i, _m, _r = tables.ingested_texts_table.c, tables.memories.c, tables.reinforcements_table.c
+_i, _m, _r = tables.ingest_outcomes_table.c, tables.memories_table.c, tables.reinforcements_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = dialect.without_index_use(_m.being_id) == _BEING
 
-_SELECT_IDS_BY_HASH = mark_as_brief_read(
+_SELECT_IDS_BY_HASH = mark_query_as_brief_read(
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
@@ -78,12 +78,12 @@ _SELECT_IDS_BY_HASH = mark_as_brief_read(
     .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
     .limit(5)
 )
-_SELECT_NEXT_TURNS = mark_as_brief_read(
+_SELECT_NEXT_TURNS = mark_query_as_brief_read(
     select(_m.session_id, func.max(_m.turn) + 1)
     .where(
         _m.being_id == _BEING,
         _m.session_id != literal_column("''"),
-        dialect.is_in_bound_list(_m.session_id, "sessions"),
+        dialect.in_bound_list_condition(_m.session_id, "sessions"),
     )
     .group_by(_m.session_id)
 )
@@ -96,21 +96,19 @@ _ORIGINAL_TEXT = (
     .scalar_subquery()
 )
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
-_SELECT_KEY_OUTCOMES = mark_as_brief_read(
+_SELECT_KEY_OUTCOMES = mark_query_as_brief_read(
     union_all(
         select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
-            _m.being_id == _BEING, dialect.is_in_bound_list(_m.key, "keys")
+            _m.being_id == _BEING, dialect.in_bound_list_condition(_m.key, "keys")
         ),
         select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
-            _r.being_id == _BEING, dialect.is_in_bound_list(_r.key, "keys")
+            _r.being_id == _BEING, dialect.in_bound_list_condition(_r.key, "keys")
         ),
     )
 )
-_INSERTED_COLUMNS = [
-    column.name for column in tables.memories.columns if column.name not in ("seq", "since", "stopped_at")
-]
-_cycle = being_patrol_cycle(bindparam("new_being_id"))
-INSERT_MEMORY = insert(tables.memories).values(
+_INSERTED_COLUMNS = [column.name for column in _m if column.name not in ("seq", "since", "stopped_at")]
+_cycle = sql_patrol_cycle(bindparam("new_being_id"))
+INSERT_MEMORY = insert(tables.memories_table).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
         "since": _cycle - bindparam("new_session_count"),
@@ -120,23 +118,23 @@ INSERT_MEMORY = insert(tables.memories).values(
 _ADD_TO_LAST_NUMBER = dialect.upsert_statement(
     tables.last_memory_numbers_table,
     last=tables.last_memory_numbers_table.c.last
-    + dialect.upsert_excluded_columns(tables.last_memory_numbers_table).last,
+    + dialect.upsert_proposed_row_columns(tables.last_memory_numbers_table).last,
 )
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
 )
-_PREFERENCE = RowMap(ProfileEntry, tables.profile)
-_INSERT_PREFERENCE = insert(tables.profile)
-_UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile, "value", "updated_at", key="memory_id")
+_PREFERENCE = RowMap(ProfileEntry, tables.profile_entries_table)
+_INSERT_PREFERENCE = insert(tables.profile_entries_table)
+_UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile_entries_table, "value", "updated_at", key="memory_id")
 _REINFORCED_COLUMNS = (
     "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
     "folded", "folded_themes",
 )  # fmt: skip
-_UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories, *_REINFORCED_COLUMNS)
+_UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_REINFORCED_COLUMNS)
 _REINFORCEMENT = RowMap(MemoryRetelling, tables.reinforcements_table)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
 _SELECT_SOURCES = select(messages_table.c.id).where(
-    dialect.is_in_bound_list(messages_table.c.id, "ids"),
+    dialect.in_bound_list_condition(messages_table.c.id, "ids"),
     dialect.without_index_use(messages_table.c.being_id) == _BEING,
 )
 _INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(message_memories_table).from_select(
@@ -144,40 +142,38 @@ _INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(message_memories_tabl
     select(messages_table.c.id, _m.id)
     .join_from(
         messages_table,
-        tables.memories,
+        tables.memories_table,
         dialect.without_index_use(messages_table.c.being_id) == dialect.without_index_use(_m.being_id),
     )
-    .where(
-        messages_table.c.id == bindparam("message"),
-        _m.id == bindparam("memory"),
-        _IS_OWN,
-    ),
+    .where(messages_table.c.id == bindparam("message"), _m.id == bindparam("memory"), _IS_OWN),
 )
 _CHANGED_COLUMNS = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end",
 )  # fmt: skip
-_UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories, *_CHANGED_COLUMNS)
-_CLEAR_RESEMBLES = update(tables.memories).where(_IS_OWN, _m.resembles == bindparam("target")).values(resembles=None)
+_UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories_table, *_CHANGED_COLUMNS)
+_CLEAR_RESEMBLES = (
+    update(tables.memories_table).where(_IS_OWN, _m.resembles == bindparam("target")).values(resembles=None)
+)
 _REVISION = RowMap(MemoryChanges, tables.revisions_table)
 _INSERT_REVISION = insert(tables.revisions_table)
 _SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
-_INSERT_INGEST_OUTCOME = dialect.insert_if_missing_statement(tables.ingested_texts_table)
-_chunk = dialect.json_items(dialect.json_field(_i.outcome, "chunks"))
+_INSERT_INGEST_OUTCOME = dialect.insert_if_missing_statement(tables.ingest_outcomes_table)
+_chunk = dialect.json_list_item_rows(dialect.sql_json_field(_i.outcome, "chunks"))
 _REMOVE_INGEST_DIGESTS = (
-    update(tables.ingested_texts_table)
+    update(tables.ingest_outcomes_table)
     .where(
         _i.being_id == _BEING,
         select(_chunk.c.value)
-        .where(dialect.is_in_bound_list(dialect.json_field(_chunk.c.value, "id"), "ids"))
+        .where(dialect.in_bound_list_condition(dialect.sql_json_field(_chunk.c.value, "id"), "ids"))
         .exists(),
     )
-    .values(outcome=dialect.json_without_field(_i.outcome, "digest"))
+    .values(outcome=dialect.sql_json_without_field(_i.outcome, "digest"))
 )
 
 
 async def read_idempotency_key_outcomes(
-    reads: QueryReader, scope: Scope, keys: Sequence[str]
+    reads: SqlRowReader, scope: Scope, keys: Sequence[str]
 ) -> dict[str, IdempotencyKeyOutcome]:
     if not keys:
         return {}

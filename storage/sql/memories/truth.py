@@ -17,10 +17,10 @@ from madeleine.memory.rules.dynamics import truth
 from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange, TruthChangeKind
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.dialect import (
-    is_in_bound_list,
-    json_field,
-    json_items,
+    in_bound_list_condition,
     json_list_bind_value,
+    json_list_item_rows,
+    sql_json_field,
     without_index_use,
 )
 from madeleine.storage.sql.database.engine import Transaction
@@ -32,20 +32,20 @@ from madeleine.storage.sql.database.mapping import (
     update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
-from madeleine.storage.sql.database.tables import memories, truth_acts_table
+from madeleine.storage.sql.database.tables import memories_table, truth_changes_table
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.versions import current_version_ids
 
-_a, _m = truth_acts_table.c, memories.c
+_a, _m = truth_changes_table.c, memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 
-_UPDATE_TRUTH = update_row_of_being_statement(memories, *truth.MEMORY_TRUTH_FIELDS)
-_INSERT_ACT = insert(truth_acts_table)
+_UPDATE_TRUTH = update_row_of_being_statement(memories_table, *truth.MEMORY_TRUTH_FIELDS)
+_INSERT_ACT = insert(truth_changes_table)
 _SELECT_PREDECESSORS = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, is_in_bound_list(_m.superseded_by, "ids"))
+    .where(_m.being_id == _BEING, in_bound_list_condition(_m.superseded_by, "ids"))
     .order_by(_m.valid_until, _m.seq)
 )
 _SELECT_LAST_ACT = (
@@ -54,9 +54,12 @@ _SELECT_LAST_ACT = (
     .order_by(_a.seq.desc())
     .limit(1)
 )
-_absorbed = memories.alias("absorbed").c
-_IS_ABSORBED = (without_index_use(_absorbed.being_id) == _BEING, is_in_bound_list(_absorbed.absorbed_into, "ids"))
-_asked = json_items(bindparam("ids"))
+_absorbed = memories_table.alias("absorbed").c
+_IS_ABSORBED = (
+    without_index_use(_absorbed.being_id) == _BEING,
+    in_bound_list_condition(_absorbed.absorbed_into, "ids"),
+)
+_asked = json_list_item_rows(bindparam("ids"))
 _SELECT_PREDECESSORS_OF_SURVIVOR = (
     select(*MEMORY_COLUMNS)
     .where(
@@ -68,14 +71,17 @@ _SELECT_PREDECESSORS_OF_SURVIVOR = (
 )
 """Those of a memory, and of what it has absorbed."""
 _SELECT_ROWS_OF_ACT = select(_a.memory_id, _a.before, _a.after).where(_a.act_id == bindparam("act")).order_by(_a.seq)
-_DELETE_ACT = delete(truth_acts_table).where(_a.act_id == bindparam("old_act"))
-_DELETE_ACTS_OF_RUN = delete(truth_acts_table).where(_a.run_id == bindparam("old_run"), _a.being_id == _BEING)
-_named = truth_acts_table.alias("named").c
+_DELETE_ACT = delete(truth_changes_table).where(_a.act_id == bindparam("old_act"))
+_DELETE_ACTS_OF_RUN = delete(truth_changes_table).where(_a.run_id == bindparam("old_run"), _a.being_id == _BEING)
+_named = truth_changes_table.alias("named").c
 _names_an_erased_memory = or_(
-    is_in_bound_list(_named.memory_id, "ids"),
-    *(is_in_bound_list(json_field(fields, "superseded_by"), "ids") for fields in (_named.before, _named.after)),
+    in_bound_list_condition(_named.memory_id, "ids"),
+    *(
+        in_bound_list_condition(sql_json_field(fields, "superseded_by"), "ids")
+        for fields in (_named.before, _named.after)
+    ),
 )
-_DELETE_ACTS_OF_MEMORIES = delete(truth_acts_table).where(
+_DELETE_ACTS_OF_MEMORIES = delete(truth_changes_table).where(
     _a.act_id.in_(select(_named.act_id).where(_named.being_id == _BEING, _names_an_erased_memory))
 )
 
@@ -97,7 +103,7 @@ async def apply_supersessions(
         after = truth.memories_after_supersession(*before, act.since, act.at)
         undone = [_stored_fields(memory) for memory in before]
         if act.makes_new:
-            undone[1] |= truth.UNDONE_VERSION_FIELDS
+            undone[1] |= truth.UNDONE_VERSION_FIELD_VALUES
         await _write_act(transaction, scope, "supersede", undone, after, at=act.at, tool=act.tool, run_id=run_id)
         changed += (act.old, act.new)
     return await memories_by_ids(transaction, scope, changed)

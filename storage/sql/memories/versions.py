@@ -13,33 +13,35 @@ from collections.abc import Sequence
 from sqlalchemy import and_, bindparam, false, func, or_, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
-from madeleine.memory.recall.ports import PossibleNewerVersion
-from madeleine.storage.sql.database.dialect import json_items, json_list_bind_value, without_index_use
-from madeleine.storage.sql.database.engine import QueryReader, Row, mark_as_brief_read
+from madeleine.memory.recall.ports import PossibleNewerVersionPair
+from madeleine.storage.sql.database.dialect import json_list_bind_value, json_list_item_rows, without_index_use
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_brief_read
 from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 
-_m = memories.c
+_m = memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = without_index_use(_m.being_id) == _BEING
-_asked = json_items(bindparam("ids"))
+_asked = json_list_item_rows(bindparam("ids"))
 _next = func.coalesce(_m.superseded_by, _m.absorbed_into)
 _later = select(_asked.c.value.label("origin"), _asked.c.value.label("id")).cte("later", recursive=True)
 _later = _later.union(
     select(_later.c.origin, _next)
-    .select_from(_later.join(memories, _m.id == _later.c.id))
+    .select_from(_later.join(memories_table, _m.id == _later.c.id))
     .where(_IS_OWN, _next.is_not(None))
 )
-_latest = select(_later.c.origin, _later.c.id).join(memories, _m.id == _later.c.id).where(_IS_OWN, _next.is_(None))
-_SELECT_CURRENT_VERSIONS = mark_as_brief_read(_latest)
+_latest = (
+    select(_later.c.origin, _later.c.id).join(memories_table, _m.id == _later.c.id).where(_IS_OWN, _next.is_(None))
+)
+_SELECT_CURRENT_VERSIONS = mark_query_as_brief_read(_latest)
 _ends = _latest.cte("ends")
 _versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
 _versions = _versions.union(
     select(_versions.c.origin, _m.id)
     .select_from(
         _versions.join(
-            memories,
+            memories_table,
             or_(
                 # With the being, as `ix_memories_superseded` has them: else all of the being's memories are read.
                 and_(_m.being_id == _BEING, _m.superseded_by.is_not(None), _m.superseded_by == _versions.c.id),
@@ -51,7 +53,7 @@ _versions = _versions.union(
 )
 _SELECT_VERSIONS = (
     select(_versions.c.origin, *MEMORY_COLUMNS)
-    .select_from(_versions.join(memories, _m.id == _versions.c.id))
+    .select_from(_versions.join(memories_table, _m.id == _versions.c.id))
     .where(_m.absorbed_into.is_(None))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
@@ -70,11 +72,11 @@ _proposed = (
 )
 _proposed = _proposed.union(
     select(_m.id, _m.may_supersede)
-    .select_from(_proposed.join(memories, _m.may_supersede == _proposed.c.newer))
+    .select_from(_proposed.join(memories_table, _m.may_supersede == _proposed.c.newer))
     .where(_m.may_supersede.is_not(None), *_is_current)
 )
-_other_asked = json_items(bindparam("ids"))
-_told_table, _after_table = memories.alias("told"), memories.alias("after")
+_other_asked = json_list_item_rows(bindparam("ids"))
+_told_table, _after_table = memories_table.alias("told"), memories_table.alias("after")
 _told, _after = _told_table.c, _after_table.c
 _told_again = (
     select(_m.id.label("older"), _told.superseded_by.label("newer"))
@@ -89,7 +91,7 @@ _told_again = _told_again.union(
     .select_from(_told_again.join(_after_table, _after.id == _told_again.c.newer))
     .where(_next_after.is_not(None))
 )
-_SELECT_TOLD_LATER = mark_as_brief_read(
+_SELECT_TOLD_LATER = mark_query_as_brief_read(
     union_all(
         select(_proposed.c.newer, _proposed.c.older, true(), false()),
         select(_m.id, _m.resembles, false(), false())
@@ -97,13 +99,13 @@ _SELECT_TOLD_LATER = mark_as_brief_read(
         .join(_other_asked, _m.resembles == _other_asked.c.value)
         .where(*_is_current),
         select(_told_again.c.newer, _told_again.c.older, true(), true())
-        .join(memories, _m.id == _told_again.c.newer)
+        .join(memories_table, _m.id == _told_again.c.newer)
         .where(_told_again.c.newer != _told_again.c.older, *_is_current),
     )
 )
 
 
-async def current_version_ids(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+async def current_version_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
     """The last version of each memory that exists: itself where it has no successor."""
     if not ids:
         return {}
@@ -114,7 +116,7 @@ async def current_version_ids(reads: QueryReader, scope: Scope, ids: Sequence[Me
     )
 
 
-async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+async def all_versions(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
     """The versions of each memory that exists, itself included, the current one last."""
     rows = await reads.rows(
         _SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=json_list_bind_value(ids)
@@ -126,8 +128,8 @@ async def all_versions(reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
 
 
 async def possible_newer_versions(
-    reads: QueryReader, scope: Scope, ids: Sequence[MemoryId]
-) -> list[PossibleNewerVersion]:
+    reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]
+) -> list[PossibleNewerVersionPair]:
     """What `RecallLedger.possible_newer_versions` says."""
     if not ids:
         return []
@@ -135,8 +137,10 @@ async def possible_newer_versions(
     return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, **binds))
 
 
-def _to_later_memory(row: Row) -> PossibleNewerVersion:
-    return PossibleNewerVersion(newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3]))
+def _to_later_memory(row: Row) -> PossibleNewerVersionPair:
+    return PossibleNewerVersionPair(
+        newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3])
+    )
 
 
 def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:

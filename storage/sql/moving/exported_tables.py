@@ -46,7 +46,7 @@ from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 from madeleine.storage.sql.tables.graph import stated_relations_table
 from madeleine.storage.sql.tables.lessons import lessons_table
 
-_m, _s = tables.memories.c, sessions.c
+_m, _s = tables.memories_table.c, sessions.c
 EXPORT_COMPRESSION_LEVEL = 6
 _last_numbers = tables.last_memory_numbers_table.c
 _JSON_COLUMNS = ("when_", "retold", "emotion")
@@ -134,16 +134,27 @@ _being_of_message = (
     .correlate(message_memories_table)
     .scalar_subquery()
 )
-_revisions, _acts, _told = tables.revisions_table.c, tables.truth_acts_table.c, tables.reinforcements_table.c
+_revisions, _acts, _told = tables.revisions_table.c, tables.truth_changes_table.c, tables.reinforcements_table.c
 _changes, _runs, _notes = tables.patrol_changes_table.c, tables.patrol_runs.c, tables.notes_table.c
-_profile, _diary, _keys = tables.profile.c, tables.diary_entries_table.c, forgotten_keys_table.c
+_profile, _diary, _keys = tables.profile_entries_table.c, tables.diary_entries_table.c, forgotten_keys_table.c
 _lessons, _stated, _blocks = lessons_table.c, stated_relations_table.c, core_blocks_table.c
 _groups, _archived = archive_groups_table.c, archived_memories_table.c
-_clusters, _beings = tables.clusters_table.c, tables.beings.c
+_clusters, _beings = tables.clusters_table.c, tables.beings_table.c
 _known_beings = union(
-    *(select(table.c.being_id) for table in (tables.last_memory_numbers_table, tables.beings, sessions,
-      tables.notes_table, tables.profile, core_blocks_table, tables.diary_entries_table, forgotten_keys_table))
-).subquery("known_beings")  # fmt: skip
+    *(
+        select(table.c.being_id)
+        for table in (
+            tables.last_memory_numbers_table,
+            tables.beings_table,
+            sessions,
+            tables.notes_table,
+            tables.profile_entries_table,
+            core_blocks_table,
+            tables.diary_entries_table,
+            forgotten_keys_table,
+        )
+    )
+).subquery("known_beings")
 
 
 def _of_being(value: ColumnElement[Any], being: ColumnElement[Any], default: Any) -> ColumnElement[Any]:
@@ -154,7 +165,7 @@ def _of_being(value: ColumnElement[Any], being: ColumnElement[Any], default: Any
 EXPORTED_TABLES: tuple[ExportedTable, ...] = (
     ExportedTable(
         records.BeingExportRecord,
-        tables.beings,
+        tables.beings_table,
         (),
         expressions={
             "being": _known_beings.c.being_id,
@@ -170,7 +181,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
     ),
     ExportedTable(
         records.MemoryExportRecord,
-        tables.memories,
+        tables.memories_table,
         (_m.number, _m.id),
         names={"when": "when_"},
         expressions={"session_count": CYCLES_SINCE_REACTIVATION},
@@ -192,7 +203,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
     ),
     ExportedTable(
         records.TruthChangeExportRecord,
-        tables.truth_acts_table,
+        tables.truth_changes_table,
         (_acts.at, _acts.act_id, _acts.seq),
         derived=frozenset({"seq"}),
     ),
@@ -233,7 +244,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         names={"kind": "type"},
         derived=frozenset({"seq", "folded"}),
     ),
-    ExportedTable(records.ProfileExportRecord, tables.profile, (_profile.kind, _profile.name)),
+    ExportedTable(records.ProfileExportRecord, tables.profile_entries_table, (_profile.kind, _profile.name)),
     ExportedTable(records.CoreBlockExportRecord, core_blocks_table, (_blocks.name, _blocks.version)),
     ExportedTable(records.DiaryExportRecord, tables.diary_entries_table, (_diary.date,)),
     ExportedTable(records.ForgottenMessageKeyExportRecord, forgotten_keys_table, (_keys.key_hash,)),

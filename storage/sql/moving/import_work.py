@@ -19,7 +19,7 @@ from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
 from madeleine.memory.moving.ports import MAX_RECORDS_LISTED_IN_IMPORT_REPORT, LeftOutReason, RecordLeftOutOfImport
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
-    AnyRecord,
+    AnyExportRecord,
     CoreBlockExportRecord,
     DiaryExportRecord,
     MessageExportRecord,
@@ -32,10 +32,10 @@ from madeleine.memory.moving.values import are_contradictory_records, memory_fro
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
+    in_bound_list_condition,
     insert_if_missing_statement,
-    is_in_bound_list,
-    json_items,
     json_list_bind_value,
+    json_list_item_rows,
     sql_greatest,
     sql_least,
 )
@@ -47,12 +47,12 @@ from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import sessions
 
 EXPORTED_TABLE_BY_RECORD_TYPE = {exported.record_type_name: exported for exported in EXPORTED_TABLES}
-_s, _a = sessions.c, tables.audit.c
+_s, _a = sessions.c, tables.audit_entries_table.c
 _BEING = bindparam("being", type_=_s.being_id.type)
-_forgotten_id = json_items(_a.ids)
+_forgotten_id = json_list_item_rows(_a.ids)
 SELECT_FORGOTTEN_IDS = (
     select(_forgotten_id.c.value)
-    .select_from(tables.audit)
+    .select_from(tables.audit_entries_table)
     .join(_forgotten_id, true())
     .where(_a.event == "forget")
     .distinct()
@@ -74,9 +74,9 @@ _INSERT_IMPORTED_ROW = insert_if_missing_statement(tables.imported_rows_table)
 def _select_existing(exported: ExportedTable) -> Select[Any]:
     """Rows of any being by id; of the beings of the batch, where the key is only theirs."""
     key = exported.columns_by_field[exported.record.key_fields[-1]]
-    statement = select(*exported.columns_by_field.values()).where(is_in_bound_list(key, "keys"))
+    statement = select(*exported.columns_by_field.values()).where(in_bound_list_condition(key, "keys"))
     if "being" in exported.record.key_fields:
-        return statement.where(is_in_bound_list(exported.columns_by_field["being"], "beings"))
+        return statement.where(in_bound_list_condition(exported.columns_by_field["being"], "beings"))
     return statement
 
 
@@ -96,7 +96,7 @@ RECORDS_PER_IMPORT_BATCH = 500
 
 _SELECT_BEINGS = {
     table.record_type_name: select(table.table.c.id, table.table.c.being_id).where(
-        is_in_bound_list(table.table.c.id, "keys")
+        in_bound_list_condition(table.table.c.id, "keys")
     )
     for table in EXPORTED_TABLES
     if table.record_type_name in ("memory", "message")
@@ -104,7 +104,9 @@ _SELECT_BEINGS = {
 
 
 _w = archived_memories_table.c
-SELECT_OWNERS_OF_ARCHIVED_MEMORIES = select(_w.memory_id, _w.being_id).where(is_in_bound_list(_w.memory_id, "ids"))
+SELECT_OWNERS_OF_ARCHIVED_MEMORIES = select(_w.memory_id, _w.being_id).where(
+    in_bound_list_condition(_w.memory_id, "ids")
+)
 
 
 class ImportInTransaction:
@@ -208,7 +210,7 @@ def search_text_of_archived_memory(row: Mapping[str, Any]) -> str:
     return f"{row['folded']}{row['folded_themes']}"
 
 
-def batch_records_by_type(records: Iterator[AnyRecord]) -> Iterator[list[Any]]:
+def batch_records_by_type(records: Iterator[AnyExportRecord]) -> Iterator[list[Any]]:
     for _, same in groupby(records, key=lambda record: record.type):
         while batch := list(islice(same, RECORDS_PER_IMPORT_BATCH)):
             yield batch

@@ -19,7 +19,7 @@ from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
 from madeleine.memory.moving.ports import ImportReport
 from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from madeleine.memory.moving.records import (
-    AnyRecord,
+    AnyExportRecord,
     BeingExportRecord,
     ClusterExportRecord,
     CoreBlockExportRecord,
@@ -37,11 +37,7 @@ from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.erasing import rebuild_archive_group_digests
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import (
-    is_in_bound_list,
-    json_list_bind_value,
-    upsert_statement,
-)
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, upsert_statement
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
@@ -67,28 +63,30 @@ from madeleine.storage.sql.tables.conversations import forgotten_keys_table, mes
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
 _POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
-_m, _s = tables.memories.c, sessions.c
+_m, _s = tables.memories_table.c, sessions.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
 )
 _UPSERT_LAST_NUMBER = upsert_statement(tables.last_memory_numbers_table, "last")
 _SELECT_TAKEN_NUMBERS = select(_m.number).where(_m.being_id == _BEING, _m.number > bindparam("floor"))
-_SELECT_CLOCK = select(tables.beings.c.cycle).where(tables.beings.c.being_id == _BEING)
+_SELECT_CLOCK = select(tables.beings_table.c.cycle).where(tables.beings_table.c.being_id == _BEING)
 _SELECT_SESSIONS = select(_s.session_id, _s.messages).where(
-    _s.being_id == _BEING, is_in_bound_list(_s.session_id, "sessions")
+    _s.being_id == _BEING, in_bound_list_condition(_s.session_id, "sessions")
 )
 _messages = messages_table.c
 _SELECT_MESSAGE_PLACES = select(_messages.session_id, _messages.position, _messages.key).where(
-    _messages.being_id == _BEING, is_in_bound_list(_messages.session_id, "sessions")
+    _messages.being_id == _BEING, in_bound_list_condition(_messages.session_id, "sessions")
 )
 _SELECT_FORGOTTEN_KEYS = select(forgotten_keys_table.c.key_hash).where(
-    forgotten_keys_table.c.being_id == _BEING, is_in_bound_list(forgotten_keys_table.c.key_hash, "hashes")
+    forgotten_keys_table.c.being_id == _BEING, in_bound_list_condition(forgotten_keys_table.c.key_hash, "hashes")
 )
 _SELECT_BLOCK_NAMES = select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING).distinct()
 _SELECT_BEINGS_WITH_RUNS = select(tables.patrol_runs.c.being_id).distinct()
 _POINT_TO_KNOWN = [
-    update(tables.memories).where(_m[name] == bindparam("old"), _m.being_id == _BEING).values({name: bindparam("new")})
+    update(tables.memories_table)
+    .where(_m[name] == bindparam("old"), _m.being_id == _BEING)
+    .values({name: bindparam("new")})
     for name in _POINTERS
 ]
 _INSERT_IMPORT = insert(tables.imports_table)
@@ -116,7 +114,7 @@ class ExportFileImport(ImportInTransaction):
         self._aliases: dict[str, str] = {}
         """Ids of memories that are here under another id."""
 
-    async def read_ledger_state(self, header: ExportHeader) -> None:
+    async def load_import_target_state(self, header: ExportHeader) -> None:
         self._forgotten = set(await self._rows(SELECT_FORGOTTEN_IDS))
         self._beings_with_runs = set(await self._rows(_SELECT_BEINGS_WITH_RUNS))
         for being in header.beings:
@@ -125,7 +123,7 @@ class ExportFileImport(ImportInTransaction):
             self._number_floor[being] = max([0, *lasts])
             self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
 
-    async def import_all_records(self, records: Iterator[AnyRecord]) -> None:
+    async def import_all_records(self, records: Iterator[AnyExportRecord]) -> None:
         batches = batch_records_by_type(records)
         by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
             "being": self._take_being,
@@ -224,7 +222,7 @@ class ExportFileImport(ImportInTransaction):
             if not has_clock and (record.cycle or record.think):
                 row: dict[str, Any] = {"being_id": record.being, "cycle": record.cycle}
                 row |= {name: encode_json_list(getattr(record, name)) for name in ("think", "think_sources")}
-                await self._transaction.run(insert(tables.beings), [row])
+                await self._transaction.run(insert(tables.beings_table), [row])
                 await self._remember([record])
             else:
                 self._known["being"] += 1

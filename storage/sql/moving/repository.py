@@ -8,12 +8,12 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from madeleine.memory.model import ORGANISATION_BEING, BeingId, ClusterId, EmbeddingModelName, Scope
+from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, ClusterId, EmbeddingModelName, Scope
 from madeleine.memory.moving.ports import ImportReport, ImportUndoResult, LedgerCopy, PastImport
 from madeleine.memory.moving.record_base import ExportHeader
-from madeleine.memory.moving.records import AnyRecord
+from madeleine.memory.moving.records import AnyExportRecord
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, upsert_statement
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, upsert_statement
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
@@ -26,24 +26,24 @@ _PAST_IMPORT = RowMap(PastImport, tables.imports_table)
 _SELECT_IMPORTS = select(*_PAST_IMPORT.columns).order_by(_i.at.desc(), _i.id)
 _SET_MODEL = (
     update(tables.clusters_table)
-    .where(is_in_bound_list(_c.id, "ids"), _c.model.is_(None))
+    .where(in_bound_list_condition(_c.id, "ids"), _c.model.is_(None))
     .values(model=bindparam("new_model"))
 )
-_r, _m = tables.imported_rows_table.c, tables.memories.c
+_r, _m = tables.imported_rows_table.c, tables.memories_table.c
 _SELECT_SHARED_ROW = (
     select(_m.id)
-    .join_from(tables.imported_rows_table, tables.memories, _m.id == _r.memory_id)
+    .join_from(tables.imported_rows_table, tables.memories_table, _m.id == _r.memory_id)
     .where(_r.import_id == bindparam("import"), _m.being_id == bindparam("organisation"))
     .limit(1)
 )
-_SELECT_CLUSTER_BEINGS = select(_c.being_id).where(is_in_bound_list(_c.id, "ids")).distinct()
+_SELECT_CLUSTER_BEINGS = select(_c.being_id).where(in_bound_list_condition(_c.id, "ids")).distinct()
 
 
-_p = tables.copies_table.c
-_COPY = RowMap(LedgerCopy, tables.copies_table)
+_p = tables.ledger_copies_table.c
+_COPY = RowMap(LedgerCopy, tables.ledger_copies_table)
 _SELECT_COPIES = select(*_COPY.columns).order_by(_p.made_at, _p.path)
-_UPSERT_COPY = upsert_statement(tables.copies_table, "kind", "being_id", "made_at")
-_DELETE_COPY = delete(tables.copies_table).where(_p.path == bindparam("old_path"))
+_UPSERT_COPY = upsert_statement(tables.ledger_copies_table, "kind", "being_id", "made_at")
+_DELETE_COPY = delete(tables.ledger_copies_table).where(_p.path == bindparam("old_path"))
 
 
 class _RolledBack(Exception):
@@ -61,7 +61,7 @@ class ImportRepository(DatabaseRepository):
     async def import_records(
         self,
         header: ExportHeader,
-        records: Iterator[AnyRecord],
+        records: Iterator[AnyExportRecord],
         *,
         source: str,
         client: str,
@@ -72,7 +72,7 @@ class ImportRepository(DatabaseRepository):
         try:
             async with self._database.transaction(needs_index_space=True) as transaction:
                 work = ExportFileImport(transaction, source=source, client=client, at=at)
-                await work.read_ledger_state(header)
+                await work.load_import_target_state(header)
                 await work.import_all_records(records)
                 report = await work.finish(header)
                 _require_kept(report, dry_run=dry_run)
@@ -97,7 +97,7 @@ class ImportRepository(DatabaseRepository):
         return await source_imports.forgotten_imported_memory_keys(self._database, scope, keys)
 
     async def import_holds_shared_knowledge(self, import_id: str) -> bool:
-        binds = {"import": import_id, "organisation": ORGANISATION_BEING}
+        binds = {"import": import_id, "organisation": ORGANISATION_BEING_ID}
         return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column_of_row, **binds))
 
     async def past_imports(self) -> list[PastImport]:

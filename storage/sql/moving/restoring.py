@@ -11,18 +11,18 @@ from madeleine.memory.core_blocks.values import audit_id_of_core_block
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_items, upsert_statement
+from madeleine.storage.sql.database.dialect import insert_if_missing_statement, json_list_item_rows, upsert_statement
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table, messages_table
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
-RESTORE_TOOL_NAME = "madeleine restore"
-_a, _m, _g = tables.audit.c, tables.memories.c, messages_table.c
-_forgotten = json_items(_a.ids)
+RESTORE_CLIENT_NAME = "madeleine restore"
+_a, _m, _g = tables.audit_entries_table.c, tables.memories_table.c, messages_table.c
+_forgotten = json_list_item_rows(_a.ids)
 _SELECT_FORGOTTEN = (
     select(_a.being_id, _forgotten.c.value)
-    .select_from(tables.audit)
+    .select_from(tables.audit_entries_table)
     .join(_forgotten, true())
     .where(_a.event == "forget")
     .distinct()
@@ -31,7 +31,7 @@ _w = archived_memories_table.c
 _HELD_TABLES = ((_m.id, _m.being_id), (_g.id, _g.being_id), (_w.memory_id, _w.being_id))
 _SELECT_HELD = [select(id_, being) for id_, being in _HELD_TABLES]
 _SELECT_BLOCKS = select(core_blocks_table.c.being_id, core_blocks_table.c.name).distinct()
-_KEPT_TABLES = (forgotten_keys_table, tables.copies_table)
+_KEPT_TABLES = (forgotten_keys_table, tables.ledger_copies_table)
 _tokens = tables.bearer_tokens_table
 _UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
 
@@ -64,9 +64,9 @@ class RestoredLedgerUpdate:
     async def forget(self, held: Mapping[BeingId, Sequence[MemoryId]], *, at: datetime) -> None:
         """Erase them, and their bytes."""
         for being, ids in held.items():
-            await self._restored.erasure.forget(Scope(being, RESTORE_TOOL_NAME), ids, at=at)
+            await self._restored.erasure.forget(Scope(being, RESTORE_CLIENT_NAME), ids, at=at)
         for being, name in await self._blocks_forgotten_since():
-            await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_TOOL_NAME), name, at=at)
+            await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_CLIENT_NAME), name, at=at)
         marks = await self._restored.erasure.pending_scrub_marks()
         await self._restored.erasure.scrub_deleted_bytes()
         await self._restored.erasure.clear_scrub_marks([mark for mark, _ in marks])
@@ -83,8 +83,8 @@ class RestoredLedgerUpdate:
         }
         async with self._restored.database.transaction() as transaction:
             for being, ids in missing.items():
-                scope = Scope(BeingId(being), RESTORE_TOOL_NAME)
-                await record_audit_entry(transaction, scope, "forget", at, tool=RESTORE_TOOL_NAME, ids=ids)
+                scope = Scope(BeingId(being), RESTORE_CLIENT_NAME)
+                await record_audit_entry(transaction, scope, "forget", at, tool=RESTORE_CLIENT_NAME, ids=ids)
             for table in _KEPT_TABLES:
                 values = [dict(zip(table.c.keys(), row, strict=True)) for row in rows[table]]
                 await transaction.run(insert_if_missing_statement(table), values)

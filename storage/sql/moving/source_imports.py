@@ -15,23 +15,23 @@ from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.conversations.chat import message_key_hash
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
+    in_bound_list_condition,
     insert_if_missing_statement,
-    is_in_bound_list,
     json_list_bind_value,
     sql_last_sequence_number,
 )
-from madeleine.storage.sql.database.engine import QueryReader, Transaction
+from madeleine.storage.sql.database.engine import SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import first_column_of_row, microseconds_from_moment
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table
 
 _i, _r, _f = tables.imports_table.c, tables.imported_rows_table.c, forgotten_keys_table.c
-_m, _told = tables.memories.c, tables.reinforcements_table.c
+_m, _told = tables.memories_table.c, tables.reinforcements_table.c
 TABLES_WITH_SEQUENCE_NUMBERS = (
     tables.reinforcements_table,
     tables.revisions_table,
-    tables.truth_acts_table,
-    tables.memories,
+    tables.truth_changes_table,
+    tables.memories_table,
 )
 """Whose numbers tell what came after an import."""
 _LAST_SEQUENCE_NUMBERS = {
@@ -50,13 +50,13 @@ _END_IMPORT = (
 )
 _DELETE_IMPORT = delete(tables.imports_table).where(_i.id == bindparam("import"))
 _SELECT_FORGOTTEN = select(_f.key_hash).where(
-    _f.being_id == bindparam("own_being"), is_in_bound_list(_f.key_hash, "hashes")
+    _f.being_id == bindparam("own_being"), in_bound_list_condition(_f.key_hash, "hashes")
 )
 _IS_IMPORTED = f"{IMPORTED_STATEMENT_KEY_PREFIX}%"
 _SELECT_KEYS_OF_MEMORIES = (
     select(_m.key)
-    .where(is_in_bound_list(_m.id, "ids"), _m.key.like(_IS_IMPORTED))
-    .union(select(_told.key).where(is_in_bound_list(_told.memory_id, "ids"), _told.key.like(_IS_IMPORTED)))
+    .where(in_bound_list_condition(_m.id, "ids"), _m.key.like(_IS_IMPORTED))
+    .union(select(_told.key).where(in_bound_list_condition(_told.memory_id, "ids"), _told.key.like(_IS_IMPORTED)))
 )
 _INSERT_FORGOTTEN_KEY = insert_if_missing_statement(forgotten_keys_table)
 _TYPES = ("memory", "reinforcement", "session", "message")
@@ -103,7 +103,7 @@ async def end_import_from_other_program(
     return counts
 
 
-async def forgotten_imported_memory_keys(reads: QueryReader, scope: Scope, keys: Sequence[str]) -> set[str]:
+async def forgotten_imported_memory_keys(reads: SqlRowReader, scope: Scope, keys: Sequence[str]) -> set[str]:
     hashes = {_statement_key_hash(key): key for key in keys}
     binds = {"own_being": scope.being_id, "hashes": json_list_bind_value(hashes)}
     return {hashes[hash_] for hash_ in await reads.rows(_SELECT_FORGOTTEN, first_column_of_row, **binds)}

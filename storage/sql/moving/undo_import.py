@@ -11,14 +11,14 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, select, true, union, update
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.ingest.ports import ErasureResult
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportUndoResult
 from madeleine.memory.rules.storing.retelling import RetellingAdditions
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.restoring import restore_memories
 from madeleine.storage.sql.database import tables
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.erasing.memories import erase_memories
@@ -36,37 +36,41 @@ from madeleine.storage.sql.moving.import_work import (
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table, sessions
 
-_i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories.c
+_i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories_table.c
 _messages, _links, _s = messages_table.c, message_memories_table.c, sessions.c
 _SELECT_IMPORT = select(_i.id, _i.state, _i.last_numbers).where(_i.id == bindparam("import"))
 _SELECT_ROWS = select(_r.type, _r.key, _r.digest).where(_r.import_id == bindparam("import"))
-_SELECT_BEINGS = select(_m.id, _m.being_id).where(is_in_bound_list(_m.id, "ids"))
-_own = json_items(bindparam("ids"))
+_SELECT_BEINGS = select(_m.id, _m.being_id).where(in_bound_list_condition(_m.id, "ids"))
+_own = json_list_item_rows(bindparam("ids"))
 _IS_OWN = _m.id.in_(select(_own.c.value))
 _POINTERS = (_m.absorbed_into, _m.compressed_into, _m.superseded_by)
 _SELECT_CHANGED_SINCE = union(
     *(
-        select(table.c.memory_id).where(table.c.seq > bindparam(table.name), is_in_bound_list(table.c.memory_id, "ids"))
-        for table in (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table)
+        select(table.c.memory_id).where(
+            table.c.seq > bindparam(table.name), in_bound_list_condition(table.c.memory_id, "ids")
+        )
+        for table in (tables.reinforcements_table, tables.revisions_table, tables.truth_changes_table)
     ),
     # Others that point to them, and those of them that point to others.
     *(
-        select(pointer).where(is_in_bound_list(pointer, "ids"), ~is_in_bound_list(_m.id, "ids"))
+        select(pointer).where(in_bound_list_condition(pointer, "ids"), ~in_bound_list_condition(_m.id, "ids"))
         for pointer in _POINTERS
     ),
     *(
-        select(_m.id).where(is_in_bound_list(_m.id, "ids"), pointer.is_not(None), ~is_in_bound_list(pointer, "ids"))
+        select(_m.id).where(
+            in_bound_list_condition(_m.id, "ids"), pointer.is_not(None), ~in_bound_list_condition(pointer, "ids")
+        )
         for pointer in _POINTERS
     ),
 )
-_source = json_items(tables.diary_entries_table.c.sources)
+_source = json_list_item_rows(tables.diary_entries_table.c.sources)
 _SELECT_DIARY_SOURCES = (
     select(tables.diary_entries_table.c.date, _source.c.value)
     .select_from(tables.diary_entries_table)
     .join(_source, true())
 )
-_REMOVED_MESSAGES = (is_in_bound_list(_messages.id, "ids"),)
-_DELETE_LINKS = delete(message_memories_table).where(is_in_bound_list(_links.message_id, "ids"))
+_REMOVED_MESSAGES = (in_bound_list_condition(_messages.id, "ids"),)
+_DELETE_LINKS = delete(message_memories_table).where(in_bound_list_condition(_links.message_id, "ids"))
 _DELETE_EMPTY_SESSION = delete(sessions).where(
     _s.being_id == bindparam("own_being"),
     _s.session_id == bindparam("own_session"),
@@ -75,12 +79,13 @@ _DELETE_EMPTY_SESSION = delete(sessions).where(
 _c = tables.clusters_table.c
 _child = tables.clusters_table.alias("child")
 _DELETE_EMPTY_CLUSTER = delete(tables.clusters_table).where(
-    is_in_bound_list(_c.id, "ids"),
+    in_bound_list_condition(_c.id, "ids"),
     ~exists().where(_m.cluster_id == _c.id),
     ~exists().where(_child.c.parent_id == _c.id, _child.c.id != _c.id),
 )
-_DELETE_CLOCK = delete(tables.beings).where(
-    tables.beings.c.being_id == bindparam("own_being"), ~exists().where(_m.being_id == tables.beings.c.being_id)
+_DELETE_CLOCK = delete(tables.beings_table).where(
+    tables.beings_table.c.being_id == bindparam("own_being"),
+    ~exists().where(_m.being_id == tables.beings_table.c.being_id),
 )
 _SET_STATE = update(tables.imports_table).where(_i.id == bindparam("import")).values(state="undone")
 _DELETE_ROWS = delete(tables.imported_rows_table).where(_r.import_id == bindparam("import"))
@@ -89,12 +94,12 @@ _SELECT_REINFORCEMENTS = select(_r.key, _r.memory_id, _r.digest).where(
 )
 _told = tables.reinforcements_table.c
 _DELETE_REINFORCEMENTS = delete(tables.reinforcements_table).where(
-    _told.being_id == bindparam("own_being"), is_in_bound_list(_told.key, "keys")
+    _told.being_id == bindparam("own_being"), in_bound_list_condition(_told.key, "keys")
 )
 _w, _g = archived_memories_table.c, archive_groups_table.c
-_DELETE_ARCHIVED = delete(archived_memories_table).where(is_in_bound_list(_w.id, "ids"))
+_DELETE_ARCHIVED = delete(archived_memories_table).where(in_bound_list_condition(_w.id, "ids"))
 _DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
-    is_in_bound_list(_g.id, "ids"), ~exists().where(_w.group_id == _g.id)
+    in_bound_list_condition(_g.id, "ids"), ~exists().where(_w.group_id == _g.id)
 )
 _UNCHANGED_ONLY = ("note", "profile", "core_block", "diary", "patrol_run")
 
@@ -153,7 +158,7 @@ class ImportUndo:
             raise CannotUndo(f"The import {self._import_id} was undone before. Nothing was changed.")
         return dict(json.loads(last_numbers))
 
-    async def _remove_memories(self, ids: list[str], last_numbers: dict[str, int]) -> ErasedIds:
+    async def _remove_memories(self, ids: list[str], last_numbers: dict[str, int]) -> ErasureResult:
         kept = await self._changed_since(ids, last_numbers)
         self._kept["memory"] = len(kept)
         beings: defaultdict[str, list[MemoryId]] = defaultdict(list)
@@ -169,7 +174,7 @@ class ImportUndo:
             erased += result.erased_ids
         await mark_for_scrub(self._transaction, erased)
         self._removed["memory"] = len(erased)
-        return ErasedIds(erased_ids=tuple(erased))
+        return ErasureResult(erased_ids=tuple(erased))
 
     async def _remove_archived(self, keys: Mapping[str, Sequence[tuple[str, ...]]]) -> None:
         """What came as archived goes; what was archived since it came is looked at as a memory."""
@@ -217,7 +222,7 @@ class ImportUndo:
                 return kept
 
     async def _remove_messages(self, ids: list[str]) -> None:
-        drawn_from = select(_links.message_id).where(is_in_bound_list(_links.message_id, "ids"))
+        drawn_from = select(_links.message_id).where(in_bound_list_condition(_links.message_id, "ids"))
         kept = set(await self._rows(drawn_from, first_column_of_row, ids=json_list_bind_value(ids)))
         removable = [id_ for id_ in ids if id_ not in kept]
         statement = delete(messages_table).where(*_REMOVED_MESSAGES)

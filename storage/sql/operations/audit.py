@@ -15,13 +15,13 @@ from madeleine.memory.operations.refusals import (
 from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
+from madeleine.storage.sql.database.filters import equals_if_bound, period_binds, sql_is_in_bound_period
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
-from madeleine.storage.sql.database.tables import audit
+from madeleine.storage.sql.database.tables import audit_entries_table
 from madeleine.storage.sql.tables.operations import audited_actions_table
 
 _FILTERED = ("agent_id", "action", "verdict", "risk")
-_w, _a = audited_actions_table.c, audit.c
+_w, _a = audited_actions_table.c, audit_entries_table.c
 _of_application = select(*audited_actions_table.c, literal("application", Text).label("source"))
 _of_memory = select(
     _a.seq,
@@ -40,7 +40,7 @@ def _asked_for(actions: Select[Any], *order: str) -> FromClause:
     is_asked_for = (equals_if_bound(rows.c[name], name) for name in _FILTERED)
     return (
         select(*rows.c)
-        .where(*is_asked_for, is_in_bound_period(rows.c.at))
+        .where(*is_asked_for, sql_is_in_bound_period(rows.c.at))
         .order_by(*(rows.c[name].desc() for name in order))
         .limit(bindparam("limit"))
         .subquery()

@@ -10,7 +10,7 @@ from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.values import CostFilter, CostGrouping, CostRecord, CostTotal
 from madeleine.storage.sql.database.dialect import sql_utc_day
 from madeleine.storage.sql.database.engine import DatabaseRepository
-from madeleine.storage.sql.database.filters import equals_if_bound, is_in_bound_period, period_binds
+from madeleine.storage.sql.database.filters import equals_if_bound, period_binds, sql_is_in_bound_period
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.tables import cost_records_table
 
@@ -21,7 +21,7 @@ _IS_ASKED_FOR = (
     equals_if_bound(_c.run_id, "task_id"),
     equals_if_bound(_c.model, "model"),
     equals_if_bound(_c.purpose, "purpose"),
-    is_in_bound_period(_c.at),
+    sql_is_in_bound_period(_c.at),
 )
 _GROUPS: dict[CostGrouping, ColumnElement[str]] = {
     "day": sql_utc_day(_c.at),

@@ -18,7 +18,7 @@ from madeleine.storage.sql.tables.operations import agent_states_table, applicat
 RecordT = TypeVar("RecordT", bound=OperationalRecord)
 
 
-class OperationalRecordTable(Generic[RecordT]):
+class OperationalRecordStatements(Generic[RecordT]):
     """Statements for a table of records. `filters`: the columns that a list can be restricted by."""
 
     def __init__(self, make: type[RecordT], table: Table, *filters: str) -> None:
@@ -39,7 +39,7 @@ class OperationalRecordTable(Generic[RecordT]):
 class OperationalRecordRepository(DatabaseRepository, Generic[RecordT]):
     """Saves, lists and deletes the records of a table."""
 
-    _table: OperationalRecordTable[RecordT]
+    _table: OperationalRecordStatements[RecordT]
 
     async def save(self, record: RecordT, /) -> None:
         async with self._database.transaction() as transaction:
@@ -69,7 +69,7 @@ class OperationalRecordRepository(DatabaseRepository, Generic[RecordT]):
 class SqlAgentStateRepository(OperationalRecordRepository[AgentState]):
     """`AgentStateRepository`."""
 
-    _table = OperationalRecordTable(AgentState, agent_states_table, "status")
+    _table = OperationalRecordStatements(AgentState, agent_states_table, "status")
 
     async def get(self, agent_id: str) -> AgentState | None:
         return await self._get(agent_id)
@@ -84,7 +84,7 @@ class SqlAgentStateRepository(OperationalRecordRepository[AgentState]):
 class SqlSettingsRepository(OperationalRecordRepository[Setting]):
     """`SettingsRepository`."""
 
-    _table = OperationalRecordTable(Setting, application_settings_table, "namespace")
+    _table = OperationalRecordStatements(Setting, application_settings_table, "namespace")
 
     def _row(self, record: Setting) -> dict[str, Any]:
         return self._table.rows.to_row(record, value=json.dumps(record.value, ensure_ascii=False))
@@ -102,7 +102,7 @@ class SqlSettingsRepository(OperationalRecordRepository[Setting]):
 class SqlProjectRepository(OperationalRecordRepository[Project]):
     """`ProjectRepository`."""
 
-    _table = OperationalRecordTable(Project, projects_table, "status", "lead")
+    _table = OperationalRecordStatements(Project, projects_table, "status", "lead")
 
     async def get(self, project_id: str) -> Project | None:
         return await self._get(project_id)

@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.tables import patrol_runs
 from madeleine.storage.sql.erasing.scrub_marks import mark_files_for_scrub
-from madeleine.storage.sql.operations.records import OperationalRecordRepository, OperationalRecordTable
+from madeleine.storage.sql.operations.records import OperationalRecordRepository, OperationalRecordStatements
 from madeleine.storage.sql.tables.operations import channel_messages_table, tasks_table
 
 _t, _r, _m = tasks_table.c, patrol_runs.c, channel_messages_table.c
@@ -43,7 +43,7 @@ _SELECT_TASK = select(*_TASK.columns).where(_all.c.id == bindparam("task_id")).o
 class SqlTaskRepository(OperationalRecordRepository[Task]):
     """`TaskRepository`."""
 
-    _table = OperationalRecordTable(Task, tasks_table)
+    _table = OperationalRecordStatements(Task, tasks_table)
 
     async def save(self, task: Task, /) -> None:
         require_task_of_application(task)

@@ -12,11 +12,11 @@ from sqlalchemy import Table, bindparam, delete, insert, select
 
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol, PatrolChanges
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_list_bind_value, without_index_use
-from madeleine.storage.sql.database.engine import QueryReader, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, is_row_of_being
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, without_index_use
+from madeleine.storage.sql.database.engine import SqlRowReader, Transaction
+from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, row_of_being_conditions
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
-from madeleine.storage.sql.tables.lifecycle import JournalColumnChanges, tables_with_lifecycle_declaration
+from madeleine.storage.sql.tables.lifecycle import ColumnJournalingRule, tables_with_lifecycle_declaration
 
 JournalFields = dict[str, Any]
 
@@ -31,7 +31,7 @@ _INSERT_CHANGES = insert(patrol_changes_table)
 class JournalledTable:
     """A table whose changes are journalled under a kind, and the statements on a being's own rows."""
 
-    def __init__(self, table: Table, journalled: JournalColumnChanges) -> None:
+    def __init__(self, table: Table, journalled: ColumnJournalingRule) -> None:
         self.table = table
         self.key = journalled.key
         self.columns = journalled.columns
@@ -39,12 +39,12 @@ class JournalledTable:
         # A diary's day is no key by itself.
         own = (being if key.name == "date" else without_index_use(being)) == bindparam("being")
         self.select_rows = select(key, *(table.c[name] for name in self.columns)).where(
-            is_in_bound_list(key, "keys"), own
+            in_bound_list_condition(key, "keys"), own
         )
         self.insert_row = insert(table)
-        self.delete_row = delete(table).where(*is_row_of_being(table, self.key))
+        self.delete_row = delete(table).where(*row_of_being_conditions(table, self.key))
 
-    async def rows(self, reads: QueryReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
+    async def rows(self, reads: SqlRowReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
         rows = await reads.rows(
             self.select_rows, tuple, being=scope.being_id, keys=json_list_bind_value(dict.fromkeys(keys))
@@ -54,7 +54,7 @@ class JournalledTable:
 
 JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
-    for table, journalled in tables_with_lifecycle_declaration(metadata, JournalColumnChanges)
+    for table, journalled in tables_with_lifecycle_declaration(metadata, ColumnJournalingRule)
 }
 """Tables by their kind of change."""
 
@@ -74,7 +74,8 @@ PATROL_JOURNAL_ROW_MAP = RowMap(PatrolJournalRow, patrol_changes_table)
 
 
 class PatrolStepJournal:
-    """The journal of one step of a run, in its transaction: `read_values_before`, then the changes, then `write`."""
+    """The journal of one step of a run, in its transaction: `capture_values_before_changes`, then the changes, then
+    `write`."""
 
     def __init__(self, transaction: Transaction, scope: Scope, run: RunId, step: str) -> None:
         self._transaction = transaction
@@ -83,7 +84,7 @@ class PatrolStepJournal:
         self._step = step
         self._before: dict[str, dict[str, JournalFields]] = {}
 
-    async def read_values_before(self, changes: PatrolChanges) -> None:
+    async def capture_values_before_changes(self, changes: PatrolChanges) -> None:
         self._before = {kind: await self._rows(kind, keys) for kind, keys in _changed_keys(self._scope, changes)}
 
     async def write_changes(self, changes: PatrolChanges) -> list[MemoryId]:

@@ -41,7 +41,7 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database import dialect, memory_rows
-from madeleine.storage.sql.database.engine import QueryReader, Row, Transaction
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column_of_row,
@@ -55,7 +55,7 @@ from madeleine.storage.sql.database.tables import (
     MEMORY_IS_DEAD_BUT_RECALLED,
     MEMORY_IS_UNSUMMARISED_EPISODE,
     decision_requests_table,
-    memories,
+    memories_table,
     patrol_changes_table,
     patrol_runs,
 )
@@ -68,18 +68,20 @@ from madeleine.storage.sql.patrols.journal import PatrolStepJournal
 
 T = TypeVar("T")
 
-_m, _o = memories.c, decision_requests_table.c
+_m, _o = memories_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = RowMap(MemoryFieldsForPatrol, memories, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
+_MEMORY_STATE = RowMap(MemoryFieldsForPatrol, memories_table, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
-    dialect.is_in_bound_list(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+    dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
 )
 _SELECT_UNCLUSTERED = (
     _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 )
-_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.is_in_bound_list(_m.cluster_id, "clusters")).order_by(_m.seq)
+_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).order_by(
+    _m.seq
+)
 # ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
 # more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
 _MAX_FADING_CYCLES = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
@@ -87,15 +89,15 @@ _FADING_THRESHOLDS = [
     MAX_DYING_IMPORTANCE * math.exp(cycles / IMPORTANCE_DECAY_CYCLES) * (1 + 1e-9)
     for cycles in range(_MAX_FADING_CYCLES + 1)
 ]
-_thresholds = dialect.json_items(bindparam("thresholds"), "thresholds")
+_thresholds = dialect.json_list_item_rows(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
     select(*_MEMORY_STATE.columns)
-    .select_from(_thresholds.join(memories, _m.since == bindparam("cycle", type_=Integer) - _thresholds.c.key))
+    .select_from(_thresholds.join(memories_table, _m.since == bindparam("cycle", type_=Integer) - _thresholds.c.key))
     .where(
         _m.being_id == dialect.bind_that_fixes_join_order(_thresholds.c.key, _BEING),
         _m.status == "active",
         _m.pinned.is_(False),
-        _m.importance <= dialect.json_number(_thresholds.c.value),
+        _m.importance <= dialect.json_item_as_float(_thresholds.c.value),
     )
 )
 _SELECT_LONG_FADED_ACTIVE = _SELECT_STATES.where(
@@ -114,7 +116,7 @@ _COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "activ
 
 _CLUSTER_COUNTS = RowMap(
     ClusterMemoryCounts,
-    memories,
+    memories_table,
     active=func.count().filter(_m.status == "active"),
     dying=func.count().filter(_m.status == "dying"),
     dead=func.count().filter(_m.status == "dead"),
@@ -123,7 +125,7 @@ _CLUSTER_COUNTS = RowMap(
 _counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
 _COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
-_COUNT_CLUSTERS = _counts.where(dialect.is_in_bound_list(_m.cluster_id, "clusters")).group_by(
+_COUNT_CLUSTERS = _counts.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).group_by(
     dialect.without_index_use(_m.cluster_id)
 )
 _SELECT_STORED_SINCE = (
@@ -139,7 +141,7 @@ _IS_SUMMARISABLE = (
     *(_IS_OWN, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
     *(_m.truth == "current", _m.valid_from.is_(None)),
 )
-_SESSION_COUNT = RowMap(UnsummarisedSession, memories, memories=func.count())
+_SESSION_COUNT = RowMap(UnsummarisedSession, memories_table, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
     .where(*_IS_SUMMARISABLE)
@@ -154,7 +156,7 @@ _SELECT_SUMMARISABLE_MEMORIES = (
 
 # Of a session and a day, two or more: one alone cannot be joined with anything.
 _MICROSECONDS_A_DAY = 86_400_000_000
-_cycle = memory_rows.being_patrol_cycle(_BEING)
+_cycle = memory_rows.sql_patrol_cycle(_BEING)
 _faded = (
     select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
     .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
@@ -179,7 +181,7 @@ _SELECT_DYING = (
     .limit(bindparam("limit"))
 )
 
-_older = memories.alias("older")
+_older = memories_table.alias("older")
 _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
     .join(_older, _older.c.id == _m.may_supersede)
@@ -189,13 +191,13 @@ _SELECT_PROPOSED_SUPERSESSIONS = (
 )
 _STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
 _STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
-_UPDATE_STATE = update_row_of_being_statement(memories, *_STATE_COLUMNS).values(
+_UPDATE_STATE = update_row_of_being_statement(memories_table, *_STATE_COLUMNS).values(
     since=_cycle - bindparam("new_session_count"),
     stopped_at=case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
 )
-_UPDATE_COMPRESSED = update_row_of_being_statement(memories, "compressed", "compressed_into")
-_summaries = select(dialect.json_items(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
-_absorbed = memories.alias("absorbed")
+_UPDATE_COMPRESSED = update_row_of_being_statement(memories_table, "compressed", "compressed_into")
+_summaries = select(dialect.json_list_item_rows(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
+_absorbed = memories_table.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
 _SELECT_SUMMARISED = (
     select(_m.id)
@@ -205,7 +207,7 @@ _SELECT_SUMMARISED = (
 
 DECISION_REQUEST_ROW_MAP = RowMap(StoredDecisionRequest, decision_requests_table, decided_by=_o.settled_by)
 _own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING)
-_SELECT_REQUESTS = _own_requests.where(dialect.is_in_bound_list(_o.id, "ids"))
+_SELECT_REQUESTS = _own_requests.where(dialect.in_bound_list_condition(_o.id, "ids"))
 _SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
 # Not where the run that declined, or divided, was undone.
 _SELECT_DECLINED = select(_o.topic, _o.body).where(
@@ -233,9 +235,9 @@ _SELECT_LAST_AGED_AT = (
 
 
 class PatrolReader:
-    """`PatrolReads` of one being, outside or inside a transaction."""
+    """`PatrolMemoryReader` of one being, outside or inside a transaction."""
 
-    def __init__(self, reads: QueryReader, scope: Scope) -> None:
+    def __init__(self, reads: SqlRowReader, scope: Scope) -> None:
         self._reads = reads
         self._scope = scope
 
@@ -245,7 +247,7 @@ class PatrolReader:
     async def _states(self, statement: ClauseElement, **binds: Any) -> list[MemoryFieldsForPatrol]:
         return await self._rows(statement, _MEMORY_STATE.from_row, **binds)
 
-    async def erasure_count(self) -> int:
+    async def last_erasure_number(self) -> int:
         return int((await self._rows(_SELECT_LAST_ERASURE, first_column_of_row))[0])
 
     async def unclustered_memory_states(self, *, limit: int) -> list[MemoryFieldsForPatrol]:
@@ -294,10 +296,10 @@ class PatrolReader:
     async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
         return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
 
-    async def session_memories(self, session_id: str) -> list[Memory]:
+    async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
 
-    async def faded_episodes(self, *, max_chars: int, limit: int) -> list[Memory]:
+    async def dying_episodes_to_join(self, *, max_chars: int, limit: int) -> list[Memory]:
         return await self._rows(_SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit)
 
     async def dying_memories(self, *, limit: int) -> list[Memory]:
@@ -306,7 +308,7 @@ class PatrolReader:
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")
 
-    async def ids_proposed_to_supersede(self) -> list[MemoryId]:
+    async def ids_of_proposed_superseding_memories(self) -> list[MemoryId]:
         return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, first_column_of_row)
 
     async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
@@ -324,7 +326,7 @@ class PatrolReader:
         return await context.read_last_written_diary_entry(self._reads, self._scope)
 
     async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
-        return await context.read_points_for_next_session(self._reads, self._scope)
+        return await context.read_thoughts_for_next_session(self._reads, self._scope)
 
     async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return records_in_order_of_ids(
@@ -355,7 +357,7 @@ class PatrolWriter(PatrolReader):
     async def apply_changes(self, changes: PatrolChanges, *, run: RunId, step: str) -> None:
         """Before and after are read from the tables: what is journalled is what is there."""
         journal = PatrolStepJournal(self._transaction, self._scope, run, step)
-        await journal.read_values_before(changes)
+        await journal.capture_values_before_changes(changes)
         if changes.model:
             await cache_vectors(self._transaction, changes.model, changes.vectors)
         await insert_memories(self._transaction, self._scope, changes.new_memories)

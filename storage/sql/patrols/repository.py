@@ -27,12 +27,12 @@ from sqlalchemy import (
 
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.language_model import ModelCallCost
-from madeleine.memory.model import ORGANISATION_BEING, ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
+from madeleine.memory.model import ORGANISATION_BEING_ID, ContentHash, EmbeddingModelName, Note, RunId, Scope, Vector
 from madeleine.memory.patrol_records import (
     ActivitySinceLastPatrol,
     PatrolRun,
+    PatrolRunState,
     PatrolUndoResult,
-    RunState,
     StoredDecisionRequest,
 )
 from madeleine.storage.sql.administration import record_audit_entry
@@ -40,10 +40,10 @@ from madeleine.storage.sql.conversations.context import read_notes
 from madeleine.storage.sql.database.dialect import (
     UtcMicrosColumnType,
     equals_any,
-    is_in_bound_list,
-    json_field,
-    json_items,
+    in_bound_list_condition,
     json_list_bind_value,
+    json_list_item_rows,
+    sql_json_field,
 )
 from madeleine.storage.sql.database.mapping import (
     RowMap,
@@ -52,16 +52,16 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import being_patrol_cycle
+from madeleine.storage.sql.database.memory_rows import sql_patrol_cycle
 from madeleine.storage.sql.database.tables import (
     cost_records_table,
     decision_requests_table,
-    memories,
+    memories_table,
     notes_table,
     patrol_changes_table,
     patrol_runs,
 )
-from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_memories
+from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_for_indexing
 from madeleine.storage.sql.memories.reading import MemoryReadRepository
 from madeleine.storage.sql.patrols.patrol import DECISION_REQUEST_ROW_MAP, PatrolReader, PatrolWriter
 from madeleine.storage.sql.patrols.undo import undo_patrol_run
@@ -70,7 +70,7 @@ PATROL_MEMORY_PROVENANCE_TOOLS = ("notes", "run_patrol")
 """Tools: a note that was taken in, a summary."""
 MAX_OPEN_DECISION_REQUEST_AGE = timedelta(days=14)
 
-_c, _m, _n, _o = cost_records_table.c, memories.c, notes_table.c, decision_requests_table.c
+_c, _m, _n, _o = cost_records_table.c, memories_table.c, notes_table.c, decision_requests_table.c
 _j, _r = patrol_changes_table.c, patrol_runs.c
 _PATROL_RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
@@ -95,7 +95,7 @@ _SELECT_PRUNED = (
 )
 # The ticks of the clock are needed for undoing later runs; what was written before is the only copy of a text.
 _DELETE_PRUNED_CHANGES = delete(patrol_changes_table).where(
-    is_in_bound_list(_j.run_id, "ids"),
+    in_bound_list_condition(_j.run_id, "ids"),
     _j.being_id == bindparam("being"),
     _j.kind != "clock",
     or_(~equals_any(_j.kind, "diary", "thoughts"), _j.before.is_(None)),
@@ -133,7 +133,7 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
         .where(
             _r.being_id == being,
             equals_any(_r.state, "finished", "undone", "pruned", "unjournalled"),
-            select(json_items(json_field(_r.report, "steps")).c.key).exists(),
+            select(json_list_item_rows(sql_json_field(_r.report, "steps")).c.key).exists(),
         )
         .order_by(_r.started.desc())
         .limit(1)
@@ -143,14 +143,14 @@ def _last_run_started(being: Any) -> ColumnElement[int]:
 
 
 # Not what all beings share, which nobody may change but by an act of its own (spec O4).
-_beings = union(_select_beings_of(memories), _select_beings_of(notes_table)).cte("known_beings")
+_beings = union(_select_beings_of(memories_table), _select_beings_of(notes_table)).cte("known_beings")
 _since_last_run = (
     select(
         _beings.c.being,
-        being_patrol_cycle(_beings.c.being).label("cycle"),
+        sql_patrol_cycle(_beings.c.being).label("cycle"),
         _last_run_started(_beings.c.being).label("until"),
     )
-    .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING}'"))
+    .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING_ID}'"))
     .cte("since_last_run")
 )
 _is_stored = (_m.created_at > _since_last_run.c.until) & ~equals_any(_m.tool, *PATROL_MEMORY_PROVENANCE_TOOLS)
@@ -163,7 +163,7 @@ _memory_activity = (
         case((_is_recalled, _m.last_activated), else_=_m.created_at).label("latest"),
     )
     .select_from(_since_last_run)
-    .join(memories, _m.being_id == _since_last_run.c.being)
+    .join(memories_table, _m.being_id == _since_last_run.c.being)
     .where(
         equals_any(_m.status, "active", "dying"),
         equals_any(_m.pinned, False, True),
@@ -199,7 +199,7 @@ class PatrolRepository(MemoryReadRepository):
         return await read_notes(self._database, scope, type, "unread")
 
     async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:
-        await cache_vectors_and_mark_memories(self._database, model, vectors)
+        await cache_vectors_and_mark_for_indexing(self._database, model, vectors)
 
     @asynccontextmanager
     async def patrol_transaction(self, scope: Scope) -> AsyncIterator[PatrolWriter]:
@@ -215,7 +215,7 @@ class PatrolRepository(MemoryReadRepository):
         made = {"being_id": scope.being_id, "made_at": microseconds_from_moment(at), "settled_by": None}
         expired = {"being": scope.being_id, "before": microseconds_from_moment(at - MAX_OPEN_DECISION_REQUEST_AGE)}
         async with self._database.transaction() as transaction:
-            if await PatrolReader(transaction, scope).erasure_count() != at_erasure_count:
+            if await PatrolReader(transaction, scope).last_erasure_number() != at_erasure_count:
                 return False
             await transaction.run(_DELETE_EXPIRED_REQUESTS, [expired])
             await transaction.run(
@@ -252,7 +252,9 @@ class PatrolRepository(MemoryReadRepository):
     async def unfinished_runs(self) -> list[PatrolRun]:
         return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN.from_row)
 
-    async def undo_run(self, scope: Scope, run: RunId, *, at: datetime, state: RunState = "undone") -> PatrolUndoResult:
+    async def undo_run(
+        self, scope: Scope, run: RunId, *, at: datetime, state: PatrolRunState = "undone"
+    ) -> PatrolUndoResult:
         async with self._database.transaction() as transaction:
             return await undo_patrol_run(transaction, scope, run, at=at, state=state)
 

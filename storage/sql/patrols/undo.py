@@ -20,15 +20,15 @@ from sqlalchemy import ClauseElement, bindparam, delete, func, select, union, up
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.model import Memory, MemoryId, RunId, Scope
-from madeleine.memory.patrol_records import PatrolUndoResult, RunState
+from madeleine.memory.patrol_records import PatrolRunState, PatrolUndoResult
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.archive.restoring import restore_memories_archived_by_run
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
-    contains_text,
     equals_any,
-    is_in_bound_list,
+    in_bound_list_condition,
     json_list_bind_value,
+    sql_contains_text,
     sql_greatest,
     without_index_use,
 )
@@ -49,7 +49,7 @@ from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, PATROL_JOUR
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, apply_undo_plan, plan_table_undo
 from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, dependent_rows_removal_statements
 
-_c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories.c, tables.patrol_runs.c
+_c, _j, _m, _r = tables.clusters_table.c, tables.patrol_changes_table.c, tables.memories_table.c, tables.patrol_runs.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _OF_RUN = (_j.run_id == bindparam("run"), _j.being_id == _BEING)
 _SELECT_CHANGES_NEWEST_FIRST = select(*PATROL_JOURNAL_ROW_MAP.columns).where(*_OF_RUN).order_by(_j.seq.desc())
@@ -57,13 +57,15 @@ _DELETE_CHANGES = delete(tables.patrol_changes_table).where(*_OF_RUN)
 _SET_RUN_STATE = update_row_of_being_statement(tables.patrol_runs, "state")
 _SELECT_OWN_CLUSTERS = select(_c.id).where(_c.being_id == _BEING)
 _CLEAR_DELETED_CLUSTERS = (
-    update(tables.memories)
+    update(tables.memories_table)
     .where(_m.being_id == _BEING, _m.cluster_id.is_not(None), _m.cluster_id.not_in(_SELECT_OWN_CLUSTERS))
     .values(cluster_id=None)
 )
 _REMOVE_MEMORIES = dependent_rows_removal_statements(tables.metadata, DeletedWithUndoneMemory)
 _SELECT_EXISTING = (
-    select(_m.id).where(is_in_bound_list(_m.id, "ids"), without_index_use(_m.being_id) == _BEING).order_by(_m.seq)
+    select(_m.id)
+    .where(in_bound_list_condition(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
+    .order_by(_m.seq)
 )
 
 _SELECT_RUN_STATE = select(_r.state).where(_r.id == bindparam("run"), _r.being_id == _BEING)
@@ -71,31 +73,35 @@ _RUN_STANDS = equals_any(_r.state, "finished", "running", "pruned")
 _SELECT_LATER = (
     select(_j.kind, _j.target, _j.before, _j.after, _j.run_id)
     .join(tables.patrol_runs, _r.id == _j.run_id)
-    .where(_j.being_id == _BEING, is_in_bound_list(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS)
+    .where(
+        _j.being_id == _BEING, in_bound_list_condition(_j.target, "targets"), _j.seq > bindparam("last"), _RUN_STANDS
+    )
     .order_by(_j.seq)
 )
 _SELECT_RESTATED_MEMORIES = union(
     *(
-        select(table.c.memory_id).where(is_in_bound_list(table.c.memory_id, "ids"))
-        for table in (tables.reinforcements_table, tables.revisions_table, tables.truth_acts_table)
+        select(table.c.memory_id).where(in_bound_list_condition(table.c.memory_id, "ids"))
+        for table in (tables.reinforcements_table, tables.revisions_table, tables.truth_changes_table)
     )
 )
 _SELECT_DELETED_CLUSTERS_IN_USE = (
     select(_m.cluster_id)
-    .where(_m.being_id == _BEING, is_in_bound_list(_m.cluster_id, "clusters"))
+    .where(_m.being_id == _BEING, in_bound_list_condition(_m.cluster_id, "clusters"))
     .union(select(_c.parent_id).where(_c.being_id == _BEING, _c.parent_id.not_in(_SELECT_OWN_CLUSTERS)))
 )
 _SELECT_LATEST_RUN_NAMING = (
     select(_j.run_id)
     .join(tables.patrol_runs, _r.id == _j.run_id)
-    .where(_j.being_id == _BEING, _j.run_id != bindparam("run"), _RUN_STANDS, contains_text(_j.after, bindparam("id")))
+    .where(
+        _j.being_id == _BEING, _j.run_id != bindparam("run"), _RUN_STANDS, sql_contains_text(_j.after, bindparam("id"))
+    )
     .order_by(_j.seq.desc())
     .limit(1)
 )
 _SELECT_WRITTEN_SOURCES = (
     select(tables.diary_entries_table.c.sources)
     .where(tables.diary_entries_table.c.being_id == _BEING)
-    .union_all(select(tables.beings.c.think_sources).where(tables.beings.c.being_id == _BEING))
+    .union_all(select(tables.beings_table.c.think_sources).where(tables.beings_table.c.being_id == _BEING))
 )
 
 # The clock (spec P2 `session_count`, ❷; ruling 2). A tick is taken back if it is the last of a run that stands. Later
@@ -108,22 +114,22 @@ _SELECT_CLOCK_TICKS = (
 )
 _SELECT_LATER_TICK = _SELECT_CLOCK_TICKS.where(_j.seq > bindparam("last")).limit(1)
 _REWIND_CLOCKS = (
-    update(tables.memories)
+    update(tables.memories_table)
     .where(_m.being_id == _BEING, _m.status == "active", _m.since > bindparam("cycle"))
     .values(since=bindparam("cycle"))
 )
 _ticks_since_recall = (
     _SELECT_CLOCK_TICKS.with_only_columns(func.count())
     .where(_r.started > _m.last_activated)
-    .correlate(tables.memories)
+    .correlate(tables.memories_table)
     .scalar_subquery()
 )
 _cycle_of_recall = bindparam("cycle", type_=_m.since.type) - _ticks_since_recall
 _REWIND_CLOCKS_OF_RECALLED = (
-    update(tables.memories)
+    update(tables.memories_table)
     .where(
         _m.being_id == _BEING,
-        is_in_bound_list(_m.id, "ids"),
+        in_bound_list_condition(_m.id, "ids"),
         _m.last_activated > select(_r.started).where(_r.id == bindparam("run")).scalar_subquery(),
     )
     .values(since=func.coalesce(_m.stopped_at, sql_greatest(_m.since, _cycle_of_recall)))
@@ -131,7 +137,7 @@ _REWIND_CLOCKS_OF_RECALLED = (
 
 
 async def undo_patrol_run(
-    transaction: Transaction, scope: Scope, run: RunId, *, at: datetime, state: RunState
+    transaction: Transaction, scope: Scope, run: RunId, *, at: datetime, state: PatrolRunState
 ) -> PatrolUndoResult:
     undo = _Undo(transaction, scope, run)
     if not await undo.require_undoable(state):
@@ -152,7 +158,7 @@ class _Undo:
     scope: Scope
     run: RunId
 
-    async def require_undoable(self, to_be: RunState) -> bool:
+    async def require_undoable(self, to_be: PatrolRunState) -> bool:
         """False if the run is only to be rolled back, and was never begun or has come to its end."""
         states = await self._rows(_SELECT_RUN_STATE)
         state = states[0] if states else None

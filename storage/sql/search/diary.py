@@ -17,15 +17,15 @@ from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHi
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import text_has_message_tag
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
-from madeleine.storage.sql.database.dialect import is_in_bound_list, json_items, json_list_bind_value
-from madeleine.storage.sql.database.engine import QueryReader, Row
+from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
+from madeleine.storage.sql.database.engine import Row, SqlRowReader
 from madeleine.storage.sql.database.mapping import (
     decode_json_list_cached,
     first_two_columns_of_row,
     microseconds_from_moment,
     moment_from_microseconds,
 )
-from madeleine.storage.sql.database.tables import diary_entries_table, memories
+from madeleine.storage.sql.database.tables import diary_entries_table, memories_table
 
 MAX_THEMES_PER_DIARY_HIT = 10
 MAX_DIARY_DAYS_COMPARED_BY_THEME = 366
@@ -33,19 +33,19 @@ MAX_DIARY_DAYS_COMPARED_BY_THEME = 366
 older entries the text alone is compared."""
 _PAGE_SIZE = 400
 _AFTER_ALL_DATES = "\U0010ffff"
-_d, _m = diary_entries_table.c, memories.c
+_d, _m = diary_entries_table.c, memories_table.c
 _SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
 _SELECT_ENTRY_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_SIZE)
-_SELECT_ENTRIES_BY_DATE = _SELECT_ENTRIES.where(is_in_bound_list(_d.date, "ids"))
-_source = json_items(_d.sources)
+_SELECT_ENTRIES_BY_DATE = _SELECT_ENTRIES.where(in_bound_list_condition(_d.date, "ids"))
+_source = json_list_item_rows(_d.sources)
 _SELECT_THEMES = (
     select(_d.date, _m.themes)
     .select_from(diary_entries_table)
     .join(_source, true())
-    .join(memories, _m.id == _source.c.value)
+    .join(memories_table, _m.id == _source.c.value)
     .where(
         _d.being_id == bindparam("being"),
-        is_in_bound_list(_d.date, "days"),
+        in_bound_list_condition(_d.date, "days"),
         _m.being_id == _d.being_id,
         _m.themes != "[]",
     )
@@ -53,7 +53,7 @@ _SELECT_THEMES = (
 )
 
 
-async def search_diary(reads: QueryReader, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+async def search_diary(reads: SqlRowReader, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
     """At most `query.limit`, newest first."""
     terms = [fold_text(term) for term in query.terms]
     themes = {fold_text(theme) for theme in query.themes}
@@ -76,7 +76,7 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def match_message_tags_in_diary(reads: QueryReader, scope: Scope, query: TagSearchQuery) -> TagSearchMatches:
+async def match_message_tags_in_diary(reads: SqlRowReader, scope: Scope, query: TagSearchQuery) -> TagSearchMatches:
     newest: list[tuple[HitTimeAndId, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
@@ -101,7 +101,7 @@ async def match_message_tags_in_diary(reads: QueryReader, scope: Scope, query: T
     return TagSearchMatches("diary", tuple(newest), counts)
 
 
-async def recent_diary_texts(reads: QueryReader, scope: Scope, *, most: int) -> list[str]:
+async def recent_diary_texts(reads: SqlRowReader, scope: Scope, *, most: int) -> list[str]:
     texts: list[str] = []
     async for entries in _entry_pages(reads, scope):
         texts += [fold_text(text) for _, text, _ in entries]
@@ -110,14 +110,14 @@ async def recent_diary_texts(reads: QueryReader, scope: Scope, *, most: int) -> 
     return texts[:most]
 
 
-async def diary_hits_by_days(reads: QueryReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
+async def diary_hits_by_days(reads: SqlRowReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(
         _SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=json_list_bind_value(days)
     )
     return await _with_tags(reads, scope, hits)
 
 
-async def _entry_pages(reads: QueryReader, scope: Scope) -> AsyncIterator[list[Row]]:
+async def _entry_pages(reads: SqlRowReader, scope: Scope) -> AsyncIterator[list[Row]]:
     """Yield (date, text, written_at), the latest day first, in pages: the event loop has its turn between them."""
     before = _AFTER_ALL_DATES
     while rows := await reads.rows(_SELECT_ENTRY_PAGE, tuple, being=scope.being_id, before=before):
@@ -135,12 +135,12 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
     return hit.position[0] < at or (hit.position[0] == at and hit.id > id_)
 
 
-async def _with_tags(reads: QueryReader, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
+async def _with_tags(reads: SqlRowReader, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
     return [replace(hit, themes=tuple(themes_by_day.get(hit.id, ()))[:MAX_THEMES_PER_DIARY_HIT]) for hit in hits]
 
 
-async def _themes_by_day(reads: QueryReader, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
+async def _themes_by_day(reads: SqlRowReader, scope: Scope, days: Sequence[str]) -> Mapping[str, list[str]]:
     """The themes of each day's memories, the commonest first."""
     if not days:
         return {}

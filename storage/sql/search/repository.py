@@ -33,7 +33,7 @@ from madeleine.storage.sql.database import dialect
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
-from madeleine.storage.sql.database.tables import memories
+from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.versions import current_version_ids
 from madeleine.storage.sql.search import diary
 from madeleine.storage.sql.search.sources import (
@@ -41,12 +41,12 @@ from madeleine.storage.sql.search.sources import (
     hits_by_ids_statement,
     keyword_hits_statement,
     keyword_query_binds,
-    recent_texts_statement,
+    recent_texts_select,
 )
 
 T = TypeVar("T")
 
-_m = memories.c
+_m = memories_table.c
 
 
 class SearchRepository(DatabaseRepository):
@@ -70,7 +70,7 @@ class SearchRepository(DatabaseRepository):
         if source == "diary":
             return await diary.recent_diary_texts(self._database, scope, most=most)
         return await self._database.rows(
-            recent_texts_statement(source), first_column_of_row, being=scope.being_id, most=most
+            recent_texts_select(source), first_column_of_row, being=scope.being_id, most=most
         )
 
     async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
@@ -136,16 +136,16 @@ def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
 def _tag_patterns(tag: SearchTagFromMessage, name: dialect.DialectName) -> list[str]:
     """For a text with a separator before and behind."""
     if tag.kind == "part":
-        return [dialect.ANY_TEXT_WILDCARD[name]]
+        return [dialect.ANY_TEXT_PATTERN_BY_DIALECT[name]]
     is_whole = tag.kind == "words"
     return [dialect.pattern_of_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
-    pattern = dialect.json_items(bindparam(f"patterns_{n}"))
+    pattern = dialect.json_list_item_rows(bindparam(f"patterns_{n}"))
     edge = bindparam("edge", type_=Text)
     return and_(
-        dialect.contains_text(text, bindparam(f"anchor_{n}")),
+        dialect.sql_contains_text(text, bindparam(f"anchor_{n}")),
         exists().select_from(pattern).where(dialect.sql_matches_pattern(edge + text + edge, pattern.c.value)),
     )
 
@@ -159,7 +159,7 @@ def tag_search_matches_statement(source: SearchSource, themes: int, tags: int, r
     bits = [or_(*(_holds_tag(text, n) for text in texts)) for n in range(tags)]
     if related and "folded_themes" in columns:
         bits.append(
-            or_(*(dialect.contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related)))
+            or_(*(dialect.sql_contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related)))
         )
     mask: ColumnElement[int] = sum((case((bit, 1 << n), else_=0) for n, bit in enumerate(bits)), literal(0))
     masks = select(time.label("at"), columns.id.label("id"), mask.label("mask")).where(

@@ -20,9 +20,9 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database.dialect import (
     MAX_INT,
     MIN_INT,
-    contains_text,
-    is_in_bound_list,
+    in_bound_list_condition,
     json_list_bind_value,
+    sql_contains_text,
 )
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import period_binds
@@ -35,11 +35,11 @@ from madeleine.storage.sql.database.memory_rows import (
     fold_and_delimit_theme,
     memory_from_row,
 )
-from madeleine.storage.sql.database.session_projects import is_message_in_bound_project
-from madeleine.storage.sql.database.tables import memories, notes_table
+from madeleine.storage.sql.database.session_projects import message_in_bound_project_condition
+from madeleine.storage.sql.database.tables import memories_table, notes_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
-_m, _n = memories.c, notes_table.c
+_m, _n = memories_table.c, notes_table.c
 _MESSAGE, _NOTE = RowMap(ConversationMessage, messages_table), RowMap(Note, notes_table)
 
 
@@ -66,7 +66,7 @@ class SearchedTable:
             last >= bindparam("since"),
             self.time_column <= bindparam("after_at"),
             or_(self.time_column < bindparam("after_at"), columns.id > bindparam("after_id")),
-            *(contains_text(columns.folded_themes, bindparam(f"theme_{n}")) for n in range(themes)),
+            *(sql_contains_text(columns.folded_themes, bindparam(f"theme_{n}")) for n in range(themes)),
             *self.conditions,
         ]
 
@@ -80,10 +80,10 @@ class SearchedTable:
 
 
 def _contains_term(columns: Any, n: int) -> ColumnElement[bool]:
-    in_text = contains_text(columns.folded, bindparam(f"term_{n}"))
+    in_text = sql_contains_text(columns.folded, bindparam(f"term_{n}"))
     if "folded_themes" not in columns:
         return in_text
-    return or_(in_text, contains_text(columns.folded_themes, bindparam(f"whole_{n}")))
+    return or_(in_text, sql_contains_text(columns.folded_themes, bindparam(f"whole_{n}")))
 
 
 def _memory_hit(row: Row) -> SearchHit:
@@ -138,13 +138,15 @@ def _note_hit(row: Row) -> SearchHit:
 
 SEARCHED_TABLES = {
     "memories": SearchedTable(
-        memories,
+        memories_table,
         _m.happened_at,
         MEMORY_COLUMNS,
         _memory_hit,
         (_m.span_start, _m.span_end),
         conditions=(
-            or_(bindparam("categories") == json_list_bind_value(()), is_in_bound_list(_m.category, "categories")),
+            or_(
+                bindparam("categories") == json_list_bind_value(()), in_bound_list_condition(_m.category, "categories")
+            ),
             or_(bindparam("include_dead", type_=Boolean), _m.status != "dead"),
             # What is dead is shown on request, whatever passage holds its words.
             or_(bindparam("include_compressed", type_=Boolean), _m.compressed.is_(False), _m.status == "dead"),
@@ -160,7 +162,7 @@ SEARCHED_TABLES = {
         _MESSAGE.columns,
         _message_hit,
         (messages_table.c.at, messages_table.c.at),
-        conditions=(is_message_in_bound_project(messages_table.c),),
+        conditions=(message_in_bound_project_condition(messages_table.c),),
     ),
     # A scene note that was taken in is found as the memory it became.
     "notes": SearchedTable(
@@ -189,7 +191,7 @@ def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], ter
 
 def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     """All later versions of superseded memories with the terms. Only the index of superseded memories is read."""
-    old, step = memories.alias("old"), memories.alias("step")
+    old, step = memories_table.alias("old"), memories_table.alias("step")
     contained = SEARCHED_TABLES["memories"].contains_terms_condition(mode, terms, old)
     later = select(old.c.superseded_by.label("id")).where(
         old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), AS_OF_BIND.is_(None), contained
@@ -206,11 +208,13 @@ def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
 def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
-    return select(*searched.columns).where(columns.being_id == bindparam("being"), is_in_bound_list(columns.id, "ids"))
+    return select(*searched.columns).where(
+        columns.being_id == bindparam("being"), in_bound_list_condition(columns.id, "ids")
+    )
 
 
 @lru_cache(maxsize=8)
-def recent_texts_statement(source: SearchSource) -> Select[Any]:
+def recent_texts_select(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
     return (

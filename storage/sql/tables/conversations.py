@@ -10,7 +10,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
     KeepOnUndo,
     KeepWhenForgetting,
-    RedactByFunction,
+    RemoveForgottenByFunction,
 )
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
@@ -29,7 +29,7 @@ sessions = declaring.declare_table(
     *declaring.declare_required_columns(Integer, "put_off", "abandoned"),
     *declaring.declare_optional_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
-    lifecycle=[RedactByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[RemoveForgottenByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
 )
 
 messages_table = declaring.declare_table(
@@ -43,7 +43,7 @@ messages_table = declaring.declare_table(
     *declaring.declare_optional_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RedactByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[RemoveForgottenByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 

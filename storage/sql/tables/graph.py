@@ -10,16 +10,16 @@ from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
 from madeleine.storage.sql.database.dialect import UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
-    ArchivedWithMemory,
-    Declaration,
+    ArchiveWithMemoryRule,
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
+    LifecycleDeclaration,
 )
 
-_GOES_WITH_ITS_MEMORY: list[Declaration] = [
+_GOES_WITH_ITS_MEMORY: list[LifecycleDeclaration] = [
     DeleteRowsNamingForgotten(),
     DeletedWithUndoneMemory(),
-    ArchivedWithMemory(),
+    ArchiveWithMemoryRule(),
 ]
 
 
@@ -28,7 +28,7 @@ def _memory_key() -> Column[str]:
 
 
 # The text that each memory had when it was drawn, by its hash, and the version of the rules.
-drawn_memories_table = declaring.declare_table(
+graph_extractions_table = declaring.declare_table(
     "drawn_memories",
     _memory_key(),
     *declaring.declare_required_columns(Text, "content_hash"),
@@ -60,7 +60,7 @@ def _relations(name: str, *others: Column[Any]) -> Table:
     )
 
 
-drawn_relations_table = _relations("drawn_relations")
+extracted_relations_table = _relations("drawn_relations")
 stated_relations_table = _relations(
     "stated_relations",
     *declaring.declare_required_columns(Text, "client"),

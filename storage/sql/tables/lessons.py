@@ -6,7 +6,7 @@ from sqlalchemy import Column, Float, ForeignKey, Integer, Text
 
 from madeleine.storage.sql.database.dialect import TextListColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import ArchivedWithMemory, DeleteRowsNamingForgotten, KeepOnUndo
+from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, DeleteRowsNamingForgotten, KeepOnUndo
 
 lessons_table = declaring.declare_table(
     "lessons",
@@ -18,5 +18,5 @@ lessons_table = declaring.declare_table(
     # How often following it helped and failed.
     Column("helped", Integer, nullable=False, server_default="0"),
     Column("failed", Integer, nullable=False, server_default="0"),
-    lifecycle=[DeleteRowsNamingForgotten(), ArchivedWithMemory(), KeepOnUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), ArchiveWithMemoryRule(), KeepOnUndo("no patrol changes it")],
 )

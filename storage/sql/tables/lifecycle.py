@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Delete, MetaData, Table, Update, delete, update
 
-from madeleine.storage.sql.database.dialect import is_in_bound_list
+from madeleine.storage.sql.database.dialect import in_bound_list_condition
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class DeleteRowsNamingForgotten(NamedTuple):
     column: str = "memory_id"
 
 
-class ClearReferenceToForgotten(NamedTuple):
+class ReferenceClearedWhenForgetting(NamedTuple):
     """`column` becomes NULL where it names a forgotten memory."""
 
     column: str
@@ -34,7 +34,7 @@ class EraseRowsListingForgotten(NamedTuple):
     values: Mapping[str, Any] | None = None
 
 
-class RedactByFunction(NamedTuple):
+class RemoveForgottenByFunction(NamedTuple):
     """The function takes out what tells of a forgotten memory or message."""
 
     function: str
@@ -46,7 +46,7 @@ class KeepWhenForgetting(NamedTuple):
     reason: str
 
 
-class JournalColumnChanges(NamedTuple):
+class ColumnJournalingRule(NamedTuple):
     """Changes of `columns` are journalled under `kind` by `key`; undo puts back what is still as the run left it."""
 
     kind: str
@@ -66,7 +66,7 @@ class KeepOnUndo(NamedTuple):
     reason: str
 
 
-class ArchivedWithMemory(NamedTuple):
+class ArchiveWithMemoryRule(NamedTuple):
     """Rows go into the archive with the memory that `column` names, and come back with it (spec O8)."""
 
     column: str = "memory_id"
@@ -74,13 +74,13 @@ class ArchivedWithMemory(NamedTuple):
 
 ErasureDeclaration = (
     DeleteRowsNamingForgotten
-    | ClearReferenceToForgotten
+    | ReferenceClearedWhenForgetting
     | EraseRowsListingForgotten
-    | RedactByFunction
+    | RemoveForgottenByFunction
     | KeepWhenForgetting
 )
-RestorationDeclaration = JournalColumnChanges | DeletedWithUndoneMemory | KeepOnUndo
-Declaration = ErasureDeclaration | RestorationDeclaration | ArchivedWithMemory
+PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | KeepOnUndo
+LifecycleDeclaration = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule
 
 
 def tables_with_lifecycle_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
@@ -96,8 +96,8 @@ def tables_with_lifecycle_declaration(metadata: MetaData, kind: type[T]) -> list
 def archival_delete_statements(metadata: MetaData) -> list[Delete]:
     """Delete the rows that are declared to go into the archive with the memories of `ids`."""
     return [
-        delete(table).where(is_in_bound_list(table.c[rows.column], "ids"))
-        for table, rows in tables_with_lifecycle_declaration(metadata, ArchivedWithMemory)
+        delete(table).where(in_bound_list_condition(table.c[rows.column], "ids"))
+        for table, rows in tables_with_lifecycle_declaration(metadata, ArchiveWithMemoryRule)
     ]
 
 
@@ -110,8 +110,10 @@ def dependent_rows_removal_statements(
     ]
     return [
         *(
-            update(table).where(is_in_bound_list(table.c[reference.column], "ids")).values({reference.column: None})
-            for table, reference in tables_with_lifecycle_declaration(metadata, ClearReferenceToForgotten)
+            update(table)
+            .where(in_bound_list_condition(table.c[reference.column], "ids"))
+            .values({reference.column: None})
+            for table, reference in tables_with_lifecycle_declaration(metadata, ReferenceClearedWhenForgetting)
         ),
-        *(delete(table).where(is_in_bound_list(table.c[rows.column], "ids")) for table, rows in declared),
+        *(delete(table).where(in_bound_list_condition(table.c[rows.column], "ids")) for table, rows in declared),
     ]

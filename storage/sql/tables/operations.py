@@ -6,9 +6,9 @@ from sqlalchemy import Column, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import JsonTextColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import Declaration, KeepOnUndo, KeepWhenForgetting
+from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, KeepWhenForgetting, LifecycleDeclaration
 
-_OF_THE_APPLICATION: list[Declaration] = [
+_OF_THE_APPLICATION: list[LifecycleDeclaration] = [
     KeepWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
     KeepOnUndo("no patrol changes it"),
 ]

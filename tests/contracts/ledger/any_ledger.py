@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from madeleine.memory.context.ports import ContextLedger, ProfileLedger
 from madeleine.memory.ingest.ports import (
-    CentroidLedger,
+    BeingCentroidSourceLedger,
     ErasedBytesLedger,
     ForgetLedger,
     IndexingLedger,
@@ -42,7 +42,7 @@ class ErasurePorts(ForgetLedger, ErasedBytesLedger, Protocol): ...
 class RecallPorts(RecallLedger, BrowseLedger, Protocol): ...
 
 
-class AllRecallPorts(RecallPorts, CentroidLedger, Protocol): ...
+class AllRecallPorts(RecallPorts, BeingCentroidSourceLedger, Protocol): ...
 
 
 class ContextPorts(ContextLedger, ProfileLedger, Protocol): ...

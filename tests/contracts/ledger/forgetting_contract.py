@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.ingest.ports import ErasureResult
 from madeleine.memory.model import (
     ClusterId,
     DatedAction,
@@ -145,7 +145,7 @@ class ForgettingContract:
         before = await stored_memory(ledger, theirs, BOB)
         assert await change(ledger, theirs, ADA, text="mine") is None
         assert await ledger.recall.revision_history(ADA, [theirs.id]) == []
-        assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == ErasedIds()
+        assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == ErasureResult()
         assert await stored_memory(ledger, theirs, BOB) == before
         assert len(await ledger.recall.revision_history(BOB, [theirs.id])) == 1
         assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
@@ -163,7 +163,9 @@ class ForgettingContract:
         await ledger.patrols.cache_vectors(OTHER, {one.content_hash: vector(0, 1)})
         await change(ledger, one, text="Zoé sold the xylophone")
         before = await stored_memory(ledger, other)
-        assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasedIds((one.id,))
+        assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasureResult(
+            (one.id,)
+        )
         assert await ledger.memories.memories(ADA, [one.id]) == []
         assert await ledger.recall.revision_history(ADA, [one.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k", "r"]) == {}
@@ -185,7 +187,7 @@ class ForgettingContract:
         await ledger.erasure.scrub_deleted_bytes()
         await ledger.erasure.clear_scrub_marks([first[0]])
         assert await ledger.erasure.pending_scrub_marks() == [second]
-        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasedIds()
+        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasureResult()
         assert await ledger.erasure.pending_scrub_marks() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: AnyLedger) -> None:
@@ -267,9 +269,11 @@ class ForgettingContract:
         first = memory("first", status="dead", absorbed_into=middle.id)
         middle = replace(middle, status="dead", absorbed_into=last.id)
         await stored(ledger, last, middle, first)
-        assert await ledger.erasure.forget(ADA, [middle.id], at=LATER) == ErasedIds((middle.id,), (first.id, last.id))
+        assert await ledger.erasure.forget(ADA, [middle.id], at=LATER) == ErasureResult(
+            (middle.id,), (first.id, last.id)
+        )
         assert (await stored_memory(ledger, first)).absorbed_into == last.id
-        assert await ledger.erasure.forget(ADA, [last.id], at=LATER) == ErasedIds((last.id,), (first.id,))
+        assert await ledger.erasure.forget(ADA, [last.id], at=LATER) == ErasureResult((last.id,), (first.id,))
         assert (await stored_memory(ledger, first)).absorbed_into is None
 
     async def test_a_chain_of_mergers_forgotten_together_leaves_no_tie(self, ledger: AnyLedger) -> None:
@@ -277,7 +281,9 @@ class ForgettingContract:
         three = memory("three", status="dead", absorbed_into=one.id)
         ring = replace(one, absorbed_into=two.id), replace(two, absorbed_into=one.id)
         await stored(ledger, *ring, three)
-        assert await ledger.erasure.forget(ADA, [one.id, two.id], at=LATER) == ErasedIds((one.id, two.id), (three.id,))
+        assert await ledger.erasure.forget(ADA, [one.id, two.id], at=LATER) == ErasureResult(
+            (one.id, two.id), (three.id,)
+        )
         assert (await stored_memory(ledger, three)).absorbed_into is None
 
     async def test_a_survivor_no_longer_retells_what_it_absorbed(self, ledger: AnyLedger) -> None:
@@ -290,7 +296,9 @@ class ForgettingContract:
         await ledger.index_source.clear_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
         )
-        assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasedIds((absorbed.id,), (survivor.id,))
+        assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasureResult(
+            (absorbed.id,), (survivor.id,)
+        )
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
@@ -305,7 +313,7 @@ class ForgettingContract:
         one, other = memory("gone"), memory("here")
         await stored(ledger, one, other)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        await ledger.index_source.cache_vectors_of_known_texts(
+        await ledger.index_source.cache_vectors_of_texts_in_memories(
             MODEL, {o.content_hash: vector(1, 0) for o in (one, other)}
         )
         assert list(await ledger.memories.vectors(MODEL, [one.content_hash, other.content_hash])) == [
@@ -327,7 +335,7 @@ class ForgettingContract:
             await asyncio.sleep(0)
             await transaction.apply_changes(PatrolChanges(states=tuple(changed)), run=RUN, step="assign")
             assert not forgetting.done()
-        assert await forgetting == ErasedIds((one.id,))
+        assert await forgetting == ErasureResult((one.id,))
         assert [left.session_count for left in await ledger.index_source.memories_after_id(after=None, limit=9)] == [7]
 
     async def test_many_at_once_are_forgotten_each_once(self, ledger: AnyLedger) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
-from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, Relation
+from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, RelationTriple
 from madeleine.memory.model import Memory, MemoryChanges, Scene
 from tests.contracts.ledger.any_ledger import MemoryPorts
 from tests.contracts.ledger.ledger_values import ADA, BOB, MODEL, MOMENT, batch, memory
@@ -19,8 +19,8 @@ class LedgerWithGraph:
     graph: GraphLedger
 
 
-def relation(of: Memory, subject: str, words: str, object_: str) -> Relation:
-    return Relation(of.id, subject, words, object_, stated=True)
+def relation(of: Memory, subject: str, words: str, object_: str) -> RelationTriple:
+    return RelationTriple(of.id, subject, words, object_, stated=True)
 
 
 class GraphContract:
@@ -70,13 +70,15 @@ class GraphContract:
         mia = await ledger.graph.entity_by_key(ADA, "mia berger")
         assert mia is not None
         assert (mia.name, mia.kind, mia.memories) == ("Mia Berger", "actor", 3)
-        assert [(one.key, one.memories) for one in await ledger.graph.entities_with_similar_name(ADA, "", limit=9)] == [
+        assert [
+            (one.key, one.memories) for one in await ledger.graph.entities_whose_name_contains(ADA, "", limit=9)
+        ] == [
             ("mia berger", 3),
             ("ben", 1),
             ("bern", 1),
             ("tea", 1),
         ]
-        assert [one.name for one in await ledger.graph.entities_with_similar_name(ADA, "mia", limit=9)] == [
+        assert [one.name for one in await ledger.graph.entities_whose_name_contains(ADA, "mia", limit=9)] == [
             "Mia Berger"
         ]
         assert await ledger.graph.entity_by_key(ADA, "mia") is None
@@ -98,10 +100,10 @@ class GraphContract:
         assert await ledger.graph.add_stated_relations(ADA, [*stated, stated[0]], at=MOMENT) == 2
         assert await ledger.graph.add_stated_relations(ADA, [stated[0], relation(other, "a", "b", "c")], at=MOMENT) == 0
         found = await ledger.graph.relations_of_entities(ADA, ["carla rossi"], limit=9)
-        drawn = Relation(newer.id, "Ben Okri", "cooks for", "Carla Rossi")
+        drawn = RelationTriple(newer.id, "Ben Okri", "cooks for", "Carla Rossi")
         assert found == [*stated, drawn]
         assert await ledger.graph.relations_of_entities(BOB, ["carla rossi"], limit=9) == []
-        assert [one.memories for one in await ledger.graph.entities_with_similar_name(ADA, "zoe", limit=9)] == [1]
+        assert [one.memories for one in await ledger.graph.entities_whose_name_contains(ADA, "zoe", limit=9)] == [1]
         assert await ledger.graph.remove_stated_relations(BOB, stated, at=MOMENT) == 0
         assert await ledger.graph.remove_stated_relations(ADA, [*stated, drawn], at=MOMENT) == 2
         assert await ledger.graph.relations_of_entities(ADA, ["zoe"], limit=9) == []

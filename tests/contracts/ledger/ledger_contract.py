@@ -347,7 +347,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(ADA, batch(one, two))
         last = await ledger.index_source.last_index_mark()
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
-        await ledger.index_source.clear_index_marks_of_memories([one.id], up_to=last)
+        await ledger.index_source.clear_pending_index_marks([one.id], up_to=last)
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [two.id, one.id]
 
     async def test_a_mark_is_greater_than_all_before_even_when_those_are_cleared(self, ledger: StoringLedger) -> None:

@@ -31,7 +31,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol, PatrolChanges
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
-from madeleine.patrol.ports import PatrolReads
+from madeleine.patrol.ports import PatrolMemoryReader
 from tests.contracts.ledger.any_ledger import StoringLedger
 
 ADA = Scope(BeingId("ada"))
@@ -102,7 +102,7 @@ async def stored_memory(ledger: StoringLedger, one: Memory, scope: Scope = ADA) 
 RUN = RunId("run")
 
 
-async def all_states(ledger: StoringLedger, patrol: PatrolReads) -> list[MemoryFieldsForPatrol]:
+async def all_states(ledger: StoringLedger, patrol: PatrolMemoryReader) -> list[MemoryFieldsForPatrol]:
     """Of all that were committed those that the patrol's being has."""
     return await patrol.memory_states(
         [one.id for one in await ledger.index_source.memories_after_id(after=None, limit=10_000)]

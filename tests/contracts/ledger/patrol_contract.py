@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo
-from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.ingest.ports import ErasureResult
 from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, MemoryStatus, RunId, Scene, Scope
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
@@ -23,7 +23,7 @@ from madeleine.memory.patrol_records import (
     ThoughtsForNextSession,
 )
 from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
-from madeleine.patrol.unit_of_work import memory_state_from_memory
+from madeleine.patrol.unit_of_work import patrol_fields_from_memory
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import LATER, change, stored
 from tests.contracts.ledger.ledger_values import (
@@ -62,7 +62,7 @@ async def merged(ledger: AnyLedger, id_: RunId, survivor: Memory, absorbed: Memo
     to_be = replace(survivor, scene=replace(survivor.scene, when=(*survivor.scene.when, *entries)), importance=0.55)
     dead = replace(absorbed, status="dead", absorbed_into=survivor.id)
     vectors = {to_be.content_hash: vector(0, 1)}
-    subjects = (memory_state_from_memory(to_be), memory_state_from_memory(dead))
+    subjects = (patrol_fields_from_memory(to_be), patrol_fields_from_memory(dead))
     await run(ledger, id_, PatrolChanges(states=subjects, rewritten_memories=(to_be,), model=MODEL, vectors=vectors))
     return to_be
 
@@ -117,7 +117,7 @@ class PatrolContract:
         later = entry("Both.", gone, stays, date="2025-03-02", at=day)
         await run(ledger, SECOND, PatrolChanges(diary=later, thoughts=_points("Both.", stays, gone)))
         erased = await ledger.erasure.forget(ADA, [gone.id], at=LATER)
-        assert erased == ErasedIds((gone.id,), (), 1)
+        assert erased == ErasureResult((gone.id,), (), 1)
         view = ledger.patrols.patrol_reader(ADA)
         assert await view.last_diary_entry() == entry("A harp.", stays)
         assert await view.thoughts_for_next_session() == ThoughtsForNextSession()
@@ -170,12 +170,12 @@ class PatrolContract:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
         reads = ledger.patrols.patrol_reader(ADA)
-        before = await reads.erasure_count()
+        before = await reads.last_erasure_number()
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         late = [offer("shows", stays, gone)]
         assert not await ledger.patrols.store_decision_requests(ADA, late, at=LATER, at_erasure_count=before)
         assert await reads.open_decision_requests() == []
-        now = await reads.erasure_count()
+        now = await reads.last_erasure_number()
         assert await ledger.patrols.store_decision_requests(ADA, [offer("new", stays)], at=LATER, at_erasure_count=now)
         assert [request.id for request in await reads.open_decision_requests()] == ["new"]
 
@@ -190,7 +190,9 @@ class PatrolContract:
         await ledger.index_source.clear_index_marks(
             [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
         )
-        assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasedIds((summary.id,), (one.id, two.id))
+        assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasureResult(
+            (summary.id,), (one.id, two.id)
+        )
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
         assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)} == {one.id, two.id}
         await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
@@ -200,10 +202,10 @@ class PatrolContract:
         one, two = memory("one"), memory("two")
         await stored(ledger, one, two)
         summary = await self._summarised(ledger, FIRST, one, two)
-        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasedIds((one.id,), (summary.id,))
+        assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasureResult((one.id,), (summary.id,))
         assert (await stored_memory(ledger, two)).compressed_into == summary.id
         both = await ledger.erasure.forget(ADA, [two.id, summary.id], at=LATER)
-        assert both == ErasedIds((two.id, summary.id))
+        assert both == ErasureResult((two.id, summary.id))
 
     async def test_a_summary_that_quotes_what_a_passage_holds_is_forgotten_with_it(self, ledger: AnyLedger) -> None:
         """ruling 25: a passage stands between a scene and the summary of its session."""
@@ -250,7 +252,7 @@ class PatrolContract:
         survivor, absorbed = memory("An auction"), memory(TOLD)
         await stored(ledger, survivor, absorbed)
         await merged(ledger, FIRST, survivor, absorbed)
-        await run(ledger, SECOND, PatrolChanges(states=(memory_state_from_memory(absorbed),)))
+        await run(ledger, SECOND, PatrolChanges(states=(patrol_fields_from_memory(absorbed),)))
         assert (await stored_memory(ledger, absorbed)).absorbed_into is None
         assert (await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)).related_ids == (survivor.id,)
         assert (await stored_memory(ledger, survivor)).scene.when == ()
@@ -321,7 +323,7 @@ class PatrolContract:
             async with ledger.patrols.patrol_transaction(ADA) as transaction:
                 if day == 1:
                     await transaction.age_active_memories(id_)
-                state = replace(memory_state_from_memory(one), importance=0.9 - day / 10)
+                state = replace(patrol_fields_from_memory(one), importance=0.9 - day / 10)
                 changes = PatrolChanges(states=(state,), diary=entry(f"Told {day} times", one), thoughts=POINTS)
                 await transaction.apply_changes(changes, run=id_, step="assign")
             await ledger.patrols.finish_run(ADA, id_, started, {})
@@ -350,7 +352,7 @@ class PatrolContract:
         root = cluster("root", "Private", "root", is_root=True)
         mean = vector(*np.sqrt([0.5, 0.5]))
         named = cluster("c", "harp & xylophone", "root", vector=mean, model=MODEL)
-        in_c = tuple(replace(memory_state_from_memory(one), cluster_id=named.id) for one in (gone, stays))
+        in_c = tuple(replace(patrol_fields_from_memory(one), cluster_id=named.id) for one in (gone, stays))
         await run(ledger, FIRST, PatrolChanges(clusters=(root, named), states=in_c))
         at_root = tuple(replace(one, cluster_id=root.id) for one in in_c)
         await run(ledger, SECOND, PatrolChanges(removed_clusters=(named.id,), states=at_root))
@@ -389,10 +391,10 @@ class PatrolContract:
         dead = replace(memory("lives in Graz"), may_supersede=lyon.id, status="dead")
         await ledger.memories.commit_store_batch(ADA, batch(oslo, rome, dead))
         reads = ledger.patrols.patrol_reader(ADA)
-        assert await reads.ids_proposed_to_supersede() == [rome.id, oslo.id]
-        assert await ledger.patrols.patrol_reader(BOB).ids_proposed_to_supersede() == []
+        assert await reads.ids_of_proposed_superseding_memories() == [rome.id, oslo.id]
+        assert await ledger.patrols.patrol_reader(BOB).ids_of_proposed_superseding_memories() == []
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(lyon, rome),)))
-        assert await reads.ids_proposed_to_supersede() == [oslo.id]
+        assert await reads.ids_of_proposed_superseding_memories() == [oslo.id]
 
     async def test_of_a_chain_the_later_pair_may_be_decided_first(self, ledger: AnyLedger) -> None:
         """Else the oldest stayed current for good."""
@@ -402,7 +404,7 @@ class PatrolContract:
         await ledger.memories.commit_store_batch(ADA, batch(rome, oslo))
         later = replace(superseding(rome, oslo), since=oslo.happened_at)
         await run(ledger, FIRST, PatrolChanges(superseded=(later,)))
-        assert await ledger.patrols.patrol_reader(ADA).ids_proposed_to_supersede() == [rome.id]
+        assert await ledger.patrols.patrol_reader(ADA).ids_of_proposed_superseding_memories() == [rome.id]
         await run(ledger, SECOND, PatrolChanges(superseded=(replace(superseding(lyon, rome), since=LATER),)))
         chain = [await stored_memory(ledger, each) for each in (lyon, rome, oslo)]
         assert [each.superseded_by for each in chain] == [rome.id, oslo.id, None]

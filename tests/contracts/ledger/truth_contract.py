@@ -10,7 +10,7 @@ import pytest
 
 from madeleine.memory.errors import CannotUndo, InvalidInput, NotCurrent
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.ports import PossibleNewerVersion
+from madeleine.memory.recall.ports import PossibleNewerVersionPair
 from madeleine.memory.rules.dynamics.truth import Supersession
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
@@ -101,8 +101,8 @@ class TruthContract:
         second, third = replace(second, may_supersede=first.id), replace(third, may_supersede=second.id)
         await ledger.memories.commit_store_batch(ADA, batch(first, second, third))
         links = {
-            PossibleNewerVersion(second.id, first.id, is_proposed=True),
-            PossibleNewerVersion(third.id, second.id, is_proposed=True),
+            PossibleNewerVersionPair(second.id, first.id, is_proposed=True),
+            PossibleNewerVersionPair(third.id, second.id, is_proposed=True),
         }
         assert set(await ledger.recall.possible_newer_versions(ADA, [first.id])) == links
         [last] = await ledger.recall.possible_newer_versions(ADA, [second.id])
@@ -116,7 +116,7 @@ class TruthContract:
         first = memory("the class teacher is Frau Pohl")
         second = replace(memory("Herr Yildiz teaches the class"), resembles=first.id)
         await ledger.memories.commit_store_batch(ADA, batch(first, second))
-        links = [PossibleNewerVersion(second.id, first.id, is_proposed=False)]
+        links = [PossibleNewerVersionPair(second.id, first.id, is_proposed=False)]
         assert await ledger.recall.possible_newer_versions(ADA, [first.id, second.id]) == links
         assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == []
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
@@ -128,7 +128,7 @@ class TruthContract:
         other = replace(memory("said otherwise"), resembles=second.id)
         await ledger.memories.commit_store_batch(ADA, batch(again, other))
         [link] = await ledger.recall.possible_newer_versions(ADA, [again.id, other.id])
-        assert link == PossibleNewerVersion(third.id, again.id, is_proposed=True, has_superseded_text=True)
+        assert link == PossibleNewerVersionPair(third.id, again.id, is_proposed=True, has_superseded_text=True)
         assert await ledger.recall.possible_newer_versions(BOB, [again.id]) == []
         act = superseding(third, again, since=CHANGED_AT + timedelta(days=2))
         await ledger.memories.commit_store_batch(ADA, replace(batch(), supersessions=(act,)))

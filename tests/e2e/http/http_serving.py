@@ -28,7 +28,7 @@ from madeleine.server.ui.app import build_web_ui_services
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_bearer_token_ledger
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.tool import ToolUseCases
 from tests.doubles import WordEmbedder
 from tests.e2e.serving import Era
@@ -145,7 +145,7 @@ async def serving(
     wanted = Settings.model_validate({"data_dir": data_dir, "being": being, "http_port": 0} | settings)
     end = anyio.Event()
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with LanguageModelPool(wanted) as models, open_memory(wanted, embedder=WordEmbedder()) as memory:
+    async with LanguageModelPool(wanted) as models, open_memory_store(wanted, embedder=WordEmbedder()) as memory:
 
         async def use_cases() -> ToolUseCases:
             return use or memory.use_cases

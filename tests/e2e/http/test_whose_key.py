@@ -18,7 +18,7 @@ from madeleine.server.attach.endpoint import open_host_listener
 from madeleine.server.host.host import MemoryHost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.language_models import LanguageModelPool
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from madeleine.tools import toolset
 from madeleine.tools.run_patrol import run_patrol
 from madeleine.tools.tool import ToolCallContext
@@ -102,7 +102,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
     async with (
         asyncio.timeout(DEADLOCK_S),
         LanguageModelPool(settings) as models,
-        open_memory(settings, embedder=WordEmbedder(), background=False) as memory,
+        open_memory_store(settings, embedder=WordEmbedder(), background=False) as memory,
     ):
 
         async def use_cases() -> Any:

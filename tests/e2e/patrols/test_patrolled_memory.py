@@ -12,7 +12,7 @@ import pytest
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA
@@ -26,7 +26,7 @@ TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=32_000)
 
 @pytest.fixture
 async def memory(new_db: Path) -> AsyncIterator[OpenedMemory]:
-    async with open_memory(Settings(data_dir=new_db.parent), embedder=DenseWords(dim=96)) as memory:
+    async with open_memory_store(Settings(data_dir=new_db.parent), embedder=DenseWords(dim=96)) as memory:
         yield memory
 
 

@@ -11,12 +11,12 @@ from benchmarks.duplicates import hand_written
 from benchmarks.duplicates.made_up import run
 from benchmarks.made_up_sentences import CHANGES, sentences
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 
 
 @pytest.mark.parametrize("pairs", [40, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_no_changed_fact_is_merged_and_nine_of_ten_paraphrases_are_recognised(tmp_path: Path, pairs: int) -> None:
-    async with open_memory(Settings(data_dir=tmp_path), background=False) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), background=False) as memory:
         near, paraphrased, _ = await run(memory.use_cases.store, pairs, seed=7)
     assert near.missed == []
     assert near.reinforced == 0
@@ -29,7 +29,7 @@ async def test_no_changed_fact_is_merged_and_nine_of_ten_paraphrases_are_recogni
 )
 async def test_no_changed_fact_of_a_language_is_taken_for_one_told_again(tmp_path: Path, language: str) -> None:
     """Ruling 13: another order, role, opposite or value; and another case, day, lesson or feeling is the same fact."""
-    async with open_memory(Settings(data_dir=tmp_path), background=False) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), background=False) as memory:
         counts = await hand_written.run(memory.use_cases.store, language)
     groups = hand_written.sums(counts, lambda _, kind, __: hand_written.group_of(kind))
     assert (groups["changed"]["told"], groups["changed"]["reinforced"]) == (94, 0)

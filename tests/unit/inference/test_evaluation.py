@@ -15,9 +15,9 @@ from madeleine.inference.evaluation import (
     LabelledQuery,
     data_set_names,
     evaluate_queries,
-    read_data_set,
+    read_evaluation_data_set,
     read_labelled_queries,
-    scores_by_category,
+    retrieval_scores_by_query_category,
 )
 from madeleine.memory.errors import InvalidInput
 from tests.doubles import WordEmbedder
@@ -38,7 +38,7 @@ def test_scores_are_as_worked_by_hand_for_each_category_and_for_all() -> None:
     queries = searched(
         LabelledQuery("green pears", frozenset({"b"}), "fruit"), LabelledQuery("red apples", frozenset({"a"}), "colour")
     )
-    scores = scores_by_category(evaluate_queries(queries, embed))
+    scores = retrieval_scores_by_query_category(evaluate_queries(queries, embed))
     assert list(scores) == ["colour", "fruit", "all"]
     assert scores["fruit"].ndcg_at_10 == scores["fruit"].recall_at_5 == 1.0
     assert scores["colour"].ndcg_at_10 == pytest.approx(0.6309, abs=1e-4)
@@ -46,13 +46,15 @@ def test_scores_are_as_worked_by_hand_for_each_category_and_for_all() -> None:
 
 
 def test_evidence_that_is_not_there_counts_as_not_found() -> None:
-    scores = scores_by_category(evaluate_queries(searched(LabelledQuery("plums", frozenset({"c", "gone"}))), embed))
+    scores = retrieval_scores_by_query_category(
+        evaluate_queries(searched(LabelledQuery("plums", frozenset({"c", "gone"}))), embed)
+    )
     assert scores["all"].recall_at_10 == 0.5
 
 
 def test_a_model_that_tells_nothing_apart_finds_nothing_first() -> None:
     many = DocumentsWithQueries({str(n): "x" for n in range(30)}, (LabelledQuery("x", frozenset({"3"})),))
-    assert scores_by_category(evaluate_queries(many, embed))["all"].ndcg_at_10 == 0.0
+    assert retrieval_scores_by_query_category(evaluate_queries(many, embed))["all"].ndcg_at_10 == 0.0
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -68,7 +70,7 @@ def test_sets_are_read_plain_or_compressed_unit_by_unit(tmp_path: Path, compress
         else:
             (tmp_path / f"s.{kind}.jsonl").write_text(text)
     assert data_set_names(tmp_path) == ["s"]
-    first, second = read_data_set(tmp_path, "s")
+    first, second = read_evaluation_data_set(tmp_path, "s")
     assert (first.documents, first.queries) == ({"1": "one"}, ())
     assert second.queries == (LabelledQuery("?", frozenset({"1"}), "x"),)
 

@@ -20,7 +20,7 @@ from madeleine.inference.fine_tuning import (
     FineTuningPipeline,
     LinearAdapterPipeline,
     make_training_questions,
-    read_passages,
+    read_training_passages,
     run_fine_tuning,
 )
 from madeleine.inference.linear_adapter import AdapterTrainingParameters, TrainingVectors, mine_negatives, train_adapter
@@ -173,6 +173,6 @@ def test_a_config_is_as_spec_o7_has_it(values: dict[str, object]) -> None:
 def test_json_lines_are_documents_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one"}) + "\n" + json.dumps({"other": 1}))
     (tmp_path / "b.md").write_text("# The heading\nfirst\n\nsecond\n\n## Another\n\nthird")
-    assert list(read_passages(tmp_path)) == [
+    assert list(read_training_passages(tmp_path)) == [
         ("", "one"), ("The heading", "first"), ("The heading", "second"), ("Another", "third"),
     ]  # fmt: skip

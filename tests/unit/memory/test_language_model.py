@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from pydantic import BaseModel
 
-from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetExceeded, UnusableAnswer
-from madeleine.memory.language_model import ModelCallCost, Prompt, RejectedModelAnswer, max_tokens_of_call
+from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetTooSmallForNextCall, UnusableAnswer
+from madeleine.memory.language_model import ModelCallCost, Prompt, RejectedModelAnswer, max_total_tokens_of_call
 from tests.doubles import metered
 
 PROMPT = Prompt(purpose="classify", system="Count.", text="one two", size="small", max_tokens=100)
@@ -68,25 +68,25 @@ async def test_two_rejected_answers_are_unusable() -> None:
 
 async def test_a_call_that_may_exceed_the_budget_is_not_made() -> None:
     model, spent = ScriptedModel(Number(value=1), Number(value=2)), list[ModelCallCost]()
-    with pytest.raises(TokenBudgetExceeded):
-        await ask(model, spent, budget=max_tokens_of_call(PROMPT) + 5)
+    with pytest.raises(TokenBudgetTooSmallForNextCall):
+        await ask(model, spent, budget=max_total_tokens_of_call(PROMPT) + 5)
     assert len(model.prompts) == len(spent) == 1
 
 
 async def test_concurrent_calls_reserve_their_tokens() -> None:
     model, spent = ScriptedModel(Number(value=2), Number(value=4)), list[ModelCallCost]()
-    meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 50)  # type: ignore[arg-type]
+    meter = metered(model, spent, budget=max_total_tokens_of_call(PROMPT) + 50)  # type: ignore[arg-type]
     calls: Sequence[object] = await asyncio.gather(
         *(meter.answer_prompt(PROMPT, Number, even) for _ in range(2)), return_exceptions=True
     )
     assert calls[0] == 2
-    assert isinstance(calls[1], TokenBudgetExceeded)
+    assert isinstance(calls[1], TokenBudgetTooSmallForNextCall)
     assert await meter.answer_prompt(PROMPT, Number, even) == 4, "what was reserved is free again"
 
 
 async def test_the_tokens_of_a_call_that_fails_are_not_reserved_any_more() -> None:
     model, spent = ScriptedModel(LanguageModelUnavailable("m", "it is away"), Number(value=2)), list[ModelCallCost]()
-    meter = metered(model, spent, budget=max_tokens_of_call(PROMPT) + 5)  # type: ignore[arg-type]
+    meter = metered(model, spent, budget=max_total_tokens_of_call(PROMPT) + 5)  # type: ignore[arg-type]
     with pytest.raises(LanguageModelUnavailable, match="away"):
         await meter.answer_prompt(PROMPT, Number, even)
     assert await meter.answer_prompt(PROMPT, Number, even) == 2

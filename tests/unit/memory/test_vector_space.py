@@ -76,7 +76,7 @@ def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
     space = replace(plain, calibration=calibration)
     assert np.allclose(space.calibrated_cosines(squeezed @ squeezed[0])[1:], (rows @ rows[0])[1:], atol=1e-3)
     assert space.calibrated_cosines(np.zeros(1, np.float32)) == 0
-    others = space.cosines_of_readable_vectors(squeezed[0], [squeezed[1], None])
+    others = space.cosines_where_texts_are_legible(squeezed[0], [squeezed[1], None])
     assert others[0] == pytest.approx(float(rows[0] @ rows[1]), abs=1e-3)
     assert others[1] is None
     assert fit_cosine_calibration(plain, squeezed[:9], plain, rows[:9]) is None

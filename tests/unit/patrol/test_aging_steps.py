@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory, MemoryId, MemoryStatus
-from madeleine.patrol.steps.mechanical import age_memories, flag_faded_memories, revive_recalled_memories
+from madeleine.patrol.steps.mechanical import age_memories, revive_recalled_memories, set_active_or_dying_status
 from tests.doubles import a_memory
 from tests.unit.patrol.step_fixtures import StepStore
 
@@ -47,7 +47,7 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
     for _ in range(70):
         work = await store.begin()
         await age_memories(work)
-        await flag_faded_memories(work)
+        await set_active_or_dying_status(work)
         await store.write(work)
         statuses.append(store.now(memory).status)
     assert statuses == ["active"] * 69 + ["dying"]
@@ -59,7 +59,7 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
 async def flagged(store: StepStore, memory: Memory) -> tuple[MemoryStatus, dict[str, int]]:
     store.put(memory)
     work = await store.begin()
-    counts = await flag_faded_memories(work)
+    counts = await set_active_or_dying_status(work)
     await store.write(work)
     return store.now(memory).status, dict(counts)
 

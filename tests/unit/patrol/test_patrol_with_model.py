@@ -19,7 +19,7 @@ from madeleine.memory.rules.dynamics.importance import (
 )
 from madeleine.patrol.context import PatrolConfig
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.patrol.report import SKIP_MESSAGE_WITHOUT_MODEL, StepName
+from madeleine.patrol.report import STEP_SKIP_REASON_WITHOUT_MODEL_KEY, PatrolStepName
 from tests.contracts.ledger.ledger_values import memory
 from tests.doubles import ADA, Clock
 from tests.household import MOMENT, Household, ScriptedModel, household, new_store, rows, shown_memories
@@ -35,7 +35,7 @@ def nothing(prompt: Prompt) -> Any:
     return {"merges": [], "make_dead": [], "keep": []}
 
 
-async def step(home: Household, name: StepName, mind: ScriptedModel | None = None) -> dict[str, Any]:
+async def step(home: Household, name: PatrolStepName, mind: ScriptedModel | None = None) -> dict[str, Any]:
     [report] = (await home.run_patrol(mind, steps=[name])).steps
     return report.as_json()
 
@@ -213,7 +213,7 @@ async def test_an_unusable_answer_changes_nothing_and_its_cost_is_recorded(home:
     await home.store(*(soup(n) for n in range(6, 12)), session_id="two")
     await home.run_patrol(steps=["assign"])
     before = home.told()
-    kinds: tuple[StepName, ...] = ("consolidate", "split", "compress", "diary")
+    kinds: tuple[PatrolStepName, ...] = ("consolidate", "split", "compress", "diary")
     mind = ScriptedModel(**dict.fromkeys((*kinds, "classify"), answer))
     report = await home.run_patrol(mind, steps=kinds)
     assert home.told() == before
@@ -305,7 +305,7 @@ async def test_with_a_key_the_missing_key_is_not_logged(home: Household, caplog:
     await home.store("Ann sang")
     with caplog.at_level(logging.INFO):
         await home.run_patrol(ScriptedModel())
-    assert SKIP_MESSAGE_WITHOUT_MODEL not in caplog.text
+    assert STEP_SKIP_REASON_WITHOUT_MODEL_KEY not in caplog.text
 
 
 async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) -> None:

@@ -17,9 +17,9 @@ from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import (
     PATROL_STEP_SYMBOLS,
     PATROL_STEPS,
-    SKIP_MESSAGE_WITHOUT_MODEL,
+    STEP_SKIP_REASON_WITHOUT_MODEL_KEY,
     PatrolProgress,
-    StepName,
+    PatrolStepName,
 )
 from madeleine.patrol.run import PatrolEvent, RunPatrols
 from tests.doubles import ADA, BOB, Clock, FakeActivationLog, FakeWordStatistics, WordEmbedder, a_memory, unit
@@ -91,24 +91,28 @@ async def test_steps_that_need_a_key_are_skipped_with_the_words_of_the_spec(
     assert {step.name: step.skipped for step in report.steps if step.skipped} == dict.fromkeys(
         ("consolidate", "split", "supersede", "repair", "compress", "diary"), words
     )
-    assert words == SKIP_MESSAGE_WITHOUT_MODEL
+    assert words == STEP_SKIP_REASON_WITHOUT_MODEL_KEY
     assert [record.getMessage() for record in caplog.records].count(words) == 1
 
 
 async def test_a_skipped_step_says_only_why(home: Household) -> None:
     """spec P7"""
     [result] = (await home.patrol(ADA, steps=["split"])).as_json()["steps"]
-    assert result == {"step": PATROL_STEP_SYMBOLS["split"], "name": "split", "skipped": SKIP_MESSAGE_WITHOUT_MODEL}
+    assert result == {
+        "step": PATROL_STEP_SYMBOLS["split"],
+        "name": "split",
+        "skipped": STEP_SKIP_REASON_WITHOUT_MODEL_KEY,
+    }
 
 
 @pytest.mark.parametrize("steps", [["assign"], ["age", "flag", "revive", "merge"]])
 async def test_a_patrol_that_needs_no_key_does_not_log_a_missing_one(
-    home: Household, steps: list[StepName], caplog: pytest.LogCaptureFixture
+    home: Household, steps: list[PatrolStepName], caplog: pytest.LogCaptureFixture
 ) -> None:
     """spec P7"""
     with caplog.at_level(logging.INFO):
         await home.patrol(ADA, steps=steps)
-    assert SKIP_MESSAGE_WITHOUT_MODEL not in caplog.text
+    assert STEP_SKIP_REASON_WITHOUT_MODEL_KEY not in caplog.text
 
 
 async def test_scene_notes_become_fresh_memories_under_a_root(home: Household) -> None:

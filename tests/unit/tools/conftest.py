@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -21,7 +21,7 @@ Use = Callable[..., Awaitable[dict[str, Any]]]
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
         yield memory
 
 

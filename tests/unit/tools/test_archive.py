@@ -19,7 +19,7 @@ from madeleine.memory.retention.levels import MemoryLevelConfig
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import open_memory as wiring
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def opened(tmp_path: Path, **settings: Any) -> AsyncIterator[OpenedMemory]:
     own = Settings.model_validate({"data_dir": tmp_path, "being": "ada"} | settings)
-    async with open_memory(own, embedder=WordEmbedder(64), background=False) as memory:
+    async with open_memory_store(own, embedder=WordEmbedder(64), background=False) as memory:
         yield memory
 
 

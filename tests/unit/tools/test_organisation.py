@@ -13,11 +13,11 @@ import pytest
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.model import ORGANISATION_BEING, BeingId, Role, Scope, may_connect_as_being
+from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, Role, Scope, may_connect_as_being
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
@@ -47,7 +47,7 @@ class Company:
 
 @pytest.fixture
 async def company(tmp_path: Path) -> AsyncIterator[Company]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(), background=False) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder(), background=False) as memory:
         yield Company(memory, tmp_path)
 
 
@@ -106,7 +106,7 @@ async def test_every_write_is_in_the_audit_with_its_author(company: Company) -> 
     await company.call("ada/agent", "share", text="The lamp is fixed", supersedes="s1")
     await company.call("ada/agent", "retract", id="s2", reason="It never was")
     await company.call("bo/senior", "retract", id="s1", erase=True)
-    entries = await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=ORGANISATION_BEING))
+    entries = await company.memory.ledger.audit.audit_entries(AuditQuery(being_id=ORGANISATION_BEING_ID))
     assert [(one.event, one.author, one.role) for one in entries] == [
         ("store", "ada", "agent"),
         ("store", "ada", "agent"),
@@ -199,12 +199,12 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
 
 
 async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(company: Company) -> None:
-    assert not may_connect_as_being(ORGANISATION_BEING)
-    assert parse_being_id(ORGANISATION_BEING) is None
+    assert not may_connect_as_being(ORGANISATION_BEING_ID)
+    assert parse_being_id(ORGANISATION_BEING_ID) is None
     with pytest.raises(PermissionError):
-        Caller(ORGANISATION_BEING)
+        Caller(ORGANISATION_BEING_ID)
     with pytest.raises(InvalidInput, match="kept for what all beings share"):
-        read_settings({"MADELEINE_BEING": ORGANISATION_BEING})
+        read_settings({"MADELEINE_BEING": ORGANISATION_BEING_ID})
     await company.call("ada/agent", "share", text="The lamp is broken")
     await company.call("ada/agent", "store", text="The lamp is green")
     assert [one.being_id for one in await company.memory.ledger.patrols.activity_since_last_patrol()] == ["ada"]
@@ -215,12 +215,12 @@ async def test_an_import_of_shared_knowledge_needs_a_role_that_may_write_policie
 ) -> None:
     await company.call("hana/human", "share", text="No commits to main", kind="policy")
     lines = exported(tmp_path / "memory.db")
-    async with open_memory(Settings(data_dir=tmp_path / "b"), embedder=WordEmbedder(), background=False) as other:
+    async with open_memory_store(Settings(data_dir=tmp_path / "b"), embedder=WordEmbedder(), background=False) as other:
         load, company = other.import_export, Company(other, tmp_path)
         with pytest.raises(NotPermitted):
             await load("e", iter(lines), client="test", role="senior")
         with pytest.raises(InvalidInput, match="what all beings share"):
-            await load("e", iter(lines), client="test", role="human", being=ORGANISATION_BEING)
+            await load("e", iter(lines), client="test", role="human", being=ORGANISATION_BEING_ID)
         assert await company.texts() == []
         report = await load("e", iter(lines), client="test", role="human")
         [fact] = (await company.call("bo/agent", "search_shared"))["memories"]

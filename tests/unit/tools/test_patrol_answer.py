@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -20,7 +20,7 @@ SCENE = "The crate of oranges came by the early boat, and Ada signed for it at t
 
 async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) -> None:
     """Issue 12: it answered 18,000 characters to whoever had stored a few dozen memories."""
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def patrol(**arguments: Any) -> dict[str, Any]:
             result = await TOOLS.call_tool("run_patrol", arguments, ToolCallContext(ADA, memory.use_cases))
@@ -44,7 +44,7 @@ async def test_a_patrol_answers_briefly_and_tells_of_the_rest(tmp_path: Path) ->
 
 async def test_a_decision_of_a_wrong_type_rejects_only_itself(tmp_path: Path) -> None:
     """A fresh agent lost a whole batch by one of them."""
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder(1024)) as memory:
 
         async def call(tool: str, **arguments: Any) -> dict[str, Any]:
             result = await TOOLS.call_tool(tool, arguments, ToolCallContext(ADA, memory.use_cases))

@@ -14,7 +14,7 @@ from madeleine.memory import permissions
 from madeleine.memory.model import CALLER_ROLES, Role
 from madeleine.memory.permissions import PERMISSIONS_BY_ROLE
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, WordEmbedder
@@ -58,7 +58,7 @@ async def test_a_role_can_do_what_the_table_says_by_any_tool_and_argument(
 ) -> None:
     assert CALLS.keys() == {tool.name for tool in make_all_tools(random.Random(1))}
     nothing = frozenset[permissions.Permission]()
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
         for role, allowed in [*PERMISSIONS_BY_ROLE.items(), *((role, nothing) for role in CALLER_ROLES)]:
             monkeypatch.setattr(permissions, "PERMISSIONS_BY_ROLE", PERMISSIONS_BY_ROLE | {role: allowed})
             tools, call = toolset(role), ToolCallContext(replace(ADA, role=role), memory.use_cases)

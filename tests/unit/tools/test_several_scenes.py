@@ -11,7 +11,7 @@ import mcp_types as types
 import pytest
 
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import ADA, BOB, WordEmbedder
@@ -21,7 +21,7 @@ TOOLS = Toolset(make_all_tools(Random(1)), max_text_chars=200)
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=WordEmbedder()) as memory:
         yield memory
 
 

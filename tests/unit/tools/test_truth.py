@@ -333,7 +333,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     before = await _cluster_vectors(memory)
     await use("update_memory", id=wrong, retracted="It was a cockatoo.")
     reads = memory.ledger.patrols.patrol_reader(ADA)
-    assert [one.scene.action for one in await reads.session_memories("one")] == ["Maria paints boats"]
+    assert [one.scene.action for one in await reads.summarisable_session_memories("one")] == ["Maria paints boats"]
     assert [session.memories for session in await reads.unsummarised_sessions()] == [1]
     assert [one.short_id for one in await reads.memories_stored_since(None, limit=9)] == ["m3", new]
     after = await _cluster_vectors(memory)

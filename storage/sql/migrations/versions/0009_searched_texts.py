@@ -16,7 +16,7 @@ from alembic import op
 from madeleine.memory.model import DatedAction, Scene, content_hash, embedded_text, first_timeline_period
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
-from madeleine.storage.sql.database.memory_rows import fold_themes
+from madeleine.storage.sql.database.memory_rows import fold_and_delimit_themes
 
 revision = "0009"
 down_revision = "0008"
@@ -63,7 +63,7 @@ def _derived(row: dict[str, Any]) -> dict[str, Any]:
     period = first_timeline_period(when)
     return {
         "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, searched)),
-        "folded_themes": fold_themes(lists["themes"]),
+        "folded_themes": fold_and_delimit_themes(lists["themes"]),
         "content_hash": content_hash(embedded_text(Scene(action=row["action"], when=when), row["feeling"])),
         "happened_at": microseconds_from_moment(period.start)
         if period and not _DAY.fullmatch(period.text)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from madeleine.memory.chat import ConversationMessage, MessageId
-from madeleine.memory.context.context import BuildContext
+from madeleine.memory.context.context import BuildPromptContext
 from madeleine.memory.context.ports import SessionStartMemories
-from madeleine.memory.context.values import BuiltContext, ContextBlock, ContextFlags, ContextQuery
+from madeleine.memory.context.values import BuiltContext, ContextBlockName, ContextFlags, ContextQuery
 from madeleine.memory.ingest import update_and_forget
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import StoreBatch
@@ -23,7 +23,7 @@ from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges, ThoughtsF
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.rules.prompting import STORED_TEXT_IS_DATA_NOTICE, render_memory_line_with_id
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
 TODAY = date(2026, 3, 1)
@@ -35,7 +35,7 @@ class House:
     def __init__(self, memory: OpenedMemory) -> None:
         self.memory = memory
         use = memory.use_cases.context
-        self.context = BuildContext(
+        self.context = BuildPromptContext(
             memory.ledger.context, use.recall, use.search, memory.embedder, memory.ledger.activations,
             now=lambda: AT, today=lambda: TODAY,
         )  # fmt: skip
@@ -74,7 +74,7 @@ class House:
 
     async def build(
         self, message: str = "", *, scope: Scope = HERE, limit: int = 100_000, session: str = "",
-        blocks: Sequence[ContextBlock] | None = None, **flags: Any,
+        blocks: Sequence[ContextBlockName] | None = None, **flags: Any,
     ) -> BuiltContext:  # fmt: skip
         query = ContextQuery(message=message, session_id=session, token_limit=limit, flags=ContextFlags(**flags))
         if blocks is not None:
@@ -88,7 +88,7 @@ class House:
 
 @pytest.fixture
 async def house(new_db: Path) -> AsyncIterator[House]:
-    async with open_memory(Settings(data_dir=new_db.parent), embedder=WordEmbedder(), background=False) as memory:
+    async with open_memory_store(Settings(data_dir=new_db.parent), embedder=WordEmbedder(), background=False) as memory:
         yield House(memory)
 
 

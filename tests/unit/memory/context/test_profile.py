@@ -285,7 +285,7 @@ async def test_each_change_is_audited_in_the_same_transaction_and_no_chosen_name
 
 
 def test_the_order_is_the_same_whatever_it_was_before() -> None:
-    """ContextBlock 1-A can be cached: it changes only when what it says changes."""
+    """ContextBlockName 1-A can be cached: it changes only when what it says changes."""
 
     def entry(kind: ProfileKind, name: str, memory_id: MemoryId | None = None) -> ProfileEntry:
         return ProfileEntry(kind=kind, name=name, value="x", updated_at=NOW, memory_id=memory_id)

@@ -105,11 +105,11 @@ async def test_without_waiting_the_answer_comes_at_once_and_one_rewriting_serves
         assert (answer.erased, answer.bytes_scrubbed, answer.promised_seconds) == ((id_,), False, 0.2)
         assert await at_work.ledger.memories.memories(ADA, [id_]) == []
     assert await at_work.index.count() == 1
-    backlog = await at_work.ledger.erasure.scrub_backlog()
+    backlog = await at_work.ledger.erasure.read_scrub_backlog()
     assert (backlog.pending, backlog.since is not None) == (2, True)
     at_work.index.go.set()
     assert await at_work.scrubber.request_and_wait(within_seconds=DEADLOCK_S)
-    assert await at_work.ledger.erasure.scrub_backlog() == ScrubBacklog(0, None)
+    assert await at_work.ledger.erasure.read_scrub_backlog() == ScrubBacklog(0, None)
     assert at_work.index.scrubs <= 2
 
 

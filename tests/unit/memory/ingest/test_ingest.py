@@ -207,8 +207,8 @@ class Dying:
     def __init__(self, store: StoreScenes) -> None:
         self._store = store
 
-    async def store_redacted(self, *given: Any, **fields: Any) -> list[StoredSceneResult]:
-        await self._store.store_redacted(*given, **fields)
+    async def store_already_redacted_scenes(self, *given: Any, **fields: Any) -> list[StoredSceneResult]:
+        await self._store.store_already_redacted_scenes(*given, **fields)
         raise StorageError("killed")
 
 

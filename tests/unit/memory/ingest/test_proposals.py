@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.proposals import SupersededMemorySearch
+from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, content_hash
 from madeleine.memory.recall.recall import RecallConfig, RecallMemories
@@ -28,7 +28,7 @@ PNPM = "builds of storefront-web moved to pnpm now"
 class Home:
     def __init__(self, ledger: Ledger, index: EmbeddedQdrantIndex) -> None:
         self.clock, self.embedder = Clock(), (embedder := WordEmbedder())
-        search = SupersededMemorySearch(index)
+        search = SupersessionCandidateSearch(index)
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)
         self._recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.clock)
 
@@ -166,7 +166,7 @@ async def test_what_is_proposed_does_not_hang_on_how_many_memories_there_are(
     assert also_true.may_supersede is None
 
 
-class _RecordedSearch(SupersededMemorySearch):
+class _RecordedSearch(SupersessionCandidateSearch):
     cosines: Mapping[str, float]
 
     async def __call__(

@@ -14,7 +14,7 @@ from madeleine.memory.ingest.update_and_forget import ForgetOutcome
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from tests.doubles import ADA, BOB, NOW
 from tests.remains import DenseWords
 
@@ -42,7 +42,7 @@ def embedder() -> Embedder:
 
 @pytest.fixture
 async def home(new_db: Path, embedder: Embedder) -> AsyncIterator[OpenedMemory]:
-    async with open_memory(Settings(data_dir=new_db.parent), embedder=embedder, background=False) as memory:
+    async with open_memory_store(Settings(data_dir=new_db.parent), embedder=embedder, background=False) as memory:
         yield memory
 
 
@@ -136,7 +136,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemor
 
 
 async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(tmp_path: Path) -> None:
-    async with open_memory(Settings(data_dir=tmp_path), embedder=DenseWords()) as home:
+    async with open_memory_store(Settings(data_dir=tmp_path), embedder=DenseWords()) as home:
         ones = [await stored(home, f"{ROME} at number {n}") for n in range(12)]
         told: list[ForgetOutcome] = []
 

@@ -18,13 +18,15 @@ from madeleine.memory.errors import InvalidInput, LanguageModelUnavailable
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.lessons.lessons import LearnLessons, LessonProposal
 from madeleine.memory.lessons.skill import MAX_SKILL_NAME_CHARS, render_lesson_as_skill, skill_name_of_lesson
-from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts, ReportedFailure
+from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts, ReportedTaskFailure
 from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from tests.doubles import ADA, BOB, WordEmbedder, a_memory
 
-FAILURE = ReportedFailure(task="Geocode all addresses", error="HTTP 429", tool_calls=("http_get",), retries=3, turns=9)
+FAILURE = ReportedTaskFailure(
+    task="Geocode all addresses", error="HTTP 429", tool_calls=("http_get",), retries=3, turns=9
+)
 PROPOSAL = LessonProposal(
     discovery="The geocoding service answers 429 after fifty requests",
     condition="Many addresses are geocoded in one go",
@@ -39,7 +41,7 @@ TASK = "Many addresses are to be geocoded in one go"
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[OpenedMemory]:
     settings = Settings(data_dir=tmp_path / "data", skill_directory=tmp_path / "skills")
-    async with open_memory(settings, embedder=WordEmbedder(), background=False) as memory:
+    async with open_memory_store(settings, embedder=WordEmbedder(), background=False) as memory:
         yield memory
 
 
@@ -215,7 +217,7 @@ def test_a_skill_has_the_form_that_the_format_asks_for(discovery: str, condition
 @pytest.mark.slow
 async def test_the_right_lesson_is_among_the_first_three_and_unrelated_tasks_get_none(tmp_path: Path) -> None:
     """spec O11: 60 failures; paraphrased conditions 90 %, unrelated tasks 95 %."""
-    async with open_memory(Settings(data_dir=tmp_path / "data"), background=False) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path / "data"), background=False) as memory:
         lessons = memory.use_cases.lessons
         ids = await learn_all(lessons)
         found = [await found_ids(lessons, row["paraphrase"]) for row in failures()]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from madeleine.memory.moving.sources.exported_conversations import (
     CHATGPT_INTERFACE,
     CLAUDE_INTERFACE,
-    UnreadableConversation,
+    UnreadableConversationReport,
     read_exported_conversations,
 )
 from madeleine.memory.watch.observe import ObservedConversationPart
@@ -26,7 +26,7 @@ ANYTHING = st.recursive(
 )
 
 
-def read(*found: Any, limit: int = 1000) -> list[ObservedConversationPart | UnreadableConversation]:
+def read(*found: Any, limit: int = 1000) -> list[ObservedConversationPart | UnreadableConversationReport]:
     return list(read_exported_conversations([json.dumps(found)], max_text_chars=limit))
 
 
@@ -38,7 +38,7 @@ def one(found: Any, limit: int = 1000) -> ObservedConversationPart:
 
 def why(found: Any) -> str:
     [read_one] = read(found)
-    assert isinstance(read_one, UnreadableConversation)
+    assert isinstance(read_one, UnreadableConversationReport)
     return read_one.reason
 
 
@@ -142,10 +142,10 @@ def test_one_that_cannot_be_read_does_not_keep_the_others_back() -> None:
     found = read(claude(("human", "a")), {"title": "Broken", "mapping": 3}, chatgpt(node("a", None, "user", "b")))
     assert [type(each) for each in found] == [
         ObservedConversationPart,
-        UnreadableConversation,
+        UnreadableConversationReport,
         ObservedConversationPart,
     ]
-    assert found[1] == UnreadableConversation(2, "Broken", "its mapping is a number, not an object")
+    assert found[1] == UnreadableConversationReport(2, "Broken", "its mapping is a number, not an object")
 
 
 def test_what_is_too_long_for_a_message_becomes_several_and_what_says_nothing_none() -> None:

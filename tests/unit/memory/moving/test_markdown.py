@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.markdown import MarkdownView, escape_markdown_line, safe_file_name
+from madeleine.memory.moving.markdown import MarkdownExportBuilder, escape_markdown_line, safe_file_name
 from madeleine.memory.moving.record_base import ExportRecord
 from tests.rows import for_each_row
 
@@ -27,7 +27,7 @@ def memory(number: int, action: str, **other: Any) -> r.MemoryExportRecord:
 
 
 def files(*records: ExportRecord) -> dict[str, str]:
-    view = MarkdownView()
+    view = MarkdownExportBuilder()
     for record in records:
         view.add(record)
     return dict(view.files())

@@ -17,11 +17,11 @@ import pytest
 
 from madeleine.memory.moving.sources.markdown import statements_of_markdown
 from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS, recognise_import_file_format
-from madeleine.memory.moving.sources.shapes import top_level_keys
+from madeleine.memory.moving.sources.shapes import top_level_json_keys
 from madeleine.memory.moving.sources.values import (
     ImportedStatement,
     SkippedContent,
-    UnreadableImportEntry,
+    UnreadableImportEntryReport,
     UnreadableImportFile,
     first_iso_time_from_json,
     imported_statement_key,
@@ -66,7 +66,7 @@ def read(path: Path, max_text_chars: int = 1_000) -> Read:
                         assert one.key
                 case SkippedContent():
                     found.not_taken[item.reason] += item.count
-                case UnreadableImportEntry():
+                case UnreadableImportEntryReport():
                     found.damaged.append(f"{item.place}: {item.reason}")
     return found
 
@@ -293,7 +293,7 @@ def test_markdown_is_cut_where_its_parts_end(text: str, statements: list[str]) -
     ],
 )  # fmt: skip
 def test_keys_are_told_from_the_beginning_of_a_file(text: str, keys: set[str]) -> None:
-    assert top_level_keys(text) == keys
+    assert top_level_json_keys(text) == keys
 
 
 @for_each_row(

@@ -7,9 +7,9 @@ import pytest
 from madeleine.memory.text.content_words import (
     content_words,
     is_identifier,
-    name_number_of_each_word,
+    name_indexes_of_words,
     question_without_words,
-    weights_of_unspaced_words,
+    weights_by_unspaced_run_length,
 )
 from tests.rows import for_each_row
 
@@ -52,7 +52,7 @@ def test_the_words_that_ask_are_left_out_unless_nothing_else_is_there(question: 
     ],
 )
 def test_the_words_of_a_name_have_one_number(question: str, names: list[int]) -> None:
-    assert list(name_number_of_each_word(question, content_words(question))) == names
+    assert list(name_indexes_of_words(question, content_words(question))) == names
 
 
 def test_without_words_the_others_stay() -> None:
@@ -73,7 +73,7 @@ def test_without_words_the_others_stay() -> None:
 def test_a_run_of_signs_without_spaces_says_more_than_one_word(
     words: tuple[str, ...], information: tuple[float, ...]
 ) -> None:
-    assert weights_of_unspaced_words(words) == pytest.approx(information)
+    assert weights_by_unspaced_run_length(words) == pytest.approx(information)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from madeleine.memory.text.future_days import days_named_in_text, stated_start_in_text
+from madeleine.memory.text.future_days import iso_periods_named_in_text, validity_start_stated_in_text
 from tests.rows import for_each_row
 
 TOLD = date(2026, 11, 25)
@@ -30,7 +30,7 @@ TOLD = date(2026, 11, 25)
     ],
 )
 def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) -> None:
-    begin = stated_start_in_text(text, TOLD)
+    begin = validity_start_stated_in_text(text, TOLD)
     assert begin is not None
     assert begin.text == day
 
@@ -52,7 +52,7 @@ def test_from_when_on_it_is_true_is_read_in_every_language(text: str, day: str) 
     ],
 )
 def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None:
-    assert stated_start_in_text(text, TOLD) is None
+    assert validity_start_stated_in_text(text, TOLD) is None
 
 
 @for_each_row(
@@ -71,4 +71,4 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
     ],
 )
 def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days: list[str]) -> None:
-    assert [day.text for day in days_named_in_text(text, TOLD)] == days
+    assert [day.text for day in iso_periods_named_in_text(text, TOLD)] == days

@@ -100,7 +100,9 @@ class Talks:
         self.embedder = WordEmbedder()
         self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
         self.similar = SimilarMemorySearch(ledger.recall, index, self.embedder)
-        self.remember = RememberExtractedMemories(self.store.store_redacted, ledger.memories, self.similar)
+        self.remember = RememberExtractedMemories(
+            self.store.store_already_redacted_scenes, ledger.memories, self.similar
+        )
         self.observe = ObserveConversation(ledger.conversations, self.remember.store_agent_memory, now=self.clock)
         self.recall = RecallMemories(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
@@ -110,7 +112,7 @@ class Talks:
         self, memories: Any, config: MemoryExtractionConfig = DEFAULT_CONFIG
     ) -> ConversationMemoryExtractor:
         """As after a restart."""
-        remember = RememberExtractedMemories(self.store.store_redacted, memories, self.similar)
+        remember = RememberExtractedMemories(self.store.store_already_redacted_scenes, memories, self.similar)
         return ConversationMemoryExtractor(
             self.ledger.conversations, self.ledger.patrols, remember, now=self.clock, config=config
         )

@@ -17,13 +17,13 @@ from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.watch.extraction import (
     MAX_EXTRACTED_ESSENCE_CHARS,
     MAX_SNIPPET_MESSAGE_CHARS,
-    EssenceSchema,
     ExtractedMemory,
+    ExtractedMemorySchema,
     ExtractionOutcome,
-    ExtractionSchema,
+    MemoryExtractionAnswerSchema,
     SnippetMessage,
-    check_extraction_answer,
     extract_memories,
+    extraction_outcome_and_complaint,
     memory_extraction_prompt,
 )
 from tests.doubles import metered
@@ -44,16 +44,16 @@ LYON = lines(("user", "I moved to Lyon in May, with three cats."), ("assistant",
 ESSENCE = "Ada moved to Lyon in May with her three cats."
 
 
-def of(*memories: dict[str, Any]) -> ExtractionSchema:
-    return ExtractionSchema.model_validate({"memories": list(memories)})
+def of(*memories: dict[str, Any]) -> MemoryExtractionAnswerSchema:
+    return MemoryExtractionAnswerSchema.model_validate({"memories": list(memories)})
 
 
 def kept(*memories: dict[str, Any]) -> list[ExtractedMemory]:
-    return [one.extracted for one in check_extraction_answer(of(*memories), LYON)[0].memories]
+    return [one.extracted for one in extraction_outcome_and_complaint(of(*memories), LYON)[0].memories]
 
 
 def why_not(*memories: dict[str, Any]) -> tuple[str, ...]:
-    found, _ = check_extraction_answer(of(*memories), LYON)
+    found, _ = extraction_outcome_and_complaint(of(*memories), LYON)
     assert found.memories == ()
     return found.dropped
 
@@ -63,13 +63,13 @@ def test_essence_emotions_weight_and_lesson_are_kept() -> None:
     lesson, themes = "Ask about the cats.", ["moving", " #pets", "Moving"]
     one = memory(ESSENCE, 1, emotions=["joy", "nervousness", "pride"], weight=0.8, lesson=lesson, themes=themes)
     assert kept(one) == [ExtractedMemory(ESSENCE, ("joy", "nervousness", "pride"), 0.8, lesson, ("Moving", "pets"))]
-    found, complaint = check_extraction_answer(of(one), LYON)
+    found, complaint = extraction_outcome_and_complaint(of(one), LYON)
     assert [message.text for message in found.memories[0].sources] == ["I moved to Lyon in May, with three cats."]
     assert complaint == ""
 
 
 def test_nothing_may_be_worth_it() -> None:
-    assert check_extraction_answer(of(), LYON) == (ExtractionOutcome(), "")
+    assert extraction_outcome_and_complaint(of(), LYON) == (ExtractionOutcome(), "")
 
 
 def test_emotions_are_of_the_taxonomy_each_once_and_three_at_most() -> None:
@@ -115,7 +115,7 @@ def test_an_essence_that_cannot_be_relied_on_is_dropped_with_a_reason(one: dict[
 
 def test_what_rests_on_earlier_messages_alone_was_looked_at_before() -> None:
     old = lines(("user", "I moved to Lyon."), ("assistant", "Nice."), ("user", "My cat Tom hates it."), old=2)
-    found, _ = check_extraction_answer(
+    found, _ = extraction_outcome_and_complaint(
         of(memory("Ada moved to Lyon.", 1), memory("Ada's cat Tom hates Lyon.", 1, 3)), old
     )
     assert [one.extracted.essence for one in found.memories] == ["Ada's cat Tom hates Lyon."]
@@ -129,7 +129,7 @@ def test_a_lesson_that_nobody_said_is_left_out_and_the_rest_kept() -> None:
 
 
 def test_three_at_most_are_kept_of_a_snippet() -> None:
-    found, _ = check_extraction_answer(of(*[memory(ESSENCE)] * 5), LYON)
+    found, _ = extraction_outcome_and_complaint(of(*[memory(ESSENCE)] * 5), LYON)
     assert len(found.memories) == 3
     assert found.dropped == ("memory 4 is one too many", "memory 5 is one too many")
 
@@ -183,8 +183,8 @@ async def test_an_answer_that_can_be_understood_is_read(answer: Any) -> None:
 @for_each_row("written", ["[{}, {}]", "Sure: [{}, {}]", "```json\n[{}, {}]\n```", '{{"memories": [{}, {}]}} Done.'])
 def test_an_answer_in_a_fence_or_among_words_is_read(written: str) -> None:
     essence = json.dumps({"essence": ESSENCE, "weight": "0.7"})
-    answer = parse_model_answer(written.format(essence, essence), ExtractionSchema)
-    assert isinstance(answer, ExtractionSchema)
+    answer = parse_model_answer(written.format(essence, essence), MemoryExtractionAnswerSchema)
+    assert isinstance(answer, MemoryExtractionAnswerSchema)
     assert [one.weight for one in answer.memories] == [0.7, 0.7]
 
 
@@ -225,7 +225,7 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
 
 @given(
     st.builds(
-        EssenceSchema,
+        ExtractedMemorySchema,
         essence=st.text(max_size=600),
         emotions=st.lists(st.text(max_size=12) | st.sampled_from(["joy", "fear"]), max_size=8),
         weight=st.floats(),
@@ -234,8 +234,8 @@ def test_of_a_long_message_beginning_and_end_are_shown() -> None:
         messages=st.lists(st.integers(-5, 9), max_size=5),
     )
 )
-def test_whatever_is_answered_only_what_is_sound_counts(one: EssenceSchema) -> None:
-    found, _ = check_extraction_answer(ExtractionSchema(memories=[one]), LYON)
+def test_whatever_is_answered_only_what_is_sound_counts(one: ExtractedMemorySchema) -> None:
+    found, _ = extraction_outcome_and_complaint(MemoryExtractionAnswerSchema(memories=[one]), LYON)
     for each in found.memories:
         assert 0 < len(each.extracted.essence) <= MAX_EXTRACTED_ESSENCE_CHARS
         assert 0.1 <= each.extracted.weight <= 1

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, UnreadMessageBacklog
-from madeleine.memory.rules.prompting import render_memory_block, shuffled_fragments
+from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, UnreadMessageCounts
+from madeleine.memory.rules.prompting import recall_text_of_shuffled_fragments, render_memory_block
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import ConversationMemoryExtractor, MemoryExtractionConfig
 from tests.doubles import ADA, BOB, Clock
@@ -103,7 +103,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     """Allergies in Chinese and Japanese never reached a model."""
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
-    assert await home.ledger.conversations.unread_message_backlog() == UnreadMessageBacklog(unread=2, put_off=2)
+    assert await home.ledger.conversations.unread_message_counts() == UnreadMessageCounts(unread=2, put_off=2)
     home.clock.advance(home.thread.config.put_off_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1
@@ -288,7 +288,7 @@ REMEMBERED = (
 async def replays(home: Talks) -> list[str]:
     """What recall shows of them, in each format, tagged and bare, and as an agent says it."""
     kept = await home.keep(*REMEMBERED, feeling="glad of it", lesson="Bring an umbrella.")
-    shown_as = shuffled_fragments(kept, random.Random(3))
+    shown_as = recall_text_of_shuffled_fragments(kept, random.Random(3))
     block = render_memory_block(kept)
     bare = shown_as.removeprefix("<recall>").removesuffix("</recall>")
     return [

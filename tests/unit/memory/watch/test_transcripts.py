@@ -10,8 +10,8 @@ from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
     prompt_as_in_transcript,
+    prompt_message_missing_from_transcript,
     read_transcript,
-    unrecorded_prompt_message,
 )
 from tests.rows import for_each_row
 
@@ -87,7 +87,9 @@ def test_a_prompt_has_its_key_before_it_is_written_and_the_same_one_afterwards()
     written: list[bytes] = []
     keys = []
     for uuid, text in (("u1", "go on"), ("u2", "stop"), ("u3", "go on")):
-        new = unrecorded_prompt_message(read_transcript(written), prompt_as_in_transcript(f" {text}\n"), "")
+        new = prompt_message_missing_from_transcript(
+            read_transcript(written), prompt_as_in_transcript(f" {text}\n"), ""
+        )
         assert new is not None
         keys.append(new.key)
         written.append(line("user", text, uuid))
@@ -102,15 +104,15 @@ def test_a_prompt_s_key_tells_nothing_of_a_secret_in_it() -> None:
         one.key for one in read_transcript([line("user", text, uuid) for uuid, text in zip("ab", told, strict=True)])
     ]
     assert keys == [prompt_key(told[1], 0), prompt_key(told[0], 1)]
-    new = unrecorded_prompt_message(read_transcript([line("user", told[0], "a")]), told[1], "")
+    new = prompt_message_missing_from_transcript(read_transcript([line("user", told[0], "a")]), told[1], "")
     assert new is not None
     assert new.key == keys[1]
 
 
 def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
     spoken = read_transcript([line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")])
-    assert unrecorded_prompt_message(spoken, "go on", "p2") is None
-    later = unrecorded_prompt_message(spoken, "go on", "p3")
+    assert prompt_message_missing_from_transcript(spoken, "go on", "p2") is None
+    later = prompt_message_missing_from_transcript(spoken, "go on", "p3")
     assert later is not None
     assert later.key == prompt_key("go on", 2)
 

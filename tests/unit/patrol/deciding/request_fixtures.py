@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.language_model import Answer, ModelCallCost, Prompt, RejectedModelAnswer
+from madeleine.memory.language_model import AnswerModelT, ModelCallCost, Prompt, RejectedModelAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOfferedMemories, DecisionAnswer
@@ -46,8 +46,8 @@ class ScriptedLanguage:
         self._answers = iter(answers)
 
     async def answer_prompt(
-        self, prompt: Prompt, schema: type[Answer], on_cost: Callable[[ModelCallCost], None]
-    ) -> Answer:
+        self, prompt: Prompt, schema: type[AnswerModelT], on_cost: Callable[[ModelCallCost], None]
+    ) -> AnswerModelT:
         self.prompts.append(prompt)
         on_cost(ModelCallCost(purpose=prompt.purpose, model="scripted-1", input_tokens=90, output_tokens=10, usd=None))
         return schema.model_validate(next(self._answers))

@@ -32,7 +32,11 @@ from madeleine.patrol.deciding.requests import (
 from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.supersede import SupersessionAnswer
-from madeleine.patrol.steps.assign import choose_roots_with_model, classify_actions_by_root, root_classification_prompt
+from madeleine.patrol.steps.assign import (
+    choose_roots_with_model,
+    classify_actions_into_root_clusters,
+    root_cluster_classification_prompt,
+)
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
 from tests.rows import for_each_row
@@ -208,17 +212,17 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
 @pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 2], [1, 2, 3], [0, 1], []])
 async def test_a_classification_with_other_numbers_is_rejected_twice(numbers: list[int]) -> None:
     bad = {"roots": [{"number": n, "root": "Private"} for n in numbers]}
-    assert await classify_actions_by_root(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == [
+    assert await classify_actions_into_root_clusters(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == [
         "Private",
         "Private",
     ]
     with pytest.raises(UnusableAnswer, match="from 1 to 2 exactly once"):
-        await classify_actions_by_root(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
+        await classify_actions_into_root_clusters(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
 
 
 @given(st.lists(WILD, max_size=5))
 def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> None:
-    prompt = root_classification_prompt(actions).text
+    prompt = root_cluster_classification_prompt(actions).text
     assert re.findall(r"</?\s*memory\s*>", prompt) == ["<memory>", "</memory>"]
 
 

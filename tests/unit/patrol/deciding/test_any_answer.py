@@ -166,5 +166,5 @@ def test_an_answer_that_was_checked_is_kept_when_it_is_checked_again(data: st.Da
     answer = data.draw(splits(offer)) if kind == "split" else data.draw(consolidations(offer))
     result = checked(answer, offer, current_of(now))
     if not isinstance(result, RejectedModelAnswer):
-        again = result.answer.check_against_current_memories(replace(current_of(now), request=offer))
+        again = result.answer.checked_against_current_memories(replace(current_of(now), request=offer))
         assert again == CheckedDecisionAnswer(result.answer)

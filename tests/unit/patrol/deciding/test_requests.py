@@ -25,7 +25,7 @@ from madeleine.memory.model import (
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests, requests_about_dying_memories
-from madeleine.patrol.deciding.diary import diary_requests
+from madeleine.patrol.deciding.diary import decision_requests_for_diary
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
@@ -245,7 +245,7 @@ def test_of_a_very_large_cluster_a_sample_that_spans_it_is_offered() -> None:
 def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() -> None:
     """spec P8"""
     memories = [replace(m, importance=(i % 2) * 0.5) for i, m in enumerate(numbered(100))]
-    [offer] = diary_requests("2026-03-01", memories[::-1], "Before.", ["A point."])
+    [offer] = decision_requests_for_diary("2026-03-01", memories[::-1], "Before.", ["A point."])
     result = ids(offer)
     assert offer is not None
     assert result == sorted(result)
@@ -254,25 +254,27 @@ def test_a_diary_shows_the_most_important_in_the_order_in_which_they_happened() 
 
 
 def test_a_day_without_memories_has_no_diary() -> None:
-    assert diary_requests("2026-03-01", [], "", []) == []
+    assert decision_requests_for_diary("2026-03-01", [], "", []) == []
 
 
 def test_a_diary_is_offered_how_the_day_felt() -> None:
     """ruling 21"""
     memories = [replace(memory, emotions=("joy",)) for memory in numbered(2)] + numbered(1)
-    [offer] = diary_requests("2026-03-01", memories, "", [])
+    [offer] = decision_requests_for_diary("2026-03-01", memories, "", [])
     assert offer.felt.startswith("joy (valence +0.")
     assert decision_request_for_agent(offer)["felt"] == offer.felt
     assert f'"felt": "{offer.felt}"' in decision_prompt(offer).text
-    [told] = diary_requests("2026-03-01", [replace(numbered(1)[0], emotion=EmotionVector(-1, 0, 0, 0, 0, 0))], "", [])
+    [told] = decision_requests_for_diary(
+        "2026-03-01", [replace(numbered(1)[0], emotion=EmotionVector(-1, 0, 0, 0, 0, 0))], "", []
+    )
     assert told.felt == "valence -1.0, arousal +0.0"
-    [unfelt] = diary_requests("2026-03-01", numbered(3), "", [])
+    [unfelt] = decision_requests_for_diary("2026-03-01", numbered(3), "", [])
     assert "felt" not in decision_request_for_agent(unfelt)
     assert '"felt"' not in decision_prompt(unfelt).text
 
 
 def test_a_long_diary_of_before_leaves_the_offer_within_its_bounds() -> None:
-    [offer] = diary_requests("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
+    [offer] = decision_requests_for_diary("2026-03-01", numbered(60, text="x" * 900), "y" * 9_000, ["z" * 900] * 20)
     assert offer is not None
     assert size_of(offer) <= LIMITS.size
 
@@ -310,7 +312,7 @@ def test_equal_input_gives_equal_requests_except_for_their_ids() -> None:
         result: dict[DecisionKind, list[DecisionRequest]] = {
             "consolidate": consolidation_requests(DINNERS, numbered(70), {}),
             "split": cluster_split_requests(DINNERS, numbered(20)),
-            "diary": diary_requests("2026-03-01", numbered(20), "", []),
+            "diary": decision_requests_for_diary("2026-03-01", numbered(20), "", []),
             "compress": session_compression_requests("s1", numbered(70)),
         }
         return [replace(offer, id=DecisionRequestId("")) for offer in result[kind]]

@@ -30,7 +30,7 @@ def test_only_unanswered_requests_are_repeated_in_their_order() -> None:
     pending = PendingRequests()
     for id_ in ("a", 1, "1", 2):
         assert pending.track_client_line(call(id_, "recall"))
-    assert pending.track_host_line(line(id=1, result={}))
+    assert pending.track_host_line_and_should_forward(line(id=1, result={}))
     assert list(pending.lines_to_repeat()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
 
 
@@ -46,16 +46,16 @@ def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending.track_client_line(INITIALIZE)
     assert pending.handshake_line_to_repeat() is None, "the client still waits for the answer itself"
     assert list(pending.lines_to_repeat()) == [INITIALIZE]
-    assert pending.track_host_line(line(id=0, result={}))
+    assert pending.track_host_line_and_should_forward(line(id=0, result={}))
     pending.track_client_line(INITIALIZED)
     pending.track_client_line(call(1, "store"))
     assert pending.handshake_line_to_repeat() == INITIALIZE
     assert pending.awaits_repeated_handshake_reply
-    assert pending.track_host_line(line(method="notifications/message", params={})), "not an answer"
-    assert not pending.track_host_line(line(id=0, result={}))
+    assert pending.track_host_line_and_should_forward(line(method="notifications/message", params={})), "not an answer"
+    assert not pending.track_host_line_and_should_forward(line(id=0, result={}))
     assert not pending.awaits_repeated_handshake_reply
     assert list(pending.lines_to_repeat()) == [INITIALIZED, call(1, "store")]
-    assert pending.track_host_line(line(id=0, result={})), "an id may come again"
+    assert pending.track_host_line_and_should_forward(line(id=0, result={})), "an id may come again"
 
 
 def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
@@ -118,7 +118,7 @@ def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
 def test_an_invalid_line_is_left_to_the_host(nonsense: bytes) -> None:
     pending = PendingRequests()
     assert not pending.track_client_line(nonsense)
-    assert pending.track_host_line(nonsense)
+    assert pending.track_host_line_and_should_forward(nonsense)
     assert len(pending) == 0
 
 

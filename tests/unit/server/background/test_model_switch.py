@@ -18,10 +18,14 @@ from madeleine.memory.model import MemoryId, Scene
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.server.background import model_switch
 from madeleine.server.background.index_origin import INDEX_FOLDERS
-from madeleine.server.background.model_records import EmbeddingModelRecords, ServingModelRecord, WantedModelRecord
+from madeleine.server.background.model_records import (
+    EmbeddingModelRecords,
+    ServingModelRecord,
+    WantedEmbeddingModelRecord,
+)
 from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
-from madeleine.server.wiring.open_memory import OpenedMemory, open_memory
+from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
 from tests.doubles import ADA, WordEmbedder
 
 OLD, NEW = "old words", "new words"
@@ -41,7 +45,7 @@ def settings(tmp_path: Path, model: str = OLD) -> Settings:
 
 @asynccontextmanager
 async def opened(tmp_path: Path, model: str = OLD) -> AsyncIterator[OpenedMemory]:
-    async with open_memory(settings(tmp_path, model), make_embedder=make_embedder, background=False) as memory:
+    async with open_memory_store(settings(tmp_path, model), make_embedder=make_embedder, background=False) as memory:
         yield memory
 
 
@@ -76,13 +80,13 @@ async def recalled(memory: OpenedMemory, text: str) -> list[str]:
     return [one.scene.action for one, _ in answer.memories]
 
 
-async def switch(memory: OpenedMemory, model: str) -> WantedModelRecord:
+async def switch(memory: OpenedMemory, model: str) -> WantedEmbeddingModelRecord:
     wanted = await EmbeddingModelRecords(memory.ledger.index_source).request_switch(model)
     await memory.model_switch.switch(wanted)
     return wanted
 
 
-async def refusal(memory: OpenedMemory, wanted: WantedModelRecord) -> str | None:
+async def refusal(memory: OpenedMemory, wanted: WantedEmbeddingModelRecord) -> str | None:
     return await EmbeddingModelRecords(memory.ledger.index_source).refusal_reason(wanted.request)
 
 
@@ -195,7 +199,7 @@ async def test_a_request_is_noticed_by_the_process_that_owns_the_memory(
     tmp_path: Path, changed: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_switch, "MODEL_SWITCH_REQUEST_POLL_SECONDS", 0.0)
-    async with open_memory(settings(tmp_path), make_embedder=make_embedder) as memory, asyncio.timeout(60):
+    async with open_memory_store(settings(tmp_path), make_embedder=make_embedder) as memory, asyncio.timeout(60):
         await store(memory, *TOLD)
         await EmbeddingModelRecords(memory.ledger.index_source).request_switch(NEW)
         await changed.wait()

@@ -20,7 +20,7 @@ from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.cli.models_command import models_command
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from tests.doubles import ADA
 from tests.models import adapted_model, embedding_model
 
@@ -35,7 +35,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def run(settings: Settings, capsys: pytest.CaptureFixture[str]) -> RunModels:
-    async with open_memory(settings, background=False) as memory:
+    async with open_memory_store(settings, background=False) as memory:
         scenes = [NewScene(scene=Scene(action=f"Brick{number} lies in cellar{number}")) for number in range(60)]
         await memory.use_cases.store(ADA, scenes)
 
@@ -99,7 +99,7 @@ async def test_a_calibration_is_kept_with_the_model(
     told = json.loads(capsys.readouterr().out)
     assert told["slope"] == pytest.approx(1, abs=0.05)
     assert told["offset"] == pytest.approx(0, abs=0.05)
-    async with open_memory(settings, background=False) as memory:
+    async with open_memory_store(settings, background=False) as memory:
         assert memory.embedder.vector_space.calibration == CosineCalibration(told["slope"], told["offset"])
 
 
@@ -131,7 +131,7 @@ async def test_a_model_whose_files_are_gone_is_left_at_the_next_start(
     async with open_ledger_without_index(settings) as ledger:
         await EmbeddingModelRecords(ledger.index_source).set_serving_model(gone)
     assert "serves from the next start" in await run("switch", "--back")
-    async with open_memory(settings, background=False) as memory:
+    async with open_memory_store(settings, background=False) as memory:
         assert memory.embedder.model.startswith("directory/tiny#")
 
 

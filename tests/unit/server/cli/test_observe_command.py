@@ -26,7 +26,7 @@ from madeleine.server.cli.observing.recording import (
     RESENT_MESSAGE_COUNT,
     record_messages,
     split_long_messages,
-    unrecorded_messages,
+    unrecorded_messages_with_overlap,
 )
 from madeleine.server.cli.observing.request import ObserveRequest, parse_claude_code_hook, parse_observe_stdin
 from tests.rows import for_each_row
@@ -229,9 +229,19 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
 
 def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
     spoken = [{"role": "user", "text": str(n), "key": f"k{n}"} for n in range(10)]
-    assert [message["key"] for message in unrecorded_messages(spoken, "k7", 2)] == ["k5", "k6", "k7", "k8", "k9"]
-    assert unrecorded_messages(spoken, "k1", 5) == spoken
-    assert unrecorded_messages(spoken, None, 5) == unrecorded_messages(spoken, "of another session", 5) == spoken
+    assert [message["key"] for message in unrecorded_messages_with_overlap(spoken, "k7", 2)] == [
+        "k5",
+        "k6",
+        "k7",
+        "k8",
+        "k9",
+    ]
+    assert unrecorded_messages_with_overlap(spoken, "k1", 5) == spoken
+    assert (
+        unrecorded_messages_with_overlap(spoken, None, 5)
+        == unrecorded_messages_with_overlap(spoken, "of another session", 5)
+        == spoken
+    )
 
 
 def test_a_text_too_long_becomes_several_messages() -> None:

@@ -20,7 +20,7 @@ from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.main import main
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
-from madeleine.server.wiring.open_memory import open_memory
+from madeleine.server.wiring.open_memory import open_memory_store
 from madeleine.storage import resources
 from madeleine.tools.tool import ToolCallContext
 from tests.doubles import ADA, WordEmbedder
@@ -33,7 +33,7 @@ TEXTS = ("The harbour is at the end of the road.", "The harbour is at the end of
 @pytest.fixture
 async def data_dir(tmp_path: Path) -> Path:
     """A memory of four scenes that was closed."""
-    async with open_memory(Settings(data_dir=tmp_path / "data"), embedder=WordEmbedder()) as memory:
+    async with open_memory_store(Settings(data_dir=tmp_path / "data"), embedder=WordEmbedder()) as memory:
         for text in TEXTS:
             result = await TOOLS.call_tool(
                 "store", {"text": text, "distinct": True}, ToolCallContext(ADA, memory.use_cases)

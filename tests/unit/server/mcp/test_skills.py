@@ -13,7 +13,13 @@ from mcp.shared.exceptions import MCPError
 
 from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.server.mcp.skills import find_skill_file, get_skill, installed_skills, list_skills, skill_of_lesson
+from madeleine.server.mcp.skills import (
+    find_skill_file,
+    installed_skills,
+    list_skills,
+    skill_of_lesson,
+    skills_get_result,
+)
 from madeleine.tools.toolset import make_all_tools, to_mcp_tool
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -46,7 +52,7 @@ def test_skills_are_listed_with_the_digest_and_size_of_each_file_and_found_by_ur
     listing = list_skills()
     assert (listing["resultType"], listing["cacheScope"]) == ("complete", "public")
     for entry in listing["skills"]:
-        assert get_skill(entry["uri"])["skill"] == entry
+        assert skills_get_result(entry["uri"])["skill"] == entry
         assert entry["resources"][0]["uri"] == entry["uri"]
         for resource in entry["resources"]:
             file = find_skill_file(resource["uri"])
@@ -59,7 +65,7 @@ def test_skills_are_listed_with_the_digest_and_size_of_each_file_and_found_by_ur
 @for_each_row("uri", ["", "skill://nothing/SKILL.md", "skill://using-madeleine/references/patrol.md"])
 def test_what_is_no_skill_is_refused(uri: str) -> None:
     with pytest.raises(MCPError, match="no such skill"):
-        get_skill(uri)
+        skills_get_result(uri)
     assert find_skill_file("skill://using-madeleine/../../etc/passwd") is None
 
 
@@ -70,8 +76,8 @@ def test_a_lesson_is_a_skill_of_one_file_that_only_its_being_may_keep() -> None:
     listing = list_skills([skill])
     assert (listing["cacheScope"], listing["skills"][-1]["uri"]) == ("private", skill.uri)
     assert skill.frontmatter["description"] == 'The "blue" cluster has no GPU. Use when: A GPU job'
-    assert get_skill(skill.uri, [skill])["cacheScope"] == "private"
-    assert get_skill(installed_skills()[0].uri, [skill])["cacheScope"] == "public"
+    assert skills_get_result(skill.uri, [skill])["cacheScope"] == "private"
+    assert skills_get_result(installed_skills()[0].uri, [skill])["cacheScope"] == "public"
     found = find_skill_file(skill.uri, [skill])
     assert found is not None
     assert "Use green" in found.text

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madeleine.server.ui import projection
-from madeleine.server.ui.projection import MapLandmarks, choose_landmark_memories, lay_out_landmarks
+from madeleine.server.ui.projection import MapLandmarks, lay_out_landmarks, sample_landmark_memory_numbers
 from tests.rows import for_each_row
 
 
@@ -19,7 +19,7 @@ def grouped_vectors(groups: int, each: int) -> projection.Matrix:
 def drawn(vectors: projection.Matrix) -> projection.Matrix:
     """All memories on the plane, as the page draws them."""
     numbers = list(range(len(vectors)))
-    chosen = choose_landmark_memories(numbers)
+    chosen = sample_landmark_memory_numbers(numbers)
     landmarks = lay_out_landmarks(chosen, vectors[chosen], len(numbers))
     plane = landmarks.place_memories(numbers, vectors, {number: vectors[number] for number in chosen})
     plane[chosen] = [landmarks.places[number] for number in chosen]

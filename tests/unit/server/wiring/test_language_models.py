@@ -14,7 +14,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import ModelCallCost
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import language_models as language
-from madeleine.server.wiring.language_models import LanguageModelPool, LeasedLanguageModel
+from madeleine.server.wiring.language_models import LanguageModelLease, LanguageModelPool
 from tests.contracts.language_model_contract import GOOD, Kind, prompt
 from tests.language.stub import KEY, Stub, language_server, model_says
 
@@ -37,7 +37,7 @@ def settings(data_dir: Path, **more: Any) -> Settings:
     return Settings.model_validate({"data_dir": data_dir, "llm": "anthropic", "llm_retries": 0} | more)
 
 
-async def asked(leased: LeasedLanguageModel) -> bool:
+async def asked(leased: LanguageModelLease) -> bool:
     spent: list[ModelCallCost] = []
     async with leased as model:
         if model is None:
@@ -49,7 +49,7 @@ async def asked(leased: LeasedLanguageModel) -> bool:
 async def test_a_client_without_a_key_asks_by_the_servers(
     models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
-    assert await asked(models.process_model())
+    assert await asked(models.model_for_this_process())
     assert await asked(models.model_for_key(""))
     assert await asked(models.model_for_client(Settings(data_dir=tmp_path)))
     assert [one.key for one in stub.asked] == [OWN] * 3
@@ -62,7 +62,7 @@ async def test_each_call_is_made_by_the_key_of_its_client(
     calls = [
         models.model_for_client(ada),
         models.model_for_key(BOBS),
-        models.process_model(),
+        models.model_for_this_process(),
         models.model_for_client(ada),
         models.model_for_key(BOBS),
     ]
@@ -89,7 +89,7 @@ async def test_a_client_may_do_without(models: LanguageModelPool, stub: Stub, tm
 
 async def test_a_server_that_is_off_takes_no_key(tmp_path: Path) -> None:
     async with LanguageModelPool(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
-        assert not await asked(models.process_model())
+        assert not await asked(models.model_for_this_process())
         assert not await asked(models.model_for_key(ADAS))
 
 
@@ -130,7 +130,7 @@ async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
 async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with LanguageModelPool(settings(tmp_path)) as models:
-        assert not await asked(models.process_model())
+        assert not await asked(models.model_for_this_process())
     assert "ANTHROPIC_API_KEY" in caplog.text
     caplog.clear()
     async with LanguageModelPool(Settings(data_dir=tmp_path)):

@@ -8,7 +8,12 @@ import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.server.settings.settings import Settings, read_settings
-from madeleine.server.wiring.data_directory import LEDGER_FILE, SHARED_INDEX_NAME, ledger_location, ledger_path
+from madeleine.server.wiring.data_directory import (
+    LEDGER_FILE,
+    SERVER_ID_OF_COMMON_QDRANT_INDEX,
+    ledger_location,
+    ledger_path,
+)
 from madeleine.storage.sql.database.location import PostgresLocation
 
 URL = "postgresql://madeleine:secret@db.example/madeleine"
@@ -25,7 +30,7 @@ def test_a_directory_keeps_its_server_s_id_and_all_share_an_index_on_a_qdrant_se
     assert isinstance(other, PostgresLocation)
     assert other.server != first.server
     shared = settings.model_copy(update={"qdrant_url": "http://localhost:6333"})
-    assert ledger_location(shared) == PostgresLocation(URL, SHARED_INDEX_NAME)
+    assert ledger_location(shared) == PostgresLocation(URL, SERVER_ID_OF_COMMON_QDRANT_INDEX)
     assert "secret" not in repr(settings)
 
 

@@ -12,11 +12,11 @@ from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memorie
 from madeleine.memory.rules.dynamics.mentions import (
     FORGOTTEN_TEXT_MARK,
     all_texts_of_memory,
-    cluster_name_without_forgotten,
+    cluster_name_after_forgetting,
     fold_and_join_texts,
     mentions_forgotten,
-    redact_patrol_report,
     remove_timeline_entries_with_texts,
+    report_without_forgotten_mentions,
 )
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -71,17 +71,17 @@ def test_whatever_name_a_cluster_got_from_it_alone_tells_of_it(words: list[str])
 
 def test_a_cluster_keeps_a_name_that_those_who_stay_explain() -> None:
     others = [a_memory(f"The xylophone was tuned by {who}") for who in ("Ann", "Bea")]
-    assert cluster_name_without_forgotten("xylophone", WORDS, others, "Private") == "xylophone"
+    assert cluster_name_after_forgetting("xylophone", WORDS, others, "Private") == "xylophone"
 
 
 def test_a_cluster_gets_a_name_of_those_who_stay() -> None:
     others = [a_memory(f"{who} tuned the harp", themes=("harps",)) for who in ("Ann", "Bea")]
-    assert cluster_name_without_forgotten("xylophone & museum", WORDS, others, "Private") == "harps"
+    assert cluster_name_after_forgetting("xylophone & museum", WORDS, others, "Private") == "harps"
 
 
 def test_a_cluster_without_anybody_left_falls_back() -> None:
-    assert cluster_name_without_forgotten("xylophone", WORDS, [], "Private") == "Private"
-    assert cluster_name_without_forgotten("dinner", WORDS, [], "Private") == "dinner"
+    assert cluster_name_after_forgetting("xylophone", WORDS, [], "Private") == "Private"
+    assert cluster_name_after_forgetting("dinner", WORDS, [], "Private") == "dinner"
 
 
 def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
@@ -94,7 +94,7 @@ def test_a_report_keeps_ids_counts_and_the_names_of_today() -> None:
         ],
         "dry_run": False,
     }
-    found = redact_patrol_report(report, WORDS, {"museum visits"})
+    found = report_without_forgotten_mentions(report, WORDS, {"museum visits"})
     assert found["pending"] == [report["pending"][0] | {"cluster": FORGOTTEN_TEXT_MARK}, report["pending"][1]]
     assert found["steps"] == report["steps"]
     assert (found["run_id"], found["dry_run"]) == ("r", False)

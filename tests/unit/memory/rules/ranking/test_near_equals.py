@@ -4,8 +4,8 @@ import pytest
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
+    MemoryMatchToQuestion,
     MemoryPairLink,
-    QuestionMatch,
     are_short_and_no_questions,
     asks_for_past,
     newer_replaces_older_score,
@@ -114,9 +114,9 @@ def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_
 ) -> None:
     asked = StatementForComparison(question)
 
-    def match(text: str, cosine: float) -> QuestionMatch:
+    def match(text: str, cosine: float) -> MemoryMatchToQuestion:
         statement = StatementForComparison(text)
-        return QuestionMatch(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
+        return MemoryMatchToQuestion(statement, cosine, {word: 0.8 for word in asked.words if word in statement.words})
 
     new, old = map(match, (newer, older), cosines)
     rarest = 0.8 if new.statement.content_words_by_stem.keys() & old.statement.content_words_by_stem.keys() else 0.0

@@ -16,7 +16,7 @@ from madeleine.memory.rules.ranking.blended import (
     feeling_role_in_query,
     read_wording_signals,
 )
-from madeleine.storage.qdrant.schema import pack_wording_signals, unpack_wording_signals
+from madeleine.storage.qdrant.schema import pack_wording_signals_into_integer, unpack_wording_signals
 from tests.rows import for_each_row
 
 
@@ -95,7 +95,7 @@ def test_one_word_in_twenty_makes_a_text_of_the_first_person(text: str, share: f
 def test_any_text_can_be_read_and_kept_in_one_number(text: str) -> None:
     found = read_wording_signals(text)
     assert 0 <= found.first_person <= 1
-    back = unpack_wording_signals(pack_wording_signals(found))
+    back = unpack_wording_signals(pack_wording_signals_into_integer(found))
     assert (back.asks, back.tells_when, back.prefers) == (found.asks, found.tells_when, found.prefers)
     assert back.first_person == pytest.approx(found.first_person, abs=0.005)
 
@@ -107,7 +107,7 @@ def test_every_sign_has_a_bit_of_its_own() -> None:
         MemoryWordingTraits(prefers=True),
         MemoryWordingTraits(first_person=1.0),
     ]
-    assert [unpack_wording_signals(pack_wording_signals(one)) for one in each] == each
+    assert [unpack_wording_signals(pack_wording_signals_into_integer(one)) for one in each] == each
 
 
 @for_each_row(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.inference.stems import stem_english_word
-from madeleine.memory.rules.searching import make_first_tag_finder, message_tag_from_text, text_has_message_tag
+from madeleine.memory.rules.searching import make_first_tag_position_finder, message_tag_from_text, text_has_message_tag
 from madeleine.memory.text.normalization import fold_text
 from tests.rows import for_each_row
 
@@ -44,6 +44,6 @@ def test_every_tag_is_held_by_itself(text: str, before: str) -> None:
 
 def test_the_first_place_of_any_tag_is_found() -> None:
     tags = [message_tag_from_text("soup", stem_english_word), message_tag_from_text("ramen", stem_english_word)]
-    assert make_first_tag_finder(tags)("more ramen soup") == 5
-    assert make_first_tag_finder(tags)("soups and ramen") == 0
-    assert make_first_tag_finder(tags)("nothing") == -1
+    assert make_first_tag_position_finder(tags)("more ramen soup") == 5
+    assert make_first_tag_position_finder(tags)("soups and ramen") == 0
+    assert make_first_tag_position_finder(tags)("nothing") == -1

@@ -9,7 +9,7 @@ from madeleine.inference.stems import stem_english_word
 from madeleine.memory.rules.searching import (
     MAX_MESSAGE_TAG_CHARS,
     MAX_TAGS_PER_MESSAGE,
-    extract_message_tag_texts,
+    extract_search_tags_from_message,
     message_tag_from_text,
     most_specific_message_tags,
     related_themes,
@@ -36,7 +36,7 @@ from tests.rows import for_each_row
     ],
 )
 def test_tags_are_what_is_marked_then_names_then_words_the_longest_first(message: str, tags: list[str]) -> None:
-    assert list(dict.fromkeys(extract_message_tag_texts(message))) == tags
+    assert list(dict.fromkeys(extract_search_tags_from_message(message))) == tags
 
 
 def test_forms_of_one_word_are_one_tag_and_there_are_never_too_many() -> None:

@@ -43,11 +43,11 @@ def test_what_the_model_cannot_read_has_no_cosine() -> None:
     means = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
     space = VectorSpace(means, np.array([1, 0], np.float32))
     legible, alike, illegible = (np.array(row, np.float32) for row in ([0.9, 0, 0.4], [0.8, 0, 0.5], [0, 1, 0.1]))
-    cosines = space.cosines_of_readable_vectors(legible, [alike, illegible, None])
+    cosines = space.cosines_where_texts_are_legible(legible, [alike, illegible, None])
     assert cosines[0] is not None
     assert cosines[0] > 0.8
     assert cosines[1:] == [None, None]
-    assert space.cosines_of_readable_vectors(None, [alike]) == [None]
+    assert space.cosines_where_texts_are_legible(None, [alike]) == [None]
 
 
 WORDS = "the lift lifts is out of order for three 3 weeks since 12 May".split()

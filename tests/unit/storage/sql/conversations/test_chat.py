@@ -13,7 +13,7 @@ from madeleine.memory.audit import AuditQuery
 from madeleine.memory.chat import MessageId
 from madeleine.memory.errors import InvalidInput, SourcesForgotten
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.ports import ErasedIds
+from madeleine.memory.ingest.ports import ErasureResult
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Memory, Scene
 from madeleine.memory.watch.extraction import ExtractedMemory
@@ -67,7 +67,7 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
     one, two, three = await appended(home.ledger.conversations, "tea", "gate", "rain")
     gone, stays = await drawn(home, {"tea at five": [one, two], "the garden gate": [two]})
     erased = await home.ledger.erasure.forget(ADA, [gone.id], at=NOW)
-    assert erased == ErasedIds((gone.id,), (stays.id,), 0, (one, two))
+    assert erased == ErasureResult((gone.id,), (stays.id,), 0, (one, two))
     assert await whole(home.ledger.conversations) == [(2, "rain")]
     assert links(home) == set()
     [message] = await home.ledger.conversations.messages_by_ids(ADA, [three])
@@ -78,17 +78,17 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
 async def test_a_message_is_forgotten_by_itself_and_what_was_drawn_from_it_is_told(home: Household) -> None:
     one, two = await appended(home.ledger.conversations, "tea", "rain")
     [tea] = await drawn(home, {"tea at five": [one]})
-    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == ErasedIds((), (tea.id,), 0, (one,))
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == ErasureResult((), (tea.id,), 0, (one,))
     assert await whole(home.ledger.conversations) == [(1, "rain")]
-    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == ErasedIds()
+    assert await home.ledger.erasure.forget(ADA, [one], at=NOW) == ErasureResult()
     both = await home.ledger.erasure.forget(ADA, [tea.id, two], at=NOW)
-    assert both == ErasedIds((tea.id,), (), 0, (two,))
+    assert both == ErasureResult((tea.id,), (), 0, (two,))
 
 
 async def test_no_being_forgets_another_s_messages(home: Household) -> None:
     """spec P1"""
     [theirs] = await appended(home.ledger.conversations, "coffee", scope=BOB)
-    assert await home.ledger.erasure.forget(ADA, [theirs], at=NOW) == ErasedIds()
+    assert await home.ledger.erasure.forget(ADA, [theirs], at=NOW) == ErasureResult()
     assert await whole(home.ledger.conversations, scope=BOB) == [(0, "coffee")]
 
 
@@ -134,7 +134,7 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
     store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
     similar = SimilarMemorySearch(home.ledger.recall, NearIndex(), home.embedder)
-    remember = RememberExtractedMemories(store.store_redacted, home.ledger.memories, similar)
+    remember = RememberExtractedMemories(store.store_already_redacted_scenes, home.ledger.memories, similar)
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
     messages = await home.ledger.conversations.messages_by_ids(ADA, ids)
     one = ExtractedMemory("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")

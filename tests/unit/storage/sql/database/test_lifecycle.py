@@ -8,16 +8,16 @@ from sqlalchemy import Table
 
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.tables.lifecycle import (
-    ClearReferenceToForgotten,
+    ColumnJournalingRule,
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
     ErasureDeclaration,
-    JournalColumnChanges,
     KeepOnUndo,
     KeepWhenForgetting,
-    RedactByFunction,
-    RestorationDeclaration,
+    PatrolUndoDeclaration,
+    ReferenceClearedWhenForgetting,
+    RemoveForgottenByFunction,
 )
 from tests.rows import for_each_row
 
@@ -38,17 +38,17 @@ REFERENCES = {
 @for_each_row("table", TABLES)
 def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
     assert any(isinstance(declaration, ErasureDeclaration) for declaration in table.info["lifecycle"])
-    assert any(isinstance(declaration, RestorationDeclaration) for declaration in table.info["lifecycle"])
+    assert any(isinstance(declaration, PatrolUndoDeclaration) for declaration in table.info["lifecycle"])
     columns = set(table.columns.keys())
     for one in table.info["lifecycle"]:
         match one:
-            case DeleteRowsNamingForgotten() | ClearReferenceToForgotten() | DeletedWithUndoneMemory():
+            case DeleteRowsNamingForgotten() | ReferenceClearedWhenForgetting() | DeletedWithUndoneMemory():
                 assert one.column in columns
             case EraseRowsListingForgotten():
                 assert {one.column, *(one.values or ())} <= columns
-            case JournalColumnChanges():
+            case ColumnJournalingRule():
                 assert {one.key, *one.columns} <= columns
-            case RedactByFunction():
+            case RemoveForgottenByFunction():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
             case KeepWhenForgetting() | KeepOnUndo():
                 assert one.reason

@@ -8,7 +8,7 @@ from typing import Any
 
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory, RunId
-from madeleine.memory.patrol_records import RunState
+from madeleine.memory.patrol_records import PatrolRunState
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel, shown_memories
@@ -77,6 +77,6 @@ def counts(report: PatrolReport) -> dict[str, Mapping[str, int]]:
     return {step.name: step.counts for step in report.steps}
 
 
-async def run_of(home: Household, run: RunId) -> RunState:
+async def run_of(home: Household, run: RunId) -> PatrolRunState:
     [found] = [one for one in await home.patrol.runs(ADA) if one.id == run]
     return found.state
