@@ -22,8 +22,8 @@ class CachedEmbedder:
         self._tokens: dict[str, int] = {}
 
     @property
-    def model(self) -> EmbeddingModelName:
-        return self._inner.model
+    def model_name(self) -> EmbeddingModelName:
+        return self._inner.model_name
 
     @property
     def vector_space(self) -> VectorSpace:

@@ -244,7 +244,10 @@ async def measure(
 
 def summarise(results: dict[str, SetResult], memory: OpenedMemory, seconds: float) -> dict[str, Any]:
     return {
-        "configuration": {"embedding_model": memory.embedder.model, "recall": asdict(memory.use_cases.recall.config)},
+        "configuration": {
+            "embedding_model": memory.embedder.model_name,
+            "recall": asdict(memory.use_cases.recall.config),
+        },
         "seconds": round(seconds),
         "sets": {
             name: {

@@ -185,7 +185,7 @@ class DenseEmbedder:
         )
 
     @property
-    def model(self) -> EmbeddingModelName:
+    def model_name(self) -> EmbeddingModelName:
         return self._name
 
     @property

@@ -33,7 +33,7 @@ class Embedder(Protocol):
     """Text to vectors, and to tokens. One call is one batch; work is done in a worker thread."""
 
     @property
-    def model(self) -> EmbeddingModelName: ...
+    def model_name(self) -> EmbeddingModelName: ...
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32, (n, dim), unit rows, in the order of `texts`. Raises `EmbeddingUnavailable`."""
@@ -47,7 +47,7 @@ class Embedder(Protocol):
 
 
 class VectorCache(Protocol):
-    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> VectorByContentHash:
+    async def cached_vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> VectorByContentHash:
         """A text that this model has never embedded is left out."""
 
 
@@ -79,7 +79,7 @@ async def embed_with_cache(
     """
     by_hash = {content_hash(text): text for text in texts}
     vectors = {hash_: vector for hash_, vector in (known or {}).items() if hash_ in by_hash}
-    vectors |= await cache.vectors(embedder.model, [hash_ for hash_ in by_hash if hash_ not in vectors])
+    vectors |= await cache.cached_vectors(embedder.model_name, [hash_ for hash_ in by_hash if hash_ not in vectors])
     missing = [hash_ for hash_ in by_hash if hash_ not in vectors]
     if not missing:
         return EmbeddingOutcome(vectors)
@@ -98,5 +98,5 @@ async def cached_vectors_of_any_precision(
     vectors: VectorByContentHash = {}
     for precision in model_name_in_both_precisions(model):
         if missing := [hash_ for hash_ in hashes if hash_ not in vectors]:
-            vectors |= await cache.vectors(precision, missing)
+            vectors |= await cache.cached_vectors(precision, missing)
     return vectors

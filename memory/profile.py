@@ -31,7 +31,7 @@ class ProfileEntry:
     memory_id: MemoryId | None = None
 
     @property
-    def learnt(self) -> bool:
+    def is_learnt_from_memory(self) -> bool:
         return self.memory_id is not None and self.name == self.memory_id
 
     @property

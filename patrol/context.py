@@ -61,7 +61,7 @@ class PatrolServices:
 
     @property
     def embedding_model_name(self) -> EmbeddingModelName:
-        return self.embedder.model
+        return self.embedder.model_name
 
     def today(self) -> date:
         return self.local_day(self.now())

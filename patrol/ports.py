@@ -40,7 +40,7 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         """All, or those of `ids` that exist."""
 
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries and what is not true any more."""

@@ -161,7 +161,7 @@ class UnitOfWork:
 
     async def load_memories(self, states: Sequence[MemoryFieldsForPatrol]) -> list[Memory]:
         new = {memory.id: memory for memory in self.new_memories}
-        stored = await self.transaction.memories([state.id for state in states if state.id not in new])
+        stored = await self.transaction.memories_by_ids([state.id for state in states if state.id not in new])
         return [*stored, *(new[state.id] for state in states if state.id in new)]
 
     # --- clusters -----------------------------------------------------------------------------------------------

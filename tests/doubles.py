@@ -92,7 +92,7 @@ class WordEmbedder:
         self.vector_space = VectorSpace.create_without_languages()
 
     @property
-    def model(self) -> EmbeddingModelName:
+    def model_name(self) -> EmbeddingModelName:
         return self._model
 
     async def dimension(self) -> int:

@@ -247,7 +247,7 @@ class Household:
         return await self.patrol.undo_patrol(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:
-        [found] = await self.ledger.memories.memories(scope, [one.id if isinstance(one, Memory) else one])
+        [found] = await self.ledger.memories.memories_by_ids(scope, [one.id if isinstance(one, Memory) else one])
         return found
 
     async def all(self) -> list[Memory]:

@@ -51,7 +51,7 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
     as_of = parse_as_of(arguments.as_of)
     graph = call.use_cases.graph
     if not arguments.entity.strip():
-        found = await graph.entities(call.scope, limit=arguments.limit)
+        found = await graph.most_mentioned_entities(call.scope, limit=arguments.limit)
         return {"entities": [entity_as_json(one) for one in found]}
     result = await graph.find_related(
         call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of

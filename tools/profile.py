@@ -152,7 +152,7 @@ async def profile_entries_as_json(call: ToolCallContext, entries: Sequence[Profi
 def profile_entry_as_json(entry: ProfileEntry, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
     switchable = entry.kind in ("partner_rules", "preferences")
     memory_id = short_ids[entry.memory_id] if entry.memory_id else None
-    name = memory_id if entry.learnt else entry.name
+    name = memory_id if entry.is_learnt_from_memory else entry.name
     return {"kind": entry.kind, "name": name, "text": entry.value} | without_empty_fields(
         enabled=entry.enabled if switchable else None, memory_id=memory_id, updated=datetime_as_iso(entry.updated_at)
     )

@@ -250,7 +250,7 @@ async def read_whole_memories(call: ToolCallContext, arguments: RecallMemoryArgu
     if cursor and not cluster:
         raise InvalidInput("cursor: needs the cluster_id it came from; repeat that, or leave the cursor out.")
     if not ids and not cluster:
-        clusters = await browse.clusters(call.scope)
+        clusters = await browse.clusters_with_moods(call.scope)
         return {"clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters]}
     if ids:
         full_ids = await call.use_cases.short_ids.full_memory_ids(call.scope, ids)

@@ -199,7 +199,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         THEME_OF_WHAT_CANNOT_BE_INFERRED in call.use_cases.recall.config.themes
         and not has_non_inferable_theme(memory.themes)
     )
-    is_named = stored.told_again is not None or (before is not None and stored.resembles == before.id)
+    is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
     resembled = None if is_named else stored.resembled
     return without_empty_fields(
         id=memory.short_id,
@@ -376,7 +376,7 @@ async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str,
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use_cases.forget(call.scope, [MemoryId(id_) for id_ in named.values()], wait=arguments.wait)
     related = await call.use_cases.short_ids.short_ids_of_memories(call.scope, result.related)
-    current_again = await call.use_cases.update.ledger.memories(call.scope, result.current_again)
+    current_again = await call.use_cases.update.ledger.memories_by_ids(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}
         | without_empty_fields(

@@ -71,14 +71,14 @@ async def run(store: StoreScenes, language: str, *, limit: int | None = None) ->
     counts: Counter[tuple[str, str, str, str]] = Counter()
     for pair, first in zip(pairs, firsts, strict=True):
         counts[language, FIRST_TELLING, pair.half, "told"] += 1
-        counts[language, FIRST_TELLING, pair.half, "linked"] += first.resembles is not None
+        counts[language, FIRST_TELLING, pair.half, "linked"] += first.resembled_memory_id is not None
 
     def count(pair: Pair, kind: str, stored: StoredSceneResult, first: StoredSceneResult) -> None:
         told = {
             "told": True,
             "reinforced": stored.status == "reinforced",
-            "linked": stored.resembles is not None,
-            "right": first.memory.id in (stored.memory.id, stored.resembles),
+            "linked": stored.resembled_memory_id is not None,
+            "right": first.memory.id in (stored.memory.id, stored.resembled_memory_id),
         }
         counts.update((language, kind, pair.half, outcome) for outcome, happened in told.items() if happened)
 

@@ -74,15 +74,16 @@ async def run(store: StoreScenes, pairs: int, *, seed: int = 20) -> tuple[Outcom
     for at, (was, now) in enumerate(zip(before, after, strict=True)):
         outcome = near if at < pairs else paraphrased
         outcome.reinforced += now.status == "reinforced"
-        outcome.linked += now.resembles is not None
-        outcome.right += was.memory.id in (now.memory.id, now.resembles)
+        outcome.linked += now.resembled_memory_id is not None
+        outcome.right += was.memory.id in (now.memory.id, now.resembled_memory_id)
         if at < pairs and now.status == "reinforced":
             near.merged[changes[at]] += 1
             near.missed.append((first[at], second[at]))
-        if at >= pairs and now.status == "stored" and now.resembles is None:
+        if at >= pairs and now.status == "stored" and now.resembled_memory_id is None:
             paraphrased.missed.append((first[at], second[at]))
     topics = {stored.memory.id: source.topic[0] for stored, source in zip(before, sources, strict=True)}
     strays = sum(
-        stored.resembles is not None and topics[stored.resembles] != topics[stored.memory.id] for stored in before
+        stored.resembled_memory_id is not None and topics[stored.resembled_memory_id] != topics[stored.memory.id]
+        for stored in before
     )
     return near, paraphrased, 100 * strays / len(before)

@@ -100,7 +100,9 @@ class Simulation:
 
     async def survivor_of(self, id_: MemoryId) -> MemoryId:
         """The memory itself, or the one that absorbed it."""
-        while (memories := await self.memory.ledger.memories.memories(SCOPE, [id_])) and memories[0].absorbed_into:
+        while (memories := await self.memory.ledger.memories.memories_by_ids(SCOPE, [id_])) and memories[
+            0
+        ].absorbed_into:
             id_ = memories[0].absorbed_into
         return id_
 

@@ -104,7 +104,7 @@ class MadeUpEmbedder:
         self._real = real
 
     @property
-    def model(self) -> EmbeddingModelName:
+    def model_name(self) -> EmbeddingModelName:
         return MODEL
 
     @property

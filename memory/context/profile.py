@@ -78,7 +78,8 @@ class EditProfile:
         before = _find_entry(entries, kind, name)
         if (
             before is None
-            and sum(entry.kind == kind and not entry.learnt for entry in entries) >= MAX_PROFILE_ENTRIES_PER_KIND
+            and sum(entry.kind == kind and not entry.is_learnt_from_memory for entry in entries)
+            >= MAX_PROFILE_ENTRIES_PER_KIND
         ):
             raise InvalidInput(
                 f"There are already {MAX_PROFILE_ENTRIES_PER_KIND} entries of the kind {kind}, each part of every "
@@ -100,7 +101,7 @@ class EditProfile:
     ) -> ProfileEntry:
         """Attach the preference's memory: its own, corrected; a learnt one with the same text, which stays disabled if
         it was; else a new one."""
-        learnt = before is not None and before.learnt
+        learnt = before is not None and before.is_learnt_from_memory
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
             await self.update.update_redacted(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
@@ -108,7 +109,7 @@ class EditProfile:
         by_memory = {entry.memory_id: entry for entry in entries if entry.memory_id is not None}
 
         def approve(id_: MemoryId) -> None:
-            if id_ in by_memory and not by_memory[id_].learnt:
+            if id_ in by_memory and not by_memory[id_].is_learnt_from_memory:
                 raise duplicate_preference_error(by_memory[id_].name)
 
         scene = NewScene(scene=Scene(action=text), category="procedural", pinned=True, tool="profile")
@@ -178,7 +179,11 @@ def profile_entries_in_display_order(entries: Sequence[ProfileEntry]) -> list[Pr
     def sort_key(entry: ProfileEntry) -> tuple[int, int, str]:
         if entry.kind == "soul":
             return 0, SOUL_PARTS.index(entry.name) if entry.name in SOUL_PARTS else len(SOUL_PARTS), entry.name
-        return PROFILE_KIND_ORDER.index(entry.kind), int(entry.learnt), "" if entry.learnt else entry.name.casefold()
+        return (
+            PROFILE_KIND_ORDER.index(entry.kind),
+            int(entry.is_learnt_from_memory),
+            "" if entry.is_learnt_from_memory else entry.name.casefold(),
+        )
 
     return sorted(entries, key=sort_key)
 

@@ -147,8 +147,8 @@ def _hit_entry(hit: SearchHit) -> str:
 def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
     """Named preferences first, then the latest learnt ones."""
     preferences = [entry for entry in enabled if entry.kind == "preferences"]
-    named = [entry for entry in preferences if not entry.learnt]
-    learnt = [entry for entry in preferences if entry.learnt][-MAX_SHOWN_LEARNT_PREFERENCES:]
+    named = [entry for entry in preferences if not entry.is_learnt_from_memory]
+    learnt = [entry for entry in preferences if entry.is_learnt_from_memory][-MAX_SHOWN_LEARNT_PREFERENCES:]
     return [
         *((entry.memory_id or entry.id, render_named_item(entry.name, entry.value)) for entry in named),
         *((entry.name, render_list_item(entry.value)) for entry in learnt),

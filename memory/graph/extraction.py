@@ -54,7 +54,7 @@ def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) 
 
 def keys_of_capitalised_words(memory: Memory) -> set[str]:
     """Keys of the words with a capital, of which some may be known as names."""
-    return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.capitalised}
+    return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.is_capitalised}
 
 
 def _readings(memory: Memory) -> list[AnalysedText]:
@@ -104,12 +104,12 @@ class _Names:
         others = all_words_of_lexicon_lists(lexicons, "not_names", "days", "months", "first_person", "roles")
         openers = all_words_of_lexicon_lists(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
-        capitals = sum(word.capitalised for word in reading.words)
+        capitals = sum(word.is_capitalised for word in reading.words)
         capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_WORD_SHARE * len(reading.words) + 2
         sure = {at for start, end in reading.name_phrase_spans for at in range(start, end)}
 
         def may_be_name(word: WordInText) -> bool:
-            return word.capitalised and len(word.text) > 1 and word.stem not in others
+            return word.is_capitalised and len(word.text) > 1 and word.stem not in others
 
         def is_empty(word: WordInText) -> bool:
             return bool(empty_lists) and all(word.stem in empty for empty in empty_lists)
@@ -117,7 +117,7 @@ class _Names:
         words = reading.words
         names = [
             (word.start in sure and not (word.opens and word.stem in openers))
-            or (word.capitalised and self._is_known(word))
+            or (word.is_capitalised and self._is_known(word))
             or (capitals_tell and not word.opens and may_be_name(word))
             for word in words
         ]

@@ -188,15 +188,18 @@ class ExploreEntityGraph:
     ) -> list[RelationWithMemory]:
         """Each once, as the latest memory says it; those of the entity itself first, stated ones before others."""
         found = await self.ledger.relations_of_entities(scope, [key, *followed], limit=MAX_GRAPH_RELATIONS_READ)
-        memories = await self.ledger.memories(scope, list(dict.fromkeys(one.memory_id for one in found)))
+        memories = await self.ledger.memories_by_ids(scope, list(dict.fromkeys(one.memory_id for one in found)))
         true = {memory.id: memory for memory in self._true(memories, as_of)}
         dated: dict[tuple[str, ...], RelationWithMemory] = {}
         for relation in found:
             if memory := true.get(relation.memory_id):
-                dated.setdefault((*relation.keys, relation.relation.casefold()), RelationWithMemory(relation, memory))
-        return sorted(dated.values(), key=lambda one: key not in one.relation.keys)
+                dated.setdefault(
+                    (*relation.subject_and_object_keys, relation.relation.casefold()),
+                    RelationWithMemory(relation, memory),
+                )
+        return sorted(dated.values(), key=lambda one: key not in one.relation.subject_and_object_keys)
 
-    async def entities(self, scope: Scope, *, limit: int) -> list[EntityWithMemoryCount]:
+    async def most_mentioned_entities(self, scope: Scope, *, limit: int) -> list[EntityWithMemoryCount]:
         """Those that most memories name."""
         await self.extract(most=MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL)
         return await self.ledger.entities_whose_name_contains(scope, "", limit=limit)
@@ -214,7 +217,7 @@ class ExploreEntityGraph:
             if entity_key(subject) == entity_key(object_):
                 raise InvalidInput(f"Nothing was written: {subject[:100]!r} cannot be related to itself.")
             stated.append(RelationTriple(memory_id, subject, relation, object_, stated=True))
-        found = await self.ledger.memories(scope, [memory_id])
+        found = await self.ledger.memories_by_ids(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
         change = self.ledger.remove_stated_relations if remove else self.ledger.add_stated_relations

@@ -44,7 +44,7 @@ class GraphLedger(Protocol):
         """Relations with one of these entities on either side, stated ones first, then those of later memories; drawn
         ones that are also stated of the same memory once."""
 
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def add_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are

@@ -45,7 +45,7 @@ class RelationTriple:
     stated: bool = False
 
     @property
-    def keys(self) -> tuple[str, str]:
+    def subject_and_object_keys(self) -> tuple[str, str]:
         return entity_key(self.subject), entity_key(self.object)
 
 

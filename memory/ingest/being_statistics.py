@@ -61,7 +61,7 @@ class BeingCentroids:
             return await self._updated_centroid(scope)
 
     async def _updated_centroid(self, scope: Scope) -> Vector | None:
-        model, space = self._embedder.model, self._embedder.vector_space
+        model, space = self._embedder.model_name, self._embedder.vector_space
         key = scope.being_id, model
         cached = self._sums.get(key, _VectorSum())
         last_audit, was_invalidated = await self._source.last_audit_number_and_change_flag(

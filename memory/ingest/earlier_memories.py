@@ -88,7 +88,7 @@ async def _near(
     except IndexUnavailable as error:
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
-    return [(other, near[other.id]) for other in await ledger.memories(scope, list(near))] if near else []
+    return [(other, near[other.id]) for other in await ledger.memories_by_ids(scope, list(near))] if near else []
 
 
 async def prepare_new_version(
@@ -98,7 +98,7 @@ async def prepare_new_version(
     refused at the commit. Raises `NotCurrent` for a plan of what is not current."""
     if supersedes is None:
         return memory, None, None
-    known = await ledger.memories(scope, [supersedes])
+    known = await ledger.memories_by_ids(scope, [supersedes])
     if not known:
         return memory, None, memory.happened_at
     version, since = memory_with_version_dates(memory, known[0], memory.created_at)
@@ -117,13 +117,13 @@ async def find_absorber_or_outdated_duplicate(
     if earlier is None or latest is None:
         return None
     while latest.truth == "current" and latest.absorbed_into is not None:
-        [latest] = await ledger.memories(scope, [latest.absorbed_into])
+        [latest] = await ledger.memories_by_ids(scope, [latest.absorbed_into])
     if latest.truth == "current":
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
         return RepeatedOutdatedMemory(earlier, None)
     current = await ledger.current_version_ids(scope, [latest.id])
-    return RepeatedOutdatedMemory(earlier, next(iter(await ledger.memories(scope, [*current.values()])), None))
+    return RepeatedOutdatedMemory(earlier, next(iter(await ledger.memories_by_ids(scope, [*current.values()])), None))
 
 
 async def vectors_of_memories(
@@ -132,7 +132,7 @@ async def vectors_of_memories(
     """Of stored memories, and of those that the call stores."""
     vectors = plan.vectors()
     missing = {memory.content_hash for memory in memories} - vectors.keys()
-    return vectors | (await ledger.vectors(embedder.model, sorted(missing)) if missing else {})
+    return vectors | (await ledger.cached_vectors(embedder.model_name, sorted(missing)) if missing else {})
 
 
 def with_cosines_to_vector(

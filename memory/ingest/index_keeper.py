@@ -122,7 +122,7 @@ class IndexKeeper:
         while count := await self._embed_batch(self.embedder):
             done += count
             await self.index_marked_memories()
-        model, *replaced = model_name_in_both_precisions(self.embedder.model)
+        model, *replaced = model_name_in_both_precisions(self.embedder.model_name)
         for old in (*replaced, *map(model_name_of_piece_vectors, replaced)):
             while count := await self.source.drop_vectors_of_replaced_model(
                 old, successor=model, limit=INDEXING_BATCH_MEMORIES
@@ -134,7 +134,7 @@ class IndexKeeper:
         """Embed the pieces of memories whose pieces are not embedded yet. An index has them after
         `index_marked_memories`. Returns the number of memories that have any. Raises `EmbeddingUnavailable`."""
         done, size = 0, PIECE_EMBEDDING_BATCH_TEXTS
-        model = model_name_of_piece_vectors(self.embedder.model)
+        model = model_name_of_piece_vectors(self.embedder.model_name)
         while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
             pieces = await self._pieces(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
@@ -145,7 +145,7 @@ class IndexKeeper:
                     {hash_: pieces[hash_] for hash_ in several[start : start + size]}
                 )
                 if model != model_name_of_piece_vectors(
-                    self.embedder.model
+                    self.embedder.model_name
                 ):  # switched meanwhile: these may be vectors of either
                     return done
                 await self.source.cache_vectors_of_texts_in_memories(model, vectors)
@@ -155,7 +155,7 @@ class IndexKeeper:
     async def _pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
         """Of each text, none for one that the model cannot read."""
         hashes = [memory.content_hash for memory in memories]
-        whole = await cached_vectors_of_any_precision(self.source, self.embedder.model, hashes)
+        whole = await cached_vectors_of_any_precision(self.source, self.embedder.model_name, hashes)
         return {
             hash_: split_into_text_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
             for hash_, memory in zip(hashes, memories, strict=True)
@@ -178,14 +178,14 @@ class IndexKeeper:
         return await self._embed_batch(embedder, mark=self.successor is not None)
 
     async def _embed_batch(self, embedder: Embedder, *, mark: bool = True) -> int:
-        model = embedder.model
+        model = embedder.model_name
         memories = await self.source.memories_without_vector(model, limit=BACKGROUND_EMBED_BATCH_TEXTS)
         if not memories:
             return 0
         embedded = await embed_with_cache(embedder, self.source, [memory.embedded_text for memory in memories])
         if embedded.error:
             raise embedded.error
-        if embedder.model == model:  # else it was switched meanwhile, and these may be vectors of either
+        if embedder.model_name == model:  # else it was switched meanwhile, and these may be vectors of either
             await self.source.cache_vectors_of_texts_in_memories(model, embedded.vectors, mark=mark)
         return len(memories)
 
@@ -244,8 +244,8 @@ class IndexKeeper:
 
     async def _index_in(self, target: EmbedderAndIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
-        vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model, hashes)
-        pieces = await self.source.vectors(model_name_of_piece_vectors(target.embedder.model), hashes)
+        vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model_name, hashes)
+        pieces = await self.source.cached_vectors(model_name_of_piece_vectors(target.embedder.model_name), hashes)
         points = await index_points_from_memories(memories, vectors, target.embedder)
         await target.index.upsert(
             [

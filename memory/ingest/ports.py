@@ -62,7 +62,7 @@ class IdempotencyKeyOutcome:
 
 
 class MemoryAndIdempotencyKeyReader(Protocol):
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         """Those that exist, each once, in the order of `ids`."""
 
     async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
@@ -159,7 +159,7 @@ class TruthChangeLedger(Protocol):
 
 
 class UpdateMemoryLedger(VectorCache, Protocol):
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """What the memories said before each change, oldest first."""

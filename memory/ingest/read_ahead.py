@@ -38,7 +38,7 @@ class StoreScenesPrefetcher:
     search_superseded: SupersessionCandidateSearch | None
 
     @asynccontextmanager
-    async def prefetching(
+    async def prefetch_in_background(
         self, scope: Scope, memories: Sequence[Memory]
     ) -> AsyncIterator[Awaitable[StoreScenesPrefetchResult]]:
         """Reading begins when the caller first waits for something else, and ends with the context."""
@@ -60,7 +60,7 @@ class StoreScenesPrefetcher:
 
     async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
         ids = await ids_sharing_words(self.index, scope, memory)
-        others = await self.ledger.memories(scope, ids) if ids else []
+        others = await self.ledger.memories_by_ids(scope, ids) if ids else []
         wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
             await self.search_superseded.prefetch(scope, memory, others)

@@ -71,7 +71,7 @@ class StoredSceneResult:
     """It says what is not true any more; what is true still comes first."""
 
     @property
-    def resembles(self) -> MemoryId | None:
+    def resembled_memory_id(self) -> MemoryId | None:
         """The nearest memory that says much the same, if the scene was stored beside it."""
         return self.memory.resembles if self.status == "stored" else None
 
@@ -147,7 +147,7 @@ class StoreScenes:
             if memory.scene.when and scene.supersedes is None and self.search_superseded and vectors is None
         }
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
-        async with self._read_ahead.prefetching(scope, memories) as reading:
+        async with self._read_ahead.prefetch_in_background(scope, memories) as reading:
             texts = [*(memory.embedded_text for memory in memories), *undated.values()]
             embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
             points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
@@ -186,7 +186,7 @@ class StoreScenes:
                     supersessions=tuple(plan.supersessions),
                     sources=plan.sources,
                     lessons=plan.lessons,
-                    model=self.embedder.model,
+                    model=self.embedder.model_name,
                     vectors={hash_: vector for hash_, vector in embedded.vectors.items() if hash_ in hashes},
                     import_id=import_id,
                 )
@@ -226,7 +226,7 @@ class StoreScenes:
         if not memories:
             return []
         hashes = [memory.content_hash for memory in memories]
-        vectors = await self.ledger.vectors(self.embedder.model, hashes)
+        vectors = await self.ledger.cached_vectors(self.embedder.model_name, hashes)
         return await index_points_from_memories(memories, vectors, self.embedder)
 
     async def _plan(
@@ -345,7 +345,7 @@ class StoreScenes:
         embedding_error: str,
     ) -> list[StoredSceneResult]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
-        known = {memory.id: memory for memory in await self.ledger.memories(scope, earlier)} if earlier else {}
+        known = {memory.id: memory for memory in await self.ledger.memories_by_ids(scope, earlier)} if earlier else {}
         answers: list[StoredSceneResult] = []
         for outcome, repeated in outcomes:
             if outcome.status == "stored" and not repeated:
@@ -360,9 +360,11 @@ class StoreScenes:
             )
             answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
             answers.append(answer)
-        named = [answer.resembles for answer in answers if answer.resembles]
-        resembled = {memory.id: memory for memory in await self.ledger.memories(scope, named)} if named else {}
-        return [replace(answer, resembled=resembled.get(answer.resembles or MemoryId(""))) for answer in answers]
+        named = [answer.resembled_memory_id for answer in answers if answer.resembled_memory_id]
+        resembled = {memory.id: memory for memory in await self.ledger.memories_by_ids(scope, named)} if named else {}
+        return [
+            replace(answer, resembled=resembled.get(answer.resembled_memory_id or MemoryId(""))) for answer in answers
+        ]
 
 
 def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:

@@ -34,7 +34,7 @@ class ChangeMemoryTruth:
         """
         if changes.text is None:
             raise InvalidInput("when: says since when the new text is true. Nothing was changed: give text, too.")
-        known = await self.store.ledger.memories(scope, [memory_id])
+        known = await self.store.ledger.memories_by_ids(scope, [memory_id])
         if not known:
             raise _unknown_memory(memory_id)
         old = memory_after_changes(known[0], replace(changes, text=None))

@@ -63,7 +63,7 @@ class UpdateMemory:
 
     async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:
         """Update with texts that the caller has redacted."""
-        memories = await self.ledger.memories(scope, [memory_id])
+        memories = await self.ledger.memories_by_ids(scope, [memory_id])
         if not memories:
             raise _unknown_memory(memory_id)
         if changes.when is not None:
@@ -72,7 +72,9 @@ class UpdateMemory:
         if (
             changes.text is None and changes.when is None
         ):  # a vector that the memory lacks is filled in by the background
-            embedded = EmbeddingOutcome(await self.ledger.vectors(self.embedder.model, [memory.content_hash]))
+            embedded = EmbeddingOutcome(
+                await self.ledger.cached_vectors(self.embedder.model_name, [memory.content_hash])
+            )
         else:
             embedded = await embed_with_cache(self.embedder, self.ledger, [memory.embedded_text])
         return await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
@@ -88,7 +90,7 @@ class UpdateMemory:
     ) -> UpdateOutcome:
         async with self.write_lock:
             result = await self.ledger.change_memory(
-                scope, memory_id, changes, at=self.now(), model=self.embedder.model, vectors=embedded.vectors
+                scope, memory_id, changes, at=self.now(), model=self.embedder.model_name, vectors=embedded.vectors
             )
             if result is None:  # forgotten while its text was embedded
                 raise _unknown_memory(memory_id)

@@ -223,7 +223,7 @@ class LearnLessons:
         except EmbeddingUnavailable:
             return words
         hashes = [one.memory.content_hash for one in known]
-        cached = await cached_vectors_of_any_precision(self.ledger, self.embedder.model, hashes)
+        cached = await cached_vectors_of_any_precision(self.ledger, self.embedder.model_name, hashes)
         rows = np.stack([cached.get(hash_, np.zeros_like(query)) for hash_ in hashes])
         cosines = self._centred(rows, query)
         legible = self.embedder.vector_space.legibility_of_text(query)

@@ -118,7 +118,7 @@ class ImportFilesOfOtherPrograms:
         if format_ is None:
             self.report.unrecognised_count += 1
             if len(self.report.unrecognised) < MAX_IMPORT_PROBLEMS_NAMED:
-                self.report.unrecognised.append(file.name)
+                self.report.unrecognised.append(file.display_path)
             return
         report = self.report.formats.setdefault(format_.name, ImportReportOfFileFormat())
         report.files += 1
@@ -181,7 +181,7 @@ class ImportFilesOfOtherPrograms:
     def _leave_out(self, file: FileToImport, damaged: UnreadableImportEntryReport) -> None:
         self.report.damaged_count += 1
         if len(self.report.damaged) < MAX_IMPORT_PROBLEMS_NAMED:
-            self.report.damaged.append(f"{file.name}, {damaged.place}: {damaged.reason}")
+            self.report.damaged.append(f"{file.display_path}, {damaged.place}: {damaged.reason}")
 
     def _parts(self, statement: ImportedStatement) -> Iterator[ImportedStatement]:
         redaction = CountingRedactor(self.redact)

@@ -106,7 +106,7 @@ class ImportMadeleineExport:
         with suppress(IndexUnavailable, EmbeddingUnavailable):
             await self.keeper.index_marked_memories()
             await self.keeper.embed_memories_without_vector()
-        await self.ledger.recompute_cluster_vectors(report.cluster_ids, model=self.embedder.model)
+        await self.ledger.recompute_cluster_vectors(report.cluster_ids, model=self.embedder.model_name)
 
     async def undo(self, import_id: str, *, client: str, role: Role) -> ImportUndoResult:
         """Raises `CannotUndo`, and `NotPermitted` as an import does."""

@@ -63,7 +63,7 @@ async def put_newer_memories_first(
     links = await ledger.possible_newer_versions(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or not only_matches]
     ids = list(dict.fromkeys((*best, *proposed)))
-    memories = {memory.id: memory for memory in await ledger.memories(scope, ids)}
+    memories = {memory.id: memory for memory in await ledger.memories_by_ids(scope, ids)}
     pairs = list(_pairs(memories, scores, links))
     rarities = await _rarest_shared_words(index, scope, pairs)
     matches = {id_: _match(memory, pool) for id_, memory in memories.items()}

@@ -41,7 +41,7 @@ class PossibleNewerVersionPair:
 
 
 class RecallLedger(Protocol):
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def preferences(
         self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
@@ -100,7 +100,7 @@ class ClusterWithMemoryCounts:
 
 
 class BrowseLedger(Protocol):
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """Earlier versions of these memories, oldest first."""

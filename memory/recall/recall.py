@@ -188,7 +188,7 @@ class RecallMemories:
             for group in (selection.preferences, selection.memories)
         )
         near_ids = ranked.near_misses[: max(0, query.limit - len(memories))]
-        near = await self.ledger.memories(scope, near_ids) if near_ids else []
+        near = await self.ledger.memories_by_ids(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add_reactivations(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
@@ -229,7 +229,7 @@ class RecallMemories:
         if not pool.ids:
             return 0
         gate = await self._gate(query, pool, None, 0.0)
-        memories = await self.ledger.memories(scope, [pool.ids[i] for i in gate.matching])
+        memories = await self.ledger.memories_by_ids(scope, [pool.ids[i] for i in gate.matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:

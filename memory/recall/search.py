@@ -264,7 +264,7 @@ class BrowseMemories:
 
     async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> BrowsedMemories:
         await self._flush_activations()
-        memories = await self.ledger.memories(scope, list(dict.fromkeys(ids)))
+        memories = await self.ledger.memories_by_ids(scope, list(dict.fromkeys(ids)))
         existing = {memory.id for memory in memories}
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
         return await self._page(scope, memories, missing=missing)
@@ -280,7 +280,7 @@ class BrowseMemories:
         next_cursor = memories[limit - 1].id if len(memories) > limit else ""
         return await self._page(scope, memories[:limit], next_cursor=next_cursor)
 
-    async def clusters(self, scope: Scope) -> list[tuple[ClusterWithMemoryCounts, EmotionSummary | None]]:
+    async def clusters_with_moods(self, scope: Scope) -> list[tuple[ClusterWithMemoryCounts, EmotionSummary | None]]:
         """Each with how its active memories felt; None if no feeling is known."""
         feelings: dict[ClusterId, list[tuple[Sequence[Emotion], EmotionVector | None]]] = defaultdict(list)
         for cluster_id, emotions, told in await self.ledger.feelings_of_clustered_memories(scope):

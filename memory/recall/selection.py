@@ -80,7 +80,7 @@ async def rerank(
 ) -> RankedCandidates:
     """Score the best `limit` candidates with a cross-encoder (spec L2, step 4). The others follow in their order, with
     scores scaled to stay below. Returns `ranked` with a notice if the model is unavailable."""
-    texts = {memory.id: memory.embedded_text for memory in await ledger.memories(scope, ranked.ids[:limit])}
+    texts = {memory.id: memory.embedded_text for memory in await ledger.memories_by_ids(scope, ranked.ids[:limit])}
     if not texts:
         return ranked
     try:
@@ -281,7 +281,7 @@ class RecallSelector:
         """Those of these memories that can be recalled."""
         memories = {id_: self.ranked.loaded_memories[id_] for id_ in ids if id_ in self.ranked.loaded_memories}
         if missing := [id_ for id_ in ids if id_ not in memories]:
-            memories |= {memory.id: memory for memory in await self.ledger.memories(self.scope, missing)}
+            memories |= {memory.id: memory for memory in await self.ledger.memories_by_ids(self.scope, missing)}
         return {id_: memory for id_, memory in memories.items() if self._is_recallable(memory)}
 
     def _is_recallable(self, memory: Memory) -> bool:

@@ -68,7 +68,7 @@ class MemoryArchive:
         going = memories_to_archive_with_reasons(
             await reads.memory_retention_facts(), self.config, scope.being_id, self.now(), ended
         )
-        return groups_to_archive(await reads.memories(list(going)), going)
+        return groups_to_archive(await reads.memories_by_ids(list(going)), going)
 
     def retention_rules_of_being(self, being: BeingId) -> list[RetentionRule]:
         """Those in force for a being, of each category."""
@@ -103,7 +103,7 @@ class MemoryArchive:
             restored = await self.ledger.restore(scope, ids, at=self.now())
         embedded = await embed_with_cache(self.embedder, self.ledger, [one.embedded_text for one in restored])
         # After the commit: a text that no memory has keeps no vector. Without a model the background does it later.
-        await self.ledger.cache_vectors(self.embedder.model, embedded.vectors)
+        await self.ledger.cache_vectors(self.embedder.model_name, embedded.vectors)
         if restored:
             await self.update_index()
         return RestoredMemories(memories=tuple(restored), missing=tuple(id_ for id_ in ids if id_ not in known))

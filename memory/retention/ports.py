@@ -29,7 +29,7 @@ class RetentionReads(Protocol):
     async def has_memories_of_limited_lifetime(self) -> bool:
         """Whether any memory is kept for a session or a project only."""
 
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def last_retention_run_time(self) -> datetime | None:
         """When a patrol last enforced the rules."""

@@ -58,11 +58,11 @@ class WordInText(NamedTuple):
         return self.start + len(self.text)
 
     @property
-    def capitalised(self) -> bool:
+    def is_capitalised(self) -> bool:
         return self.text[0].isupper()
 
     @property
-    def caseless(self) -> bool:
+    def is_in_caseless_script(self) -> bool:
         """Written in a script without capital letters."""
         return self.text.lower() == self.text.upper()
 
@@ -202,7 +202,7 @@ class AnalysedText:
 
     def _is_possible_name(self, word: WordInText) -> bool:
         common = all_words_of_lexicon_lists(self.lexicons, "stop_words", "function_words", "roles", "first_person")
-        return word.capitalised and word.stem not in common and word.low.replace("'", "") not in common
+        return word.is_capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
     @cached_property
     def contains_recognised_name(self) -> bool:
@@ -220,7 +220,7 @@ class AnalysedText:
         titles = all_words_of_lexicon_lists(lexicons_for_script_of_text(self.text), "title_words")
         return any(
             word.text in titles
-            and following.capitalised
+            and following.is_capitalised
             and self.normalized_text[word.end : following.start].strip(".") == " "
             for word, following in zip(self.words, self.words[1:], strict=False)
         )
@@ -253,7 +253,7 @@ class AnalysedText:
 
     def _is_name(self, at: int) -> bool:
         word = self.words[at]
-        if not word.capitalised:
+        if not word.is_capitalised:
             return bool(_CAMEL_CASE.match(word.text))  # iPhone
         if not self._may_be_name(word):
             return False
@@ -261,7 +261,7 @@ class AnalysedText:
             return True  # NASA, PostgreSQL
         following = self.words[at + 1] if at + 1 < len(self.words) else None
         beside = following is not None and self.normalized_text[word.end : following.start] == " "
-        pair = beside and following is not None and following.capitalised and self._may_be_name(following)
+        pair = beside and following is not None and following.is_capitalised and self._may_be_name(following)
         if word.opens:
             acts = (
                 beside

@@ -71,7 +71,7 @@ class WordingForComparison:
 
     @cached_property
     def tokens(self) -> tuple[WordToken, ...]:
-        names = frozenset(word.low for word in self.analysed_text.words if word.capitalised)
+        names = frozenset(word.low for word in self.analysed_text.words if word.is_capitalised)
         return tuple(self._tokens(_respelt(self.analysed_text.normalized_text, self.analysed_text.lexicons), names))
 
     @staticmethod

@@ -329,7 +329,9 @@ def themes_of_text(text: str) -> tuple[str, ...]:
     reading = AnalysedText(text)
     calendar = all_words_of_lexicon_lists(reading.lexicons, "days", "months")
     names = (word.text for word in reading.possible_names if not word.opens and word.stem not in calendar)
-    words = extract_search_tags_from_message(text) if all(word.caseless for word in reading.words) else names
+    words = (
+        extract_search_tags_from_message(text) if all(word.is_in_caseless_script for word in reading.words) else names
+    )
     return _storable_themes(tuple(dict.fromkeys(words)))
 
 

@@ -122,7 +122,7 @@ class CurrentOfferedMemories:
 
     @classmethod
     async def load(cls, reads: PatrolMemoryReader, request: DecisionRequest) -> Self:
-        memories = await reads.memories([memory.id for memory in request.memories])
+        memories = await reads.memories_by_ids([memory.id for memory in request.memories])
         return cls(request, {memory.id: memory for memory in memories})
 
     def change_since_offer(self, id_: MemoryId) -> str:

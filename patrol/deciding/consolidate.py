@@ -203,7 +203,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
             rows = np.stack([by_hash[state.content_hash] for state in embedded])
             centred = self.context.services.embedder.vector_space.centred_by_language(rows)
             vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
-        memories = await reads.memories([state.id for state in living])
+        memories = await reads.memories_by_ids([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:

@@ -154,7 +154,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
         if not clusters:
             return []
         active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.counts_in_cluster_mean]
-        return cluster_split_requests(clusters[0], await reads.memories(active), self.limits)
+        return cluster_split_requests(clusters[0], await reads.memories_by_ids(active), self.limits)
 
     async def apply_answer(
         self, work: UnitOfWork, answer: ClusterSplitAnswer, current: CurrentOfferedMemories

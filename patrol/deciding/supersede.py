@@ -80,8 +80,8 @@ class SupersessionDecisionHandler(DecisionHandler[SupersessionAnswer]):
 
     async def build_requests(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        newer = await reads.memories([MemoryId(key)])
-        older = await reads.memories([one.may_supersede for one in newer if one.may_supersede])
+        newer = await reads.memories_by_ids([MemoryId(key)])
+        older = await reads.memories_by_ids([one.may_supersede for one in newer if one.may_supersede])
         now = self.context.services.now()
         if (
             not older

@@ -271,7 +271,7 @@ async def choose_roots_with_model(
         return {}
     embedding_model = context.services.embedding_model_name
     unclustered = await context.reads.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
-    stored = await context.reads.memories([state.id for state in unclustered])
+    stored = await context.reads.memories_by_ids([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
     vectors = {**vectors, **await cached_vectors_of_any_precision(context.reads, embedding_model, hashes)}
     targets = [

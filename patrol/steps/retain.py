@@ -96,7 +96,7 @@ async def _plan(
 async def _groups(context: PatrolRunContext, services: RetentionServices, reads: RetentionReads) -> list[ArchiveGroup]:
     """The next ones to archive."""
     going = await _plan(context, services, reads, most=MAX_MEMORIES_ARCHIVED_AT_ONCE)
-    return groups_to_archive(await reads.memories(list(going)), going)
+    return groups_to_archive(await reads.memories_by_ids(list(going)), going)
 
 
 # --- summaries of sparse groups (spec O8) -------------------------------------------------------------------------
@@ -112,7 +112,7 @@ async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) 
     for group in [one for one in groups if one.mode == "abstractive"][:MAX_ARCHIVE_GROUPS_SUMMARISED_PER_PATROL]:
         if context.is_step_out_of_time:
             break
-        memories = await reads.memories(list(group.reasons))
+        memories = await reads.memories_by_ids(list(group.reasons))
         try:
             text = await context.language_model.answer_prompt(
                 _prompt(memories), ArchiveSummaryAnswerSchema, _checked_summary

@@ -73,7 +73,7 @@ class Forwarder:
             while self._should_continue():
                 self._forward_ready()
         self._disconnect()
-        unanswered = b"".join(self._pending.fail(HOST_ENDED_MESSAGE, repeatable_too=True))
+        unanswered = b"".join(self._pending.remove_with_error_answers(HOST_ENDED_MESSAGE, repeatable_too=True))
         with suppress(BrokenPipeError):
             self.client_out.write(unanswered)
         return not unanswered
@@ -100,7 +100,7 @@ class Forwarder:
         seconds = None if self._until is None else max(0.0, self._until - time.monotonic())
         readable, writable, _ = select.select(readers, writers, [], seconds)
         if self.client_out in writable:
-            self.client_out.flush()
+            self.client_out.write_unsent_without_blocking()
         if self.stop in readable:
             self._end()
         elif self.client_in in readable:
@@ -167,7 +167,7 @@ class Forwarder:
     def _on_host_gone(self) -> None:
         """Repeat the requests without an answer to the next host, or answer them here."""
         self._disconnect()
-        self.client_out.write(b"".join(self._pending.fail(HOST_ENDED_MESSAGE)))
+        self.client_out.write(b"".join(self._pending.remove_with_error_answers(HOST_ENDED_MESSAGE)))
         if self._pending:
             self._reconnect()
 
@@ -187,7 +187,7 @@ class Forwarder:
             self._connect()
         except HostRefused as refusal:
             self._invalid.clear()
-            self.client_out.write(b"".join(self._pending.fail(str(refusal), repeatable_too=True)))
+            self.client_out.write(b"".join(self._pending.remove_with_error_answers(str(refusal), repeatable_too=True)))
             return
         if handshake := self._pending.handshake_line_to_repeat():
             self._to_host += handshake
@@ -330,7 +330,7 @@ class PendingRequests:
             lines.insert(1 if handshake in self._pending else 0, self._initialized)
         return lines
 
-    def fail(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
+    def remove_with_error_answers(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
         """Error answers to the requests that must not be repeated, or to all, which are then no longer pending."""
         for id_, request in list(self._pending.items()):
             if repeatable_too or not request.is_repeatable:

@@ -102,9 +102,9 @@ class NonblockingOutput:
     def write(self, data: bytes) -> None:
         """Raises `BrokenPipeError` when nobody reads any more."""
         self.unsent += data
-        self.flush()
+        self.write_unsent_without_blocking()
 
-    def flush(self) -> None:
+    def write_unsent_without_blocking(self) -> None:
         # On Windows, where nobody can tell whether a pipe takes more, writing waits.
         while self.unsent and (not operating_system.can_watch_pipes() or can_write_without_blocking(self._fd)):
             del self.unsent[: os.write(self._fd, self.unsent[:PIPE_WRITE_CHUNK_BYTES])]

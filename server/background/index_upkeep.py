@@ -234,7 +234,7 @@ async def open_synchronized_index(
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     # Vectors of another precision serve until they are replaced.
-    fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
+    fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model_name), await embedder.dimension())
     place, spare = await live_and_spare_index_place(settings, ledger)
     origin = await IndexOrigin.of_ledger(ledger)
     for folder in INDEX_FOLDERS:

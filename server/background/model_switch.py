@@ -97,9 +97,9 @@ class EmbeddingModelSwitcher:
         self._records = EmbeddingModelRecords(self.ledger.index_source)
 
     def run_in_background(self) -> AbstractAsyncContextManager[asyncio.Task[None]]:
-        return run_task_during_block(self.run(), "model switch")
+        return run_task_during_block(self.switch_models_when_requested(), "model switch")
 
-    async def run(self) -> None:
+    async def switch_models_when_requested(self) -> None:
         while True:
             pause = MODEL_SWITCH_REQUEST_POLL_SECONDS
             try:
@@ -127,9 +127,11 @@ class EmbeddingModelSwitcher:
         embedder = self.make_embedder(wanted.model)
         switched = False
         try:
-            fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model), await embedder.dimension())
+            fingerprint = IndexFingerprint(
+                model_name_at_full_precision(embedder.model_name), await embedder.dimension()
+            )
             await embedder.warm_up()
-            if embedder.model == old.embedder.model:
+            if embedder.model_name == old.embedder.model_name:
                 raise ModelSwitchRefused(f"{wanted.model} serves already.")
             await self._embed_all(embedder)
             live, spare = await live_and_spare_index_place(self.settings, self.ledger)
@@ -142,13 +144,18 @@ class EmbeddingModelSwitcher:
         finally:
             if not switched:
                 await embedder.close()
-        logger.info("the embedding model is %s now; %s has served until now", embedder.model, old.embedder.model)
+        logger.info(
+            "the embedding model is %s now; %s has served until now", embedder.model_name, old.embedder.model_name
+        )
         self.wake_upkeep()
         await self.served.close_when_unused(old)
         # Calls that ended with the old model have left memories without a vector of the new.
         await self.keeper.embed_memories_without_vector()
         await live.remove()
-        kept = (*model_name_in_both_precisions(embedder.model), *model_name_in_both_precisions(old.embedder.model))
+        kept = (
+            *model_name_in_both_precisions(embedder.model_name),
+            *model_name_in_both_precisions(old.embedder.model_name),
+        )
         kept = (*kept, *map(model_name_of_piece_vectors, kept))
         await self.ledger.index_source.drop_vectors_of_other_models(kept, at_once=VECTORS_DROPPED_AT_ONCE)
 
@@ -212,7 +219,7 @@ class EmbeddingModelSwitcher:
     async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
         """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
         now = await self.ledger.index_source.memories_of_any_being([memory.id])
-        known = await self.ledger.index_source.vectors(embedder.model, [memory.content_hash])
+        known = await self.ledger.index_source.cached_vectors(embedder.model_name, [memory.content_hash])
         return bool(known) and [one.content_hash for one in now] == [memory.content_hash]
 
     async def _sample(self, limit: int) -> list[Memory]:
@@ -250,7 +257,7 @@ class EmbeddingModelSwitcher:
                 calibrated = (
                     {
                         EMBEDDING_CALIBRATIONS_SETTING: await self._records.calibrations_with_added(
-                            pair.embedder.model, pair.calibration
+                            pair.embedder.model_name, pair.calibration
                         )
                     }
                     if pair.calibration
@@ -273,7 +280,7 @@ async def calibrate_against_default_model(
 ) -> CosineCalibration | None:
     """By the default model's vectors of the same texts. None for the default model itself, for too few texts, and while
     either model is unavailable."""
-    if embedder.model in model_name_in_both_precisions(EmbeddingModelName(PACKAGED_MODEL_NAME)):
+    if embedder.model_name in model_name_in_both_precisions(EmbeddingModelName(PACKAGED_MODEL_NAME)):
         return None
     reference = make_embedder(PACKAGED_MODEL_NAME)
     try:

@@ -87,8 +87,8 @@ class SwitchableEmbedder:
         self._pick = pick
 
     @property
-    def model(self) -> EmbeddingModelName:
-        return self._pick().embedder.model
+    def model_name(self) -> EmbeddingModelName:
+        return self._pick().embedder.model_name
 
     @property
     def vector_space(self) -> VectorSpace:

@@ -84,7 +84,7 @@ class LazilyOpenedMemory:
         if open_memory is None:  # to import it takes half a second
             with garbage_collection_paused():
                 module = await asyncio.to_thread(import_module, "madeleine.server.wiring.open_memory")
-            open_memory = partial(module.open_memory, on_patrol_event=self.patrol_events.publish)
+            open_memory = partial(module.open_memory_store, on_patrol_event=self.patrol_events.publish)
         return await self._stack.enter_async_context(open_memory(self._settings))
 
     @property

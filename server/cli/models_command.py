@@ -290,7 +290,7 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
             f"{terminal_safe_line(model)} is the default model, or the memory holds too few texts that it reads: its "
             "thresholds stay as they are."
         )
-    known = await records.calibrations_with_added(embedder.model, calibration)
+    known = await records.calibrations_with_added(embedder.model_name, calibration)
     await ledger.index_source.set_setting(EMBEDDING_CALIBRATIONS_SETTING, known)
     if arguments.json:
         print_json({"model": model, **asdict(calibration)})

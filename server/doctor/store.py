@@ -193,7 +193,7 @@ def check_language_model_settings(settings: Settings) -> Iterator[DoctorFinding]
     if path.exists():
         since = (utc_now() - timedelta(days=1)).timestamp() * 1_000_000
         with open_ledger_file_inspector(path) as ledger:
-            spent = ledger.tokens_spent_since(int(since))
+            spent = ledger.tokens_spent_by_purpose_since(int(since))
         used, budget = spent.get("extract", 0), settings.thread_token_budget
         text = f"{sum(spent.values()):,} tokens in 24 hours; the memory thread has used {used:,} of {budget:,}."
         if budget and used >= budget:

@@ -29,7 +29,7 @@ _SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NO
 class DiskOrArchiveFile:
     """`FileToImport`. `path`: of the file on the disk, or of its archive. `position`: bytes that were read of it."""
 
-    name: str
+    display_path: str
     path: Path
     size: int
     modified_at: datetime | None
@@ -39,13 +39,13 @@ class DiskOrArchiveFile:
     _tables: dict[str, frozenset[str]] | None = field(default=None, repr=False)
 
     def head(self) -> bytes:
-        with raise_as_unreadable_import_file(self.name), self.open_binary() as binary:
+        with raise_as_unreadable_import_file(self.display_path), self.open_binary() as binary:
             return binary.read(MAX_FILE_HEAD_BYTES)
 
-    def lines(self) -> Iterator[tuple[int, bytes | None]]:
+    def numbered_lines(self) -> Iterator[tuple[int, bytes | None]]:
         self.position = 0
         number = 0
-        with raise_as_unreadable_import_file(self.name), self.open_binary() as binary:
+        with raise_as_unreadable_import_file(self.display_path), self.open_binary() as binary:
             while line := binary.readline(MAX_IMPORTED_LINE_BYTES + 1):
                 number += 1
                 self.position += len(line)
@@ -59,7 +59,7 @@ class DiskOrArchiveFile:
     def text_chunks(self) -> Iterator[str]:
         self.position = 0
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        with raise_as_unreadable_import_file(self.name), self.open_binary() as binary:
+        with raise_as_unreadable_import_file(self.display_path), self.open_binary() as binary:
             while block := binary.read(IMPORT_FILE_READ_CHUNK_BYTES):
                 self.position += len(block)
                 yield decoder.decode(block)
@@ -67,7 +67,7 @@ class DiskOrArchiveFile:
 
     def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
         if self._tables is None:
-            with raise_as_unreadable_import_file(self.name), closing(self._connect()) as connection:
+            with raise_as_unreadable_import_file(self.display_path), closing(self._connect()) as connection:
                 names = [str(row[0]) for row in connection.execute(_SELECT_TABLES)]
                 columns = "SELECT name FROM pragma_table_info(?)"
                 self._tables = {
@@ -76,7 +76,7 @@ class DiskOrArchiveFile:
         return self._tables
 
     def run_sqlite_query(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with raise_as_unreadable_import_file(self.name), closing(self._connect()) as connection:
+        with raise_as_unreadable_import_file(self.display_path), closing(self._connect()) as connection:
             yield from connection.execute(sql, values)
 
     def _connect(self) -> sqlite3.Connection:
@@ -84,7 +84,7 @@ class DiskOrArchiveFile:
         writers, the database is read as it lies there."""
         if self.is_in_archive:
             raise UnreadableImportFile(
-                f"{self.name} is a database in an archive. Unpack the archive, and give its folder."
+                f"{self.display_path} is a database in an archive. Unpack the archive, and give its folder."
             )
         uri = self.path.absolute().as_uri()
         with suppress(sqlite3.OperationalError):
@@ -163,7 +163,7 @@ def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
             return
         stat = path.stat()
     yield DiskOrArchiveFile(
-        name=name.replace(os.sep, "/"),
+        display_path=name.replace(os.sep, "/"),
         path=path,
         size=stat.st_size,
         modified_at=datetime.fromtimestamp(stat.st_mtime, UTC),
@@ -191,7 +191,7 @@ def _members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
                     f"{name} has an archive in it ({member.filename[:80]!r}). Unpack it and give its folder."
                 )
             yield DiskOrArchiveFile(
-                name=f"{name}/{member.filename}".replace(os.sep, "/"),
+                display_path=f"{name}/{member.filename}".replace(os.sep, "/"),
                 path=path,
                 size=member.file_size,
                 modified_at=_member_time(member),

@@ -111,7 +111,7 @@ class WebUiDataReader:
                 await ledger.recall.clusters_with_memory_counts(scope),
             )
             return start | past_overview_as_json(outlines, summaries, self.as_of)
-        clusters = await self.memory.use_cases.browse.clusters(scope)
+        clusters = await self.memory.use_cases.browse.clusters_with_moods(scope)
         return start | {
             "counts": _counts(await overview.count_memories_by_state(scope)),
             "clusters": [
@@ -128,7 +128,7 @@ class WebUiDataReader:
     async def audit_and_sources_of_memory(self, id_: MemoryId) -> dict[str, Any]:
         """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
         overview, scope = self.memory.ledger.overview, self.scope
-        found = await self.memory.ledger.recall.memories(scope, [id_])
+        found = await self.memory.ledger.recall.memories_by_ids(scope, [id_])
         entries = self._until(await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at)
         runs = await self._runs(limit=MAX_PATROL_RUNS_READ)
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(scope)
@@ -176,7 +176,7 @@ class WebUiDataReader:
     async def _names(self, changes: Sequence[PatrolChangedRow]) -> dict[str, dict[str, str]]:
         """Short ids and names of what changes are about, and of what their fields name."""
         ids = [MemoryId(id_) for change in changes for id_ in _named_ids(change)]
-        memories = await self.memory.ledger.recall.memories(self.scope, list(dict.fromkeys(ids)))
+        memories = await self.memory.ledger.recall.memories_by_ids(self.scope, list(dict.fromkeys(ids)))
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(self.scope)
         gone = {
             change.target: str((change.before or change.after or {}).get("name", ""))
@@ -276,7 +276,7 @@ class WebUiDataReader:
 
     async def _audit_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
         ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]
-        known = {memory.id: memory for memory in await self.memory.ledger.recall.memories(self.scope, ids)}
+        known = {memory.id: memory for memory in await self.memory.ledger.recall.memories_by_ids(self.scope, ids)}
         return [
             _entry_as_json(entry)
             | {

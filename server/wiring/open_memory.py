@@ -120,7 +120,7 @@ async def open_memory_store(
             closed_on_error.push_async_callback(first.close)
             first_index = await open_synchronized_index(settings, ledger, first, rebuild=rebuild, progress=progress)
             served = SwitchableEmbedderAndIndex(
-                ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model))
+                ServedEmbedderAndIndex(first, first_index, await records.calibration(first.model_name))
             )
             closed_on_error.pop_all()
         stack.push_async_callback(served.close)

@@ -48,7 +48,7 @@ async def append_audit_entries(transaction: Transaction, entries: Iterable[Audit
     rows = [_AUDIT_ENTRY.to_row(entry) for entry in entries]
     for row in rows:
         del row["seq"]  # the database numbers the entries
-    await transaction.run(_INSERT_AUDIT_ENTRY, rows)
+    await transaction.execute_many(_INSERT_AUDIT_ENTRY, rows)
 
 
 async def record_audit_entry(
@@ -107,16 +107,16 @@ async def read_store_setting(reads: SqlRowReader, name: str) -> Any:
 
 async def write_store_settings(database: Database, values: Mapping[str, Any]) -> None:
     async with database.transaction() as transaction:
-        await transaction.run(_UPSERT_SETTING, [_setting_row(name, value) for name, value in values.items()])
+        await transaction.execute_many(_UPSERT_SETTING, [_setting_row(name, value) for name, value in values.items()])
 
 
 async def write_store_setting(transaction: Transaction, name: str, value: Any) -> None:
-    await transaction.run(_UPSERT_SETTING, [_setting_row(name, value)])
+    await transaction.execute_many(_UPSERT_SETTING, [_setting_row(name, value)])
 
 
 async def write_store_setting_once(transaction: Transaction, name: str, value: Any) -> Any:
     """Set it unless it is set already. Returns the value that it has for good."""
-    await transaction.run(_INSERT_SETTING, [_setting_row(name, value)])
+    await transaction.execute_many(_INSERT_SETTING, [_setting_row(name, value)])
     return await read_store_setting(transaction, name)
 
 
@@ -152,7 +152,7 @@ class BearerTokenRepository(DatabaseRepository):
 
     async def add(self, token: BearerTokenRecord) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.run(_INSERT_TOKEN, [_TOKEN.to_row(token)])
+            await transaction.execute_many(_INSERT_TOKEN, [_TOKEN.to_row(token)])
             await append_audit_entries(transaction, [_token_audit(token, token.created_at, "madeleine token create")])
 
     async def find_by_id(self, id_: BearerTokenId) -> BearerTokenRecord | None:
@@ -168,7 +168,9 @@ class BearerTokenRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             known = await transaction.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)
             for token in known:
-                await transaction.run(_REVOKE_TOKEN, [{"token_id": id_, "moment": microseconds_from_moment(at)}])
+                await transaction.execute_many(
+                    _REVOKE_TOKEN, [{"token_id": id_, "moment": microseconds_from_moment(at)}]
+                )
                 await append_audit_entries(transaction, [_token_audit(token, at, "madeleine token revoke")])
         return bool(known)
 

@@ -81,7 +81,7 @@ class SharedLedgerIndexingRepository(IndexingRepository):
         self._taken_in.update(marks)
         ids = {id_ for mark in marks if (id_ := self._handed_out.pop(mark, None))}
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
+            await transaction.execute_many(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
         await self.pending_index_marks(limit=1)
 
     async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:

@@ -94,4 +94,4 @@ class EmbedderContract:
         assert await embedder.count_tokens([]) == []
 
     async def test_a_model_has_a_name(self, embedder: Model) -> None:
-        assert embedder.model
+        assert embedder.model_name

@@ -53,7 +53,7 @@ def ledger(sql_ledger: Ledger) -> Ledger:
 
 async def archive(ledger: Ledger, *memories: Memory, run: RunId = RUN) -> None:
     async with ledger.archive.retention_transaction(ADA) as transaction:
-        known = await transaction.memories([one.id for one in memories])
+        known = await transaction.memories_by_ids([one.id for one in memories])
         groups = groups_to_archive(known, dict.fromkeys((one.id for one in known), "expired"))
         archived = await transaction.archive(groups, run=run, at=LATER)
     assert sorted(archived) == sorted(one.id for one in memories)
@@ -99,8 +99,8 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     before = await lines_of(ledger)
     assert sum(b'"memory_id":"%s"' % rich.id.encode() in line for line in before) == 5
     await archive(ledger, rich)
-    assert await ledger.memories.memories(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
-    assert await ledger.memories.vectors(MODEL, [rich.content_hash]) == {}
+    assert await ledger.memories.memories_by_ids(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
+    assert await ledger.memories.cached_vectors(MODEL, [rich.content_hash]) == {}
     assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks()], "so that the index loses it"
     async with ledger.patrols.patrol_transaction(ADA) as transaction:
         await transaction.age_active_memories(RUN)  # time does not pass in the archive

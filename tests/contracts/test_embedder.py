@@ -150,11 +150,11 @@ class TestAnyModel(EmbedderContract):
 async def test_an_adapted_model_is_known_by_its_base_and_its_matrix(own_model: Path, tmp_path: Path) -> None:
     """ruling 6"""
     adapted = DenseEmbedder(str(adapted_model(tmp_path / "mine", own_model)), tmp_path)
-    assert adapted.model.startswith("adapted/mine#")
+    assert adapted.model_name.startswith("adapted/mine#")
     assert await adapted.dimension() == 16
     other_base = embedding_model(tmp_path / "other" / "tiny", seed=8)
     other = DenseEmbedder(str(adapted_model(tmp_path / "others" / "mine", other_base)), tmp_path)
-    assert other.model != adapted.model
+    assert other.model_name != adapted.model_name
     plain = load_embedding_model(str(own_model), tmp_path).embed(["red apples"])
     assert np.allclose(await adapted.embed(["red apples"]), np.roll(plain, 1, axis=1), atol=1e-6)
     (tmp_path / "mine" / "adapter.npy").write_bytes(b"no matrix")
@@ -187,15 +187,15 @@ class TestModelInADirectory(EmbedderContract):
         self, embedder: DenseEmbedder, own_model: Path, tmp_path: Path
     ) -> None:
         """ruling 6: vectors of different models are never compared."""
-        assert embedder.model.startswith("directory/tiny#")
+        assert embedder.model_name.startswith("directory/tiny#")
         assert await embedder.dimension() == (await embedder.embed(["a"])).shape[1] == 16
         moved = shutil.copytree(own_model, tmp_path / "moved@v2" / "tiny")
-        assert DenseEmbedder(str(moved), tmp_path).model == model_name_at_full_precision(embedder.model)
+        assert DenseEmbedder(str(moved), tmp_path).model_name == model_name_at_full_precision(embedder.model_name)
         changed = embedding_model(tmp_path / "other" / "tiny", seed=8)
-        assert DenseEmbedder(str(changed), tmp_path).model != embedder.model
+        assert DenseEmbedder(str(changed), tmp_path).model_name != embedder.model_name
         (moved / "1_Pooling").mkdir()
         (moved / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-        assert DenseEmbedder(str(moved), tmp_path).model != embedder.model
+        assert DenseEmbedder(str(moved), tmp_path).model_name != embedder.model_name
 
     async def test_tokens_are_pooled_as_the_directory_says_or_in_the_model(
         self, own_model: Path, tmp_path: Path
@@ -269,7 +269,7 @@ async def unavailable(embedder: DenseEmbedder) -> str:
     with pytest.raises(EmbeddingUnavailable) as caught:
         await embedder.embed(["a"])
     assert embedder.load_failure is caught.value
-    assert caught.value.model == embedder.model
+    assert caught.value.model == embedder.model_name
     return str(caught.value)
 
 

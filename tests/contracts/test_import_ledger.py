@@ -296,4 +296,4 @@ async def test_bob_sees_nothing_of_what_is_imported_for_ada(ledger: Ledger, sour
     tea = memory("tea")
     await source.store(tea)
     await imported(ledger, source.file())
-    assert await ledger.recall.memories(BOB, [tea.id]) == []
+    assert await ledger.recall.memories_by_ids(BOB, [tea.id]) == []

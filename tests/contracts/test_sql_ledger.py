@@ -96,7 +96,7 @@ class TestSqlLedger(DatabaseLedgerContract):
             ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
             assert (await stored_memory(ledger, one)).reactivation_count == 3
-            assert list(await ledger.memories.vectors(MODEL, [one.content_hash])) == [one.content_hash]
+            assert list(await ledger.memories.cached_vectors(MODEL, [one.content_hash])) == [one.content_hash]
             assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
             assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
             assert await ledger.index_source.setting("a") == [1]
@@ -178,10 +178,15 @@ class TestSqlLedger(DatabaseLedgerContract):
                 marks = ", ".join("?" * len(columns))
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
-            assert await ledger.memories.memories(ADA, [old.id for old in olds]) == olds
+            assert await ledger.memories.memories_by_ids(ADA, [old.id for old in olds]) == olds
             found = await ledger.patrols.patrol_reader(ADA).memory_states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
-            assert [one.number for one in await ledger.memories.memories(ADA, [old.id for old in olds])] == [1, 2, 3, 4]
+            assert [one.number for one in await ledger.memories.memories_by_ids(ADA, [old.id for old in olds])] == [
+                1,
+                2,
+                3,
+                4,
+            ]
             [next_one] = (await ledger.memories.commit_store_batch(ADA, batch(memory()))).new
             assert next_one.short_id == "m5"
 
@@ -201,7 +206,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 marks = ", ".join("?" * len(values))
                 connection.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks})", [*values.values()])
         async with open_ledger(path) as ledger:
-            march, tomorrow = await ledger.memories.memories(ADA, [old.id for old in olds])
+            march, tomorrow = await ledger.memories.memories_by_ids(ADA, [old.id for old in olds])
             assert march == replace(olds[0], happened_at=datetime(2025, 3, 1, tzinfo=UTC))
             assert tomorrow == olds[1]
             assert ids(await ledger.search.search(ADA, keyword_query("zoe", themes=("the",)))) == [march.id]
@@ -273,9 +278,9 @@ class TestSqlLedger(DatabaseLedgerContract):
     async def test_a_closed_ledger_says_so(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             await ledger.memories.commit_store_batch(ADA, batch(one := memory()))
-            await ledger.memories.memories(ADA, [one.id])
+            await ledger.memories.memories_by_ids(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
-            await ledger.memories.memories(ADA, [one.id])
+            await ledger.memories.memories_by_ids(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
             await ledger.memories.commit_store_batch(ADA, batch(memory()))
 

@@ -21,7 +21,7 @@ from tests.fakes.store import Store
 
 
 def _identity(relation: RelationTriple) -> tuple[str, ...]:
-    return (relation.memory_id, *relation.keys, relation.relation)
+    return (relation.memory_id, *relation.subject_and_object_keys, relation.relation)
 
 
 class InMemoryGraph(InMemoryMemories):
@@ -97,7 +97,7 @@ class InMemoryGraph(InMemoryMemories):
         told = {memory.id: memory for memory in self._told(scope)}
         drawn = (relation for id_ in told for relation in self._relations[id_])
         found = [one for one in (*self._stated.values(), *drawn) if one.memory_id in told]
-        found = [one for one in found if not set(keys).isdisjoint(one.keys)]
+        found = [one for one in found if not set(keys).isdisjoint(one.subject_and_object_keys)]
         found.sort(
             key=lambda one: (
                 not one.stated,

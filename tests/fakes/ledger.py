@@ -58,11 +58,13 @@ class InMemoryMemories:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         own = {one.id: one for one in self._store.own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
 
-    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def cached_vectors(
+        self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    ) -> dict[ContentHash, Vector]:
         return {hash_: self._store.vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._store.vectors}
 
     # --- storing
@@ -134,10 +136,10 @@ class InMemoryMemories:
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
         self._store.links |= {(message, id_) for id_, messages in batch.sources.items() for message in messages}
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
-        return CommittedMemories([memories[one.id] for one in batch.new], await self.memories(scope, concerned))
+        return CommittedMemories([memories[one.id] for one in batch.new], await self.memories_by_ids(scope, concerned))
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
-        known = await self.memories(scope, [memory_id])
+        known = await self.memories_by_ids(scope, [memory_id])
         if not known:
             return None
         predecessors = [one for one in self._store.own(scope) if one.superseded_by == memory_id]
@@ -145,10 +147,10 @@ class InMemoryMemories:
         self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
         self._store.memories.update(after)
         self._store.patrols.mark(after)
-        return TruthChange(kind="retract", changed=tuple(await self.memories(scope, list(after))))
+        return TruthChange(kind="retract", changed=tuple(await self.memories_by_ids(scope, list(after))))
 
     async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
-        if not await self.memories(scope, [memory_id]):
+        if not await self.memories_by_ids(scope, [memory_id]):
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
         if not acts:
@@ -164,7 +166,7 @@ class InMemoryMemories:
         self._store.memories.update(restored)
         self._store.acts.remove(acts[-1])
         self._store.patrols.mark(after)
-        return TruthChange(kind=kind, changed=tuple(await self.memories(scope, list(after))))
+        return TruthChange(kind=kind, changed=tuple(await self.memories_by_ids(scope, list(after))))
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         own = {one.id: one for one in self._store.own(scope)}
@@ -222,7 +224,7 @@ class InMemoryMemories:
         model: EmbeddingModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
-        memories = await self.memories(scope, [memory_id])
+        memories = await self.memories_by_ids(scope, [memory_id])
         if not memories:
             return None
         [old] = memories
@@ -271,13 +273,13 @@ class InMemoryMemories:
                 last_active=max(at for at in (one.created_at, one.last_activated, one.last_accessed) if at),
                 access_count=one.access_count,
             )
-            for one in await self.memories(scope, ids)
+            for one in await self.memories_by_ids(scope, ids)
         }
 
     # --- browsing
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
-        own = {one.id for one in await self.memories(scope, ids)}
+        own = {one.id for one in await self.memories_by_ids(scope, ids)}
         return [one for one in self._store.revisions if one.memory_id in own]
 
     async def cluster_memories(
@@ -329,7 +331,7 @@ class InMemoryIndexSource:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.vectors = InMemoryMemories(store).vectors
+        self.cached_vectors = InMemoryMemories(store).cached_vectors
 
     async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return self._store.patrols.marks[:limit]

@@ -117,7 +117,7 @@ class FakePatrolTransaction:
         return [patrol_fields_from_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
-        return [patrol_fields_from_memory(memory) for memory in await self.memories(ids)]
+        return [patrol_fields_from_memory(memory) for memory in await self.memories_by_ids(ids)]
 
     async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         found = []
@@ -141,10 +141,12 @@ class FakePatrolTransaction:
         own = [c for c in self._state.clusters.values() if c.being_id == self._being]
         return own if ids is None else [c for c in own if c.id in ids]
 
-    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def cached_vectors(
+        self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    ) -> dict[ContentHash, Vector]:
         return {hash_: self._vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._vectors}
 
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
         found = (self._state.memories.get(id_) for id_ in dict.fromkeys(ids))
         return [memory for memory in found if memory is not None and memory.being_id == self._being]
 
@@ -341,7 +343,9 @@ class FakePatrolLedger:
         told = {hash_ for hash_, vector in vectors.items() if vector.size}
         self.mark(one.id for one in self.state.memories.values() if one.content_hash in told)
 
-    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def cached_vectors(
+        self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    ) -> dict[ContentHash, Vector]:
         return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
 
     @asynccontextmanager

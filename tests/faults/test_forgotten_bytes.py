@@ -167,7 +167,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
             noted = scene | {"action": f"Zoé buried a xylophoniser number {number}"}
             await add_note(memory.ledger.context, ADA, json.dumps(noted), now=NOW)
         await memory.use_cases.patrol(ADA)
-        [named] = [one for one, _ in await memory.use_cases.browse.clusters(ADA) if not one.is_root]
+        [named] = [one for one, _ in await memory.use_cases.browse.clusters_with_moods(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
         inside = await memory.use_cases.browse.by_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embedded_text) for one in inside.memories]
@@ -175,7 +175,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories], wait=True)
         assert answer.bytes_scrubbed
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
-        assert [one.name for one, _ in await memory.use_cases.browse.clusters(ADA) if not one.is_root] == []
+        assert [one.name for one, _ in await memory.use_cases.browse.clusters_with_moods(ADA) if not one.is_root] == []
 
 
 async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         await memory.index_keeper.index_marked_memories()
         assert found_in(tmp_path, words, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 7
-        [plain] = await memory.ledger.memories.memories(ADA, [kept[0].id])
+        [plain] = await memory.ledger.memories.memories_by_ids(ADA, [kept[0].id])
         assert plain.scene.action == PLAIN
     assert found_in(tmp_path, words, rows) == {}
 
@@ -339,7 +339,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         await memory.index_keeper.index_marked_memories()
         assert len(kept) > 20
-        assert len(await memory.ledger.memories.memories(ADA, [one.id for one in kept])) == len(kept)
+        assert len(await memory.ledger.memories.memories_by_ids(ADA, [one.id for one in kept])) == len(kept)
         assert await memory.index.count() == await memory.ledger.index_source.count_memories() == len(kept)
     assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
 

@@ -41,7 +41,7 @@ async def fill(data_dir: Path, model: Path, count: int) -> None:
             rows = await memory.embedder.embed([one.embedded_text for one in new])
             vectors = {one.content_hash: row for one, row in zip(new, rows, strict=True)}
             await memory.ledger.memories.commit_store_batch(
-                ADA, StoreBatch(new=new, model=memory.embedder.model, vectors=vectors)
+                ADA, StoreBatch(new=new, model=memory.embedder.model_name, vectors=vectors)
             )
         await memory.index_keeper.index_marked_memories()
 

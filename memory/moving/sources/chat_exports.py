@@ -40,7 +40,7 @@ def read_json_elements(file: FileToImport) -> Iterator[Any]:
     try:
         yield from iterate_json_array(file.text_chunks())
     except ValueError as error:
-        raise UnreadableImportFile(f"{file.name} is not a whole JSON file: {error}") from error
+        raise UnreadableImportFile(f"{file.display_path} is not a whole JSON file: {error}") from error
 
 
 def _read_conversations(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
@@ -54,7 +54,7 @@ def _read_conversations(file: FileToImport, max_text_chars: int) -> Iterator[Imp
             else:
                 yield SkippedContent("conversations without a message")
     except ValueError as error:
-        raise UnreadableImportFile(f"{file.name} is not a whole JSON file: {error}") from error
+        raise UnreadableImportFile(f"{file.display_path} is not a whole JSON file: {error}") from error
 
 
 def _has_the_name_of_conversations(shape: FileShape) -> bool:

@@ -56,13 +56,13 @@ def _is_claude_code(shape: FileShape) -> bool:
 
 def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """The file is named after its session, as hooks name it."""
-    stem = file.name.rpartition("/")[2].removesuffix(".jsonl")
+    stem = file.display_path.rpartition("/")[2].removesuffix(".jsonl")
     parts = ConversationSplitter(
         CLAUDE_CODE_INTERFACE, session_id=stem if _UUID.fullmatch(stem) else "", max_text_chars=max_text_chars
     )
     reader = TranscriptReader()
     title = project = ""
-    for number, line in file.lines():
+    for number, line in file.numbered_lines():
         if line is None:
             yield UnreadableImportEntryReport(
                 f"line {number:,}", f"it has more than {MAX_IMPORTED_LINE_BYTES // 1024 // 1024} MB"
@@ -86,7 +86,7 @@ def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[Impor
         project = project or project_of_directory(message.directory)
         parts.session_id = parts.session_id or message.session_id or stem
         parts.title = compose_session_title(project, title)
-        yield from parts.add(message.role, message.text, message.key, moment_from_json(message.at))
+        yield from parts.add_and_yield_full_parts(message.role, message.text, message.key, moment_from_json(message.at))
     yield from parts.take_remaining()
 
 
@@ -109,7 +109,7 @@ def _is_codex(shape: FileShape) -> bool:
 def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """What the user and the agent said is there twice: as an event, in words alone, and as an item for the model. The
     first is taken where there is any."""
-    has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.lines())
+    has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.numbered_lines())
     parts = ConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
     for found in read_json_object_lines(file):
         if isinstance(found, UnreadableImportEntryReport):
@@ -128,7 +128,9 @@ def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
             continue
         role, text = _codex_message(line, payload, has_events)
         if role and parts.session_id:
-            yield from parts.add(role, text, f"line-{number}", moment_from_json(line.get("timestamp")))
+            yield from parts.add_and_yield_full_parts(
+                role, text, f"line-{number}", moment_from_json(line.get("timestamp"))
+            )
         elif not (has_events and payload.get("type") == "message"):
             yield SkippedContent(_TOOLS if line.get("type") in ("response_item", "event_msg") else _OTHER_LINES)
     yield from parts.take_remaining()
@@ -218,12 +220,12 @@ def _read_gemini(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem
         yield UnreadableImportEntryReport("line 1", "it names no session")
         return
     for id_, (role, text, at) in session.messages.items():
-        yield from parts.add(role, text, id_, moment_from_json(at))
+        yield from parts.add_and_yield_full_parts(role, text, id_, moment_from_json(at))
     yield from parts.take_remaining()
 
 
 def _gemini_lines(file: FileToImport) -> Iterator[JsonObject | UnreadableImportEntryReport]:
-    if file.name.endswith(".json"):
+    if file.display_path.endswith(".json"):
         text = "".join(file.text_chunks())[: MAX_IMPORTED_LINE_BYTES + 1]
         whole = parse_json_or_none(text) if len(text) <= MAX_IMPORTED_LINE_BYTES else None
         yield (
@@ -252,7 +254,7 @@ def _is_cursor_transcript(shape: FileShape) -> bool:
 
 def _read_cursor_transcript(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """Its lines have no time: that of the file is the nearest there is."""
-    folders = file.name.split("/")
+    folders = file.display_path.split("/")
     project = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders[1:] else ""
     if "subagents" in folders:
         yield SkippedContent("conversations of subagents")
@@ -271,7 +273,7 @@ def _read_cursor_transcript(file: FileToImport, max_text_chars: int) -> Iterator
             text = "\n\n".join(_USER_QUERY.findall(text)) or text
         text = text_without_program_additions(text)
         if line.get("role") in ("user", "assistant") and text:
-            yield from parts.add(line["role"], text, f"line-{number}", file.modified_at)
+            yield from parts.add_and_yield_full_parts(line["role"], text, f"line-{number}", file.modified_at)
         else:
             yield SkippedContent(_TOOLS)
     yield from parts.take_remaining()
@@ -295,7 +297,7 @@ def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[I
             role, text = _BUBBLE_ROLES.get(bubble.get("type")), storable_text_of_json_value(bubble.get("text"))
             if role and text and (bubble_id := label_from_json(bubble.get("bubbleId"))):
                 at = moment_from_json(bubble.get("createdAt")) or started or file.modified_at
-                yield from parts.add(role, text, bubble_id, at)
+                yield from parts.add_and_yield_full_parts(role, text, bubble_id, at)
             else:
                 yield SkippedContent(_TOOLS)
         yield from parts.take_remaining()

@@ -29,7 +29,9 @@ class ConversationSplitter:
         self._messages: list[NewConversationMessage] = []
         self._chars = 0
 
-    def add(self, role: ChatRole, text: str, key: str, at: datetime | None) -> Iterator[ObservedConversationPart]:
+    def add_and_yield_full_parts(
+        self, role: ChatRole, text: str, key: str, at: datetime | None
+    ) -> Iterator[ObservedConversationPart]:
         """A message without a time is of the time of the one before. Gives a part when there is enough for one."""
         self.at = at or self.at
         text = storable_text(text).strip()

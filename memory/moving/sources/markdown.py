@@ -215,7 +215,7 @@ def _text_of(file: FileToImport) -> tuple[str, bool]:
 def _read_markdown(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     text, is_whole = _text_of(file)
     note = parse_markdown_note(text)
-    stem = file.name.rpartition("/")[2].rpartition(".")[0]
+    stem = file.display_path.rpartition("/")[2].rpartition(".")[0]
     title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
     modified = file.modified_at.isoformat() if file.modified_at else ""
     when = first_iso_time_from_json(
@@ -234,7 +234,11 @@ def _read_markdown(file: FileToImport, max_text_chars: int) -> Iterator[ImportIt
 def _read_claude_code_memory(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """`MEMORY.md` mostly lists the other files of its folder, which are read themselves."""
     for item in _read_markdown(file, max_text_chars):
-        if isinstance(item, ImportedStatement) and file.name.endswith("/MEMORY.md") and _LINK_LINE.search(item.text):
+        if (
+            isinstance(item, ImportedStatement)
+            and file.display_path.endswith("/MEMORY.md")
+            and _LINK_LINE.search(item.text)
+        ):
             yield SkippedContent("entries of an index of notes")
         else:
             yield item

@@ -253,7 +253,7 @@ def _claude_mem_prompts(file: FileToImport, max_text_chars: int) -> Iterator[Imp
             yield SkippedContent("prompts to the program")
             continue
         prefix = prompt_key_prefix(text)
-        yield from parts.add("user", text, f"{prefix}{earlier[prefix]}", moment_from_json(at))
+        yield from parts.add_and_yield_full_parts("user", text, f"{prefix}{earlier[prefix]}", moment_from_json(at))
         earlier[prefix] += 1
     yield from parts.take_remaining()
 

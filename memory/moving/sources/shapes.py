@@ -25,9 +25,11 @@ def read_file_shape(file: FileToImport) -> FileShape:
     """Raises `UnreadableImportFile`."""
     head = file.head()
     if head.startswith(b"SQLite format 3\0"):
-        return FileShape(name=file.name, head=head, tables=file.sqlite_columns_by_table())
+        return FileShape(name=file.display_path, head=head, tables=file.sqlite_columns_by_table())
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
-    return FileShape(name=file.name, head=head, keys=top_level_json_keys(text), lines=tuple(_objects(text)), tables={})
+    return FileShape(
+        name=file.display_path, head=head, keys=top_level_json_keys(text), lines=tuple(_objects(text)), tables={}
+    )
 
 
 def top_level_json_keys(text: str) -> frozenset[str]:
@@ -68,7 +70,7 @@ def parse_json_or_none(text: str | bytes) -> Any:
 
 def read_json_object_lines(file: FileToImport) -> Iterator[tuple[int, JsonObject] | UnreadableImportEntryReport]:
     """(number, object) of each line; empty ones are skipped."""
-    for number, line in file.lines():
+    for number, line in file.numbered_lines():
         if line is None:
             yield UnreadableImportEntryReport(
                 f"line {number:,}", f"it has more than {MAX_IMPORTED_LINE_BYTES // 1024 // 1024} MB"

@@ -66,7 +66,7 @@ class FileToImport(Protocol):
     """A file on the disk or in an archive. It is read from the beginning each time, and never as a whole."""
 
     @property
-    def name(self) -> str:
+    def display_path(self) -> str:
         """Its path as it is shown, with "/"."""
 
     @property
@@ -75,7 +75,7 @@ class FileToImport(Protocol):
     def head(self) -> bytes:
         """Its first bytes, at most `MAX_FILE_HEAD_BYTES`."""
 
-    def lines(self) -> Iterator[tuple[int, bytes | None]]:
+    def numbered_lines(self) -> Iterator[tuple[int, bytes | None]]:
         """(number from 1, line); None for a line of more than `MAX_IMPORTED_LINE_BYTES`. Raises
         `UnreadableImportFile`."""
 

@@ -53,7 +53,7 @@ def only_older_answers_question(
     named = question_words_only_in_first(question, older, newer)
     if not named or share_of_same_wording(newer, older) <= MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE:
         return False
-    return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_name, named))
+    return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_possible_name, named))
 
 
 def question_names_only_older(

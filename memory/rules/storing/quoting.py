@@ -82,7 +82,7 @@ class StatementForQuoteCheck:
     @cached_property
     def names(self) -> frozenset[str]:
         """Capitalised words; the first word may be a name or not."""
-        opening = [word.stem for word in self.reading.words[:1] if word.capitalised]
+        opening = [word.stem for word in self.reading.words[:1] if word.is_capitalised]
         return (
             (extract_text_facts(self.reading).names | frozenset(opening))
             - _listed(self.reading, *FRAMING_LEXICON_LISTS)
@@ -90,7 +90,7 @@ class StatementForQuoteCheck:
         )
 
     @cached_property
-    def fact_words(self) -> frozenset[str]:
+    def amount_day_and_negation_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
         return frozenset(self.reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)) - _listed(
             self.reading, *_PARAPHRASE_LISTS
@@ -120,7 +120,7 @@ class StatementForQuoteCheck:
     @cached_property
     def character_pairs_in_caseless_scripts(self) -> frozenset[str]:
         """Of characters, where the script has no case."""
-        caseless = (word.text for word in AnalysedText(_without_framing(self.text)).words if word.caseless)
+        caseless = (word.text for word in AnalysedText(_without_framing(self.text)).words if word.is_in_caseless_script)
         return frozenset(word[at : at + 2] for word in caseless for at in range(max(1, len(word) - 1)))
 
 
@@ -274,7 +274,7 @@ def _is_echo(
 ) -> bool:
     spoken_names = AnalysedText(" ".join(speakers))
     mine = said.stems - stems_of_content_words(spoken_names.text) if speakers else said.stems
-    telling = len(mine | said.fact_words | said.numbers)
+    telling = len(mine | said.amount_day_and_negation_words | said.numbers)
     for one in known:
         if said.plain and said.plain == one.plain:
             return True
@@ -293,7 +293,7 @@ def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, spe
     return (
         said.numbers <= one.numbers_including_context
         and said.names <= one.words_with_context | speakers.words_and_parts_before_apostrophe
-        and said.fact_words <= one.words_with_context
+        and said.amount_day_and_negation_words <= one.words_with_context
         and said.reading.contains_negation == one.reading.contains_negation
         and said.content_keys_in_caseless_scripts
         <= one.caseless_parts_with_context | content_fragments_in_caseless_scripts(speakers.text, single=True)
@@ -304,7 +304,7 @@ def stems_of_content_words(text: str) -> frozenset[str]:
     """Of words with a meaning, and of scripts without case what stands for them."""
     reading = AnalysedText(_without_framing(text))
     frame = _listed(reading, *FRAMING_LEXICON_LISTS) | ENGLISH_STOP_WORDS
-    words = (word.stem for word in reading.words if not word.caseless and word.stem not in frame)
+    words = (word.stem for word in reading.words if not word.is_in_caseless_script and word.stem not in frame)
     return frozenset(_WORD_ENDING.sub("", word) for word in words) | content_fragments_in_caseless_scripts(text)
 
 
@@ -314,7 +314,7 @@ def content_fragments_in_caseless_scripts(text: str, *, single: bool = False) ->
     if text.isascii():
         return frozenset()
     parts: set[str] = set()
-    for word in (word.text for word in AnalysedText(_without_framing(text)).words if word.caseless):
+    for word in (word.text for word in AnalysedText(_without_framing(text)).words if word.is_in_caseless_script):
         if not HAN_OR_KANA_SIGN_PATTERN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue

@@ -77,7 +77,7 @@ class StatementForComparison:
     def contains_question_mark(self) -> bool:
         return _QUESTION_MARK.search(self.text) is not None
 
-    def is_name(self, word: str) -> bool:
+    def is_possible_name(self, word: str) -> bool:
         """Whether a content word is written with a capital; in a script without capitals any may be a name."""
         return word.upper() == word or word.capitalize() in self.text
 
@@ -207,7 +207,7 @@ def may_state_same_of_two_things(new: StatementForComparison, old: StatementForC
     for one in of_content:
         if not one.is_inside or _replacements([one], before, after):
             continue
-        if not set(one.gone) <= set(after) or any(map(new.is_name, set(one.come) - set(before))):
+        if not set(one.gone) <= set(after) or any(map(new.is_possible_name, set(one.come) - set(before))):
             return True
     return max(len(_replacements(found, before, after)) for found in (of_content, of_all)) > 1
 

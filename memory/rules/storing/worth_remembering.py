@@ -130,8 +130,8 @@ def _is_order(sentence: AnalysedText) -> bool:
 
 def _is_statement(sentence: AnalysedText) -> bool:
     words = _prose_words(sentence)
-    caseless = sum(len(word.text) for word in words if word.caseless)
-    cased = sum(not word.caseless for word in words)
+    caseless = sum(len(word.text) for word in words if word.is_in_caseless_script)
+    cased = sum(not word.is_in_caseless_script for word in words)
     return (
         cased >= MIN_WORTHY_STATEMENT_WORDS
         or caseless >= MIN_WORTHY_UNSPACED_STATEMENT_CHARS
@@ -141,9 +141,9 @@ def _is_statement(sentence: AnalysedText) -> bool:
 
 def _has_name(sentence: AnalysedText) -> bool:
     """A capitalised word that does not begin the sentence, in a sentence of some words."""
-    cased = [word for word in _prose_words(sentence) if not word.caseless]
+    cased = [word for word in _prose_words(sentence) if not word.is_in_caseless_script]
     return len(cased) >= 3 and any(
-        word.capitalised and word.text[1:].islower() and not is_small_talk(word.text) for word in cased[1:]
+        word.is_capitalised and word.text[1:].islower() and not is_small_talk(word.text) for word in cased[1:]
     )
 
 

@@ -127,11 +127,11 @@ def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[FileT
 
     def on_file(file: FileToImport, state: str) -> None:
         position = file.position if isinstance(file, DiskOrArchiveFile) else 0
-        before = shown.get(file.name, 0)
-        if file.name not in shown:
+        before = shown.get(file.display_path, 0)
+        if file.display_path not in shown:
             shown.clear()
-        shown[file.name] = max(position, before)
-        show(file.name.rpartition("/")[2], max(0, position - before), state)
+        shown[file.display_path] = max(position, before)
+        show(file.display_path.rpartition("/")[2], max(0, position - before), state)
 
     return on_file
 

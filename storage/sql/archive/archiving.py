@@ -50,13 +50,15 @@ async def archive_memories(
     fixed = {"being_id": scope.being_id, "run_id": run, "archived_at": microseconds_from_moment(at)}
     names = ("id", "category", "mode", "digest", "is_summary")
     told = [group for group in groups if not records.keys().isdisjoint(group.reasons)]
-    await transaction.run(_INSERT_GROUP, [fixed | {name: getattr(group, name) for name in names} for group in told])
+    await transaction.execute_many(
+        _INSERT_GROUP, [fixed | {name: getattr(group, name) for name in names} for group in told]
+    )
     for group in told:
         of_group = {id_: records[id_] for id_ in group.reasons if id_ in records}
         entries = await asyncio.to_thread(_entries, of_group)
         for entry in entries:
             entry |= fixed | {"group_id": group.id, "reason": group.reasons[entry["memory_id"]]}  # noqa: PLW2901
-        await transaction.run(INSERT_ENTRY, entries)
+        await transaction.execute_many(INSERT_ENTRY, entries)
     await delete_memories_moved_to_archive(transaction, scope, [records[id_][0] for id_ in wanted if id_ in records])
     return [id_ for id_ in wanted if id_ in records]
 
@@ -107,7 +109,7 @@ async def delete_memories_moved_to_archive(
     memories = [memory_from_export_record(record) for record in archived]
     ids = [memory.id for memory in memories]
     for statement in _REMOVE_FROM_TABLES:
-        await transaction.run(statement, [{"ids": json_list_bind_value(ids)}])
+        await transaction.execute_many(statement, [{"ids": json_list_bind_value(ids)}])
     await delete_orphaned_vectors(transaction, [memory.content_hash for memory in memories])
     await recompute_cluster_vectors(transaction, scope, {one.cluster_id for one in memories if one.cluster_id})
     # The index loses them by these marks also where this process is killed (`IndexKeeper.remove_memories`).

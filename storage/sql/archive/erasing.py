@@ -67,10 +67,10 @@ async def rearchive_after_erasure(
         names = ("id", "group_id", "reason", "run_id", "archived_at")
         kept = {name: getattr(entry, name) for name in names}
         rows.append(kept | {"being_id": scope.being_id} | archive_entry_columns(of_memory[0], of_memory))
-    await transaction.run(INSERT_ENTRY, rows)
+    await transaction.execute_many(INSERT_ENTRY, rows)
     await delete_memories_moved_to_archive(transaction, scope, [of_memory[0] for of_memory in records.values()])
     await rebuild_archive_group_digests(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
-    await transaction.run(
+    await transaction.execute_many(
         DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": json_list_bind_value(entry.group_id for entry in brought)}]
     )
 
@@ -82,5 +82,5 @@ async def rebuild_archive_group_digests(transaction: Transaction, groups: Collec
     for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns_of_row, **binds):
         texts.setdefault(group, []).append(memory_record_among(unpack_archive_records(packed)).action)
     digests = [{"group": group, "new_digest": make_extractive_digest(of_group)} for group, of_group in texts.items()]
-    await transaction.run(_UPDATE_DIGEST, digests)
-    await transaction.run(DELETE_EMPTY_ARCHIVE_GROUPS, [binds])
+    await transaction.execute_many(_UPDATE_DIGEST, digests)
+    await transaction.execute_many(DELETE_EMPTY_ARCHIVE_GROUPS, [binds])

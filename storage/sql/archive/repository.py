@@ -163,7 +163,7 @@ class RetentionReader:
     async def has_memories_of_limited_lifetime(self) -> bool:
         return bool(await self._reads.rows(_SELECT_LEVELLED, first_column_of_row, being=self._scope.being_id))
 
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._reads, self._scope, ids)
 
     async def last_retention_run_time(self) -> datetime | None:
@@ -242,7 +242,7 @@ class ArchiveRepository(MemoryReadRepository):
         binds = {"group": group, "being": scope.being_id}
         async with self._database.transaction() as transaction:
             known = await transaction.rows(_SELECT_GROUP, first_column_of_row, **binds)
-            await transaction.run(_UPDATE_DIGEST, [binds | {"new_digest": digest}])
+            await transaction.execute_many(_UPDATE_DIGEST, [binds | {"new_digest": digest}])
             return bool(known)
 
     async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:

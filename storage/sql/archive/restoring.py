@@ -99,11 +99,11 @@ async def restore_memories(
     if restored:
         await _insert(transaction, scope, restored)
         gone = json_list_bind_value(entries)
-        await transaction.run(_DELETE_ENTRIES, [{"ids": gone}])
-        await transaction.run(_CLEAR_INDEX_MARKS, [{"ids": gone}])
+        await transaction.execute_many(_DELETE_ENTRIES, [{"ids": gone}])
+        await transaction.execute_many(_CLEAR_INDEX_MARKS, [{"ids": gone}])
         if not keep_groups:
             groups = json_list_bind_value({entry.group_id for entry in restored})
-            await transaction.run(DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": groups}])
+            await transaction.execute_many(DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": groups}])
     return restored
 
 
@@ -134,14 +134,14 @@ async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[Rest
     # In the order in which they were numbered, which is that of their arrival.
     values.sort(key=lambda memory: memory.number)
     rows = [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in values]
-    await transaction.run(INSERT_MEMORY, rows)
+    await transaction.execute_many(INSERT_MEMORY, rows)
     for record in records:
         if isinstance(record, MemoryExportRecord):
             continue
         if isinstance(record, ReinforcementExportRecord) and record.key in taken:
             record = record.model_copy(update={"key": None})  # noqa: PLW2901
         row = EXPORTED_TABLE_BY_RECORD_TYPE[record.type].to_row(record) | derived_columns_of_record(record)
-        await transaction.run(INSERT_BY_RECORD_TYPE[record.type], [row])
+        await transaction.execute_many(INSERT_BY_RECORD_TYPE[record.type], [row])
     await mark_memories_for_index(transaction, [memory.id for memory in values])
     await recompute_cluster_vectors(transaction, scope, clusters)
 

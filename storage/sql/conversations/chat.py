@@ -239,7 +239,7 @@ class ConversationRepository(DatabaseRepository):
                 )
                 for position, (message, key) in enumerate(new, start=end)
             ]
-            await transaction.run(_INSERT_MESSAGE, rows)
+            await transaction.execute_many(_INSERT_MESSAGE, rows)
             session_row = {
                 "being_id": scope.being_id,
                 "session_id": session_id,
@@ -255,7 +255,7 @@ class ConversationRepository(DatabaseRepository):
                 "abandoned": 0,
                 "next_try": rows[0]["stored_at"] if end in (watched_up_to, put_off) else next_try,
             }
-            await transaction.run(_UPSERT_SESSION, [session_row])
+            await transaction.execute_many(_UPSERT_SESSION, [session_row])
             ids = [message.id for message, _ in new]
             if import_id:
                 added = [import_undo_row("message", id_) for id_ in ids]
@@ -314,12 +314,12 @@ class ConversationRepository(DatabaseRepository):
     async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "new_abandoned": abandoned}
         async with self._database.transaction() as transaction:
-            await transaction.run(_MARK_WATCHED, [row])
+            await transaction.execute_many(_MARK_WATCHED, [row])
 
     async def postpone_unread_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
-            await transaction.run(_PUT_OFF_MESSAGES, [row])
+            await transaction.execute_many(_PUT_OFF_MESSAGES, [row])
 
     async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         row = {
@@ -329,7 +329,7 @@ class ConversationRepository(DatabaseRepository):
             "new_failures": failed,
         }
         async with self._database.transaction() as transaction:
-            await transaction.run(_RETRY_SESSION_LATER, [row])
+            await transaction.execute_many(_RETRY_SESSION_LATER, [row])
 
     async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}

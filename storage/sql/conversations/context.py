@@ -237,7 +237,7 @@ async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence
         row_of_being_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content))
         for note in changed
     ]
-    await transaction.run(_UPDATE_NOTE, rows)
+    await transaction.execute_many(_UPDATE_NOTE, rows)
 
 
 async def read_last_written_diary_entry(reads: SqlRowReader, scope: Scope) -> DiaryEntry | None:
@@ -246,7 +246,7 @@ async def read_last_written_diary_entry(reads: SqlRowReader, scope: Scope) -> Di
 
 
 async def write_diary_entry(transaction: Transaction, scope: Scope, entry: DiaryEntry) -> None:
-    await transaction.run(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
+    await transaction.execute_many(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
 
 
 async def read_thoughts_for_next_session(reads: SqlRowReader, scope: Scope) -> ThoughtsForNextSession:
@@ -256,7 +256,7 @@ async def read_thoughts_for_next_session(reads: SqlRowReader, scope: Scope) -> T
 
 async def write_points_for_next_session(transaction: Transaction, scope: Scope, new: ThoughtsForNextSession) -> None:
     thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
-    await transaction.run(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
+    await transaction.execute_many(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
 
 def _to_profile_entry(row: Row) -> ProfileEntry:
@@ -265,7 +265,7 @@ def _to_profile_entry(row: Row) -> ProfileEntry:
     entry = _PROFILE_ENTRY.from_row(tuple(columns))
     if action is None:
         return entry
-    return replace(entry, value=action if entry.learnt else action.removeprefix(f"{entry.name}: "))
+    return replace(entry, value=action if entry.is_learnt_from_memory else action.removeprefix(f"{entry.name}: "))
 
 
 def _profile_entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
@@ -304,8 +304,10 @@ class ContextRepository(ConversationRepository):
                 binds = {"being": scope.being_id, "same_memory": entry.memory_id, "old_name": entry.name}
                 if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, first_column_of_row, **binds):
                     raise duplicate_preference_error(names[0])
-                await transaction.run(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
-            await transaction.run(_UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY.to_row(entry, being_id=scope.being_id)])
+                await transaction.execute_many(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
+            await transaction.execute_many(
+                _UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY.to_row(entry, being_id=scope.being_id)]
+            )
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
             await record_audit_entry(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
         return next((id_ for id_ in replaced if id_ != entry.memory_id), None)
@@ -315,7 +317,7 @@ class ContextRepository(ConversationRepository):
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column_of_row, **binds):
                 return False
-            await transaction.run(_DELETE_PROFILE_ENTRY, [binds])
+            await transaction.execute_many(_DELETE_PROFILE_ENTRY, [binds])
             await record_audit_entry(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
             return True
 
@@ -323,7 +325,7 @@ class ContextRepository(ConversationRepository):
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
         async with self._database.transaction(needs_index_space=True) as transaction:
-            await transaction.run(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
+            await transaction.execute_many(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
             await record_audit_entry(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
@@ -339,7 +341,7 @@ class ContextRepository(ConversationRepository):
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_CLOSABLE_NOTE, first_column_of_row, **binds):
                 return False
-            await transaction.run(_DELETE_NOTE if remove else _CLOSE_NOTE, [binds])
+            await transaction.execute_many(_DELETE_NOTE if remove else _CLOSE_NOTE, [binds])
             await record_audit_entry(transaction, scope, "note", at, tool="profile", ids=[note_id])
             return True
 

@@ -54,7 +54,7 @@ class CoreBlockRepository(DatabaseRepository):
             [last] = await transaction.rows(_SELECT_LAST_VERSION, first_column_of_row, **binds)
             if last != block.version - 1:
                 return False
-            await transaction.run(_INSERT, [_BLOCK.to_row(block, being_id=scope.being_id)])
+            await transaction.execute_many(_INSERT, [_BLOCK.to_row(block, being_id=scope.being_id)])
             await record_audit_entry(
                 transaction, scope, "profile", block.written_at, tool="edit_core_memory", ids=[block.id]
             )
@@ -65,7 +65,7 @@ class CoreBlockRepository(DatabaseRepository):
             binds = {"being": scope.being_id, "block": name}
             versions = await transaction.rows(_SELECT_VERSIONS, _BLOCK.from_row, **binds)
             if versions:
-                await transaction.run(_DELETE, [binds])
+                await transaction.execute_many(_DELETE, [binds])
                 await mark_files_for_scrub(transaction)
                 await record_audit_entry(
                     transaction, scope, "forget", at, tool="edit_core_memory", ids=[versions[-1].id]

@@ -47,7 +47,7 @@ class SqlRowReader(Protocol):
 class Transaction(SqlRowReader, Protocol):
     """Statements that are committed together or not at all. Reads see its own writes."""
 
-    async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
+    async def execute_many(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         """Once for each of `rows`. An error may come with a later statement, or the commit."""
 
 

@@ -62,7 +62,7 @@ class LedgerFileInspector:
     def count_unreadable_notes(self) -> int:
         return int(self._rows("SELECT count(*) FROM notes WHERE state = 'parse_failed'")[0][0])
 
-    def tokens_spent_since(self, micros: int) -> dict[str, int]:
+    def tokens_spent_by_purpose_since(self, micros: int) -> dict[str, int]:
         """Purpose → tokens of language models."""
         return dict(
             self._rows(

@@ -81,7 +81,7 @@ async def read_patrol_cycle(reads: SqlRowReader, scope: Scope) -> int:
 
 async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
     row = {"being_id": scope.being_id, "cycle": cycle, "think": "[]", "think_sources": "[]"}
-    await transaction.run(_UPSERT_CYCLE, [row])
+    await transaction.execute_many(_UPSERT_CYCLE, [row])
 
 
 @lru_cache(maxsize=1024)
@@ -175,7 +175,9 @@ async def update_merge_survivors(transaction: Transaction, scope: Scope, rewritt
     """Store what these memories have taken over from those that they absorbed, and what is derived from it."""
     rows = map(row_from_memory, rewritten)
     fields = ((row["id"], {name: row[name] for name in _MERGED_COLUMNS}) for row in rows)
-    await transaction.run(_UPDATE_MERGED, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields))
+    await transaction.execute_many(
+        _UPDATE_MERGED, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields)
+    )
 
 
 def fold_and_delimit_theme(theme: str) -> str:

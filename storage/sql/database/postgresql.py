@@ -126,7 +126,7 @@ class PostgresTransaction:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
+    async def execute_many(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         remaining = iter(rows)
         execute: Any = self._connection.execute
         while chunk := list(islice(remaining, ROWS_PER_CHUNK)):

@@ -150,7 +150,7 @@ class SqliteTransaction:
         self._writer = writer
         self._pending: list[_Write] = []
 
-    async def run(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
+    async def execute_many(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         """Once for each of `rows`. An error may come with a later statement, or the commit."""
         remaining = iter(rows)
         while chunk := list(islice(remaining, ROWS_PER_CHUNK)):

@@ -131,7 +131,7 @@ class _MemoryErasure:
         ]
         note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column_of_row, **self._binds)
         for statement in _REMOVE_MEMORIES:
-            await transaction.run(statement, [{"ids": json_list_bind_value(self._ids)}])
+            await transaction.execute_many(statement, [{"ids": json_list_bind_value(self._ids)}])
         await remove_ingest_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
         names = await self._repair_clusters(changed, words)
@@ -193,7 +193,7 @@ class _MemoryErasure:
         """Give the memories that the erased ones had absorbed to their heirs, if any (ruling 3); return their ids."""
         absorbed = await self._transaction.rows(_SELECT_ABSORBED, first_two_columns_of_row, **self._binds)
         rows = [row_of_being_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
-        await self._transaction.run(_SET_SURVIVOR, rows)
+        await self._transaction.execute_many(_SET_SURVIVOR, rows)
         return [id_ for id_, _ in absorbed]
 
     async def _remove_texts_from_timelines(self, texts: Collection[str]) -> tuple[list[Memory], list[MemoryId]]:
@@ -216,7 +216,7 @@ class _MemoryErasure:
         """Recall the originals of erased summaries again. Return those, and the remaining summaries that may tell of
         erased memories."""
         originals = await self._transaction.rows(_SELECT_SUMMARISED, first_column_of_row, **self._binds)
-        await self._transaction.run(_CLEAR_SUMMARY, [self._binds])
+        await self._transaction.execute_many(_CLEAR_SUMMARY, [self._binds])
         await mark_memories_for_index(self._transaction, originals)
         summaries = (memory.compressed_into for memory in self._erased)
         return [*originals, *(summary for summary in summaries if summary and summary not in self._heirs)]
@@ -261,7 +261,7 @@ class _MemoryErasure:
         reports = await self._transaction.rows(_SELECT_REPORTS, first_two_columns_of_row, being=self._scope.being_id)
         redacted = await asyncio.to_thread(_redacted_reports, reports, words, names)
         rows = [row_of_being_binds(self._scope, run, report=report) for run, report in redacted]
-        await self._transaction.run(_UPDATE_REPORT, rows)
+        await self._transaction.execute_many(_UPDATE_REPORT, rows)
 
 
 async def erase_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> ErasureResult:
@@ -357,7 +357,7 @@ class ErasureRepository(DatabaseRepository):
 
     async def clear_scrub_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.run(_CLEAR_SCRUB, [{"old_mark": mark} for mark in marks])
+            await transaction.execute_many(_CLEAR_SCRUB, [{"old_mark": mark} for mark in marks])
 
     async def scrub_deleted_bytes(self) -> None:
         await self._database.scrub_deleted_bytes()

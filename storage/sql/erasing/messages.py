@@ -96,18 +96,22 @@ async def erase_messages(
     message_binds = {"ids": json_list_bind_value(message.id for message in erased), "being": scope.being_id}
     drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, first_column_of_row, **message_binds)
     hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
-    await transaction.run(_INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes])
+    await transaction.execute_many(
+        _INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes]
+    )
     for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
-        await transaction.run(statement, [message_binds])
+        await transaction.execute_many(statement, [message_binds])
     session_binds = {
         "sessions": json_list_bind_value({message.session_id for message in erased}),
         "being": scope.being_id,
     }
-    await transaction.run(_BLANK_EMPTY_SESSIONS, [session_binds])
-    await transaction.run(_UPDATE_SESSIONS, [session_binds])
+    await transaction.execute_many(_BLANK_EMPTY_SESSIONS, [session_binds])
+    await transaction.execute_many(_UPDATE_SESSIONS, [session_binds])
     titles = dict(await transaction.rows(_SELECT_TITLES, first_two_columns_of_row, **session_binds))
     mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
-    await transaction.run(_CLEAR_TITLE, [{"sessions": json_list_bind_value(mentioning), "being": scope.being_id}])
+    await transaction.execute_many(
+        _CLEAR_TITLE, [{"sessions": json_list_bind_value(mentioning), "being": scope.being_id}]
+    )
     return [message.id for message in erased], list(dict.fromkeys(drawn))
 
 

@@ -150,7 +150,7 @@ async def delete_diary_entries_about_memories(transaction: Transaction, scope: S
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
     [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, first_column_of_row, **binds)
     for statement in _ERASE_LISTINGS:
-        await transaction.run(statement, [binds])
+        await transaction.execute_many(statement, [binds])
     return int(entries)
 
 
@@ -160,7 +160,7 @@ async def delete_decision_requests_about_memories(
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
     requests = await transaction.rows(_SELECT_OPEN_REQUESTS, first_two_columns_of_row, being=scope.being_id)
     telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
-    await transaction.run(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": json_list_bind_value(telling)}])
+    await transaction.execute_many(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": json_list_bind_value(telling)}])
 
 
 def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[MemoryId], words: str) -> list[str]:
@@ -199,28 +199,30 @@ class ErasedMemoryTraces:
 async def redact_patrol_journal(transaction: Transaction, scope: Scope, erased: ErasedMemoryTraces) -> None:
     own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
     own_changes = await transaction.rows(_SELECT_OWN_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
-    await transaction.run(_DELETE_OWN_CHANGES, [own])
+    await transaction.execute_many(_DELETE_OWN_CHANGES, [own])
     related_to = {"being": scope.being_id, "ids": json_list_bind_value(erased.heirs)}
     related = await transaction.rows(_SELECT_RELATED_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **related_to)
     cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
-    await transaction.run(_DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after])
+    await transaction.execute_many(
+        _DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after]
+    )
     updated = (
         {"old_seq": new.seq, "new_before": encode_column_value(new.before), "new_after": encode_column_value(new.after)}
         for _, new in cleaned
         if new.before != new.after
     )
-    await transaction.run(_UPDATE_CHANGE, updated)
+    await transaction.execute_many(_UPDATE_CHANGE, updated)
     hashes = _field_values(own_changes, "content_hash")
     for old, new in cleaned:
         hashes |= _field_values([old], "content_hash") - _field_values([new], "content_hash")
     await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes])
     clusters = json_list_bind_value({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
-    await transaction.run(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
+    await transaction.execute_many(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
     # Clusters of long ago are renamed too.
     names = await transaction.rows(_SELECT_CLUSTER_NAMES, tuple, being=scope.being_id)
     before, after = await asyncio.to_thread(_renamed_clusters, names, erased)
-    await transaction.run(_RENAME_BEFORE, before)
-    await transaction.run(_RENAME_AFTER, after)
+    await transaction.execute_many(_RENAME_BEFORE, before)
+    await transaction.execute_many(_RENAME_AFTER, after)
 
 
 def _field_values(changes: Iterable[PatrolJournalRow], field: str) -> set[str]:

@@ -19,7 +19,7 @@ async def mark_for_scrub(transaction: Transaction, erased_ids: Iterable[str]) ->
     """For each of what is gone, by which the index loses it, too. By the clock of this machine, since a promise to a
     person runs from now (ruling 25)."""
     now = microseconds_from_moment(datetime.now(UTC))
-    await transaction.run(_MARK, [{"memory_id": id_, "erased_at": now} for id_ in erased_ids])
+    await transaction.execute_many(_MARK, [{"memory_id": id_, "erased_at": now} for id_ in erased_ids])
 
 
 async def mark_files_for_scrub(transaction: Transaction) -> None:

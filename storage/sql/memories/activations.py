@@ -117,7 +117,7 @@ class ReactivationAndAuditWriter:
             return
         try:
             async with self._database.transaction() as transaction:
-                await transaction.run(_COUNT_ACTIVATION, activations)
+                await transaction.execute_many(_COUNT_ACTIVATION, activations)
                 await append_audit_entries(transaction, entries)
         except BaseException:
             self._activations[:0] = activations

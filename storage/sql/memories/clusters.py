@@ -77,7 +77,9 @@ async def read_clusters(reads: SqlRowReader, scope: Scope, ids: Iterable[str] | 
 
 
 async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
-    await transaction.run(_UPSERT_CLUSTER, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed])
+    await transaction.execute_many(
+        _UPSERT_CLUSTER, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed]
+    )
 
 
 async def recompute_cluster_vectors(transaction: Transaction, scope: Scope, ids: Iterable[str]) -> None:
@@ -107,4 +109,4 @@ def _to_membership_and_vector(row: Row) -> tuple[bool, Vector]:
 
 
 async def delete_clusters(transaction: Transaction, scope: Scope, ids: Sequence[ClusterId]) -> None:
-    await transaction.run(_DELETE_CLUSTER, [{"old_id": id_, "being": scope.being_id} for id_ in ids])
+    await transaction.execute_many(_DELETE_CLUSTER, [{"old_id": id_, "being": scope.being_id} for id_ in ids])

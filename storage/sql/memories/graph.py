@@ -151,7 +151,7 @@ def _relation_from_row(row: Row) -> RelationTriple:
 
 
 def _identity(relation: RelationTriple) -> tuple[str, ...]:
-    return (relation.memory_id, *relation.keys, relation.relation)
+    return (relation.memory_id, *relation.subject_and_object_keys, relation.relation)
 
 
 class GraphRepository(MemoryReadRepository):
@@ -209,7 +209,7 @@ class GraphRepository(MemoryReadRepository):
                 for one in new.values()
             ]
             if new:
-                await transaction.run(_INSERT_STATED, rows)
+                await transaction.execute_many(_INSERT_STATED, rows)
                 await record_audit_entry(
                     transaction, scope, "update", at, tool="relate", ids=[one.memory_id for one in new.values()]
                 )
@@ -223,7 +223,7 @@ class GraphRepository(MemoryReadRepository):
             if gone:
                 names = ("memory_id", "subject_key", "object_key", "relation")
                 rows = [{f"own_{name}": part for name, part in zip(names, id_, strict=True)} for id_ in gone]
-                await transaction.run(_DELETE_STATED, rows)
+                await transaction.execute_many(_DELETE_STATED, rows)
                 ids = [one.memory_id for one in gone.values()]
                 await record_audit_entry(transaction, scope, "update", at, tool="relate", ids=ids)
             return len(gone)

@@ -63,14 +63,14 @@ _MENTION = RowMap(EntityMention, mentions_table)
 
 
 def relation_row(table: Table, being: BeingId, relation: RelationTriple, **others: object) -> dict[str, object]:
-    subject_key, object_key = relation.keys
+    subject_key, object_key = relation.subject_and_object_keys
     keys = {"being_id": being, "subject_key": subject_key, "object_key": object_key}
     return RowMap(RelationTriple, table).to_row(relation, **keys, **others)
 
 
 async def mark_for_graph_extraction(transaction: Transaction, ids: Iterable[MemoryId]) -> None:
     """Have these memories read again: something of them has changed that the hash of their text does not tell."""
-    await transaction.run(_MARK_FOR_EXTRACTION, [{"ids": json_list_bind_value(ids)}])
+    await transaction.execute_many(_MARK_FOR_EXTRACTION, [{"ids": json_list_bind_value(ids)}])
 
 
 class GraphExtractionRepository(DatabaseRepository):
@@ -95,8 +95,8 @@ class GraphExtractionRepository(DatabaseRepository):
                 if (hash_, decode_json_list(themes)) == (by_id[id_].memory.content_hash, by_id[id_].memory.themes)
             ]
             for statement in _DELETE_EXTRACTED:
-                await transaction.run(statement, [ids])
-            await transaction.run(
+                await transaction.execute_many(statement, [ids])
+            await transaction.execute_many(
                 _INSERT_EXTRACTED,
                 [
                     {
@@ -107,7 +107,7 @@ class GraphExtractionRepository(DatabaseRepository):
                     for one in kept
                 ],
             )
-            await transaction.run(
+            await transaction.execute_many(
                 _INSERT_MENTION,
                 [
                     _MENTION.to_row(mention, being_id=one.memory.being_id, entity=mention.key)
@@ -115,7 +115,7 @@ class GraphExtractionRepository(DatabaseRepository):
                     for mention in one.mentions
                 ],
             )
-            await transaction.run(
+            await transaction.execute_many(
                 _INSERT_RELATION,
                 [
                     relation_row(extracted_relations_table, one.memory.being_id, relation)

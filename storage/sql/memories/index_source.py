@@ -104,7 +104,7 @@ async def cache_vectors(
     fixed = {"model": model, "created_at": time.time_ns() // 1000}
     encode = compact_bytes_from_vector if is_model_name_of_piece_vectors(model) else bytes_from_vector
     rows = [fixed | {"content_hash": hash_, "vector": encode(vector)} for hash_, vector in vectors.items()]
-    await transaction.run(_INSERT_VECTOR, rows)
+    await transaction.execute_many(_INSERT_VECTOR, rows)
 
 
 async def cache_vectors_and_mark_for_indexing(
@@ -114,22 +114,24 @@ async def cache_vectors_and_mark_for_indexing(
     if vectors:
         async with database.transaction(needs_index_space=True) as transaction:
             await cache_vectors(transaction, model, vectors)
-            await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(vectors)}])
+            await transaction.execute_many(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(vectors)}])
 
 
 async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
     """Delete the vectors, of any model, of those texts that no memory has any more."""
-    await transaction.run(_DELETE_ORPHANED_VECTORS, [{"hashes": json_list_bind_value(hashes)}])
+    await transaction.execute_many(_DELETE_ORPHANED_VECTORS, [{"hashes": json_list_bind_value(hashes)}])
 
 
 async def mark_memories_for_index(transaction: Transaction, ids: Iterable[str]) -> None:
-    await transaction.run(_INSERT_INDEX_MARK, [{"memory_id": id_} for id_ in ids])
+    await transaction.execute_many(_INSERT_INDEX_MARK, [{"memory_id": id_} for id_ in ids])
 
 
 class VectorRepository(DatabaseRepository):
     """Cached vectors, which nearly every use case reads."""
 
-    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def cached_vectors(
+        self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    ) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._database, model, hashes)
 
 
@@ -141,11 +143,13 @@ class IndexingRepository(VectorRepository):
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
+            await transaction.execute_many(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
     async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
-            await transaction.run(_DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}])
+            await transaction.execute_many(
+                _DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}]
+            )
 
     async def last_index_mark(self) -> int:
         return int((await self._database.rows(_SELECT_LAST_INDEX_MARK, first_column_of_row))[0])
@@ -177,7 +181,7 @@ class IndexingRepository(VectorRepository):
             await cache_vectors(transaction, model, missing)
             if mark:
                 told = [hash_ for hash_, vector in missing.items() if vector.size]
-                await transaction.run(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
+                await transaction.execute_many(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
@@ -188,8 +192,8 @@ class IndexingRepository(VectorRepository):
         hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column_of_row, model=model, limit=limit)
         if hashes:
             async with self._database.transaction() as transaction:
-                await transaction.run(_PASS_CLUSTERS_ON, [{"old_model": model, "new_model": successor}])
-                await transaction.run(
+                await transaction.execute_many(_PASS_CLUSTERS_ON, [{"old_model": model, "new_model": successor}])
+                await transaction.execute_many(
                     _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
                 )
         return len(hashes)
@@ -201,7 +205,7 @@ class IndexingRepository(VectorRepository):
                 _SELECT_HASHES_OF_MODEL, first_column_of_row, model=model, limit=at_once
             ):
                 async with self._database.transaction() as transaction:
-                    await transaction.run(
+                    await transaction.execute_many(
                         _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
                     )
 

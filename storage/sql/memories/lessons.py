@@ -55,7 +55,7 @@ def _learnt_from_row(row: Row) -> LessonWithOutcomeCounts:
 async def insert_lessons(transaction: Transaction, scope: Scope, learnt: Mapping[MemoryId, Lesson]) -> None:
     """A memory that has a lesson keeps it."""
     rows = [_LESSON.to_row(lesson, memory_id=id_, being_id=scope.being_id) for id_, lesson in learnt.items()]
-    await transaction.run(_INSERT_LESSON, rows)
+    await transaction.execute_many(_INSERT_LESSON, rows)
 
 
 class LessonRepository(MemoryReadRepository):
@@ -73,6 +73,6 @@ class LessonRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_OWN, first_column_of_row, **binds):
                 return False
-            await transaction.run(_COUNT_OUTCOME, [binds | {"good": int(helped)}])
+            await transaction.execute_many(_COUNT_OUTCOME, [binds | {"good": int(helped)}])
             await record_audit_entry(transaction, scope, "update", at, tool="lessons", ids=[memory_id])
             return True

@@ -220,7 +220,7 @@ class MemoryReadRepository(VectorRepository):
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         return await revision_history_of_memories(self._database, scope, ids)
 
-    async def memories(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._database, scope, ids)
 
 

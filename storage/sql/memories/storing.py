@@ -187,12 +187,12 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
     new = await _numbered(transaction, scope, new)
-    await transaction.run(
+    await transaction.execute_many(
         INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
     await mark_memories_for_index(transaction, [memory.id for memory in new])
     preferences = [_preference(memory) for memory in new if is_preference(memory)]
-    await transaction.run(
+    await transaction.execute_many(
         _INSERT_PREFERENCE, [_PREFERENCE.to_row(entry, being_id=scope.being_id) for entry in preferences]
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
@@ -203,7 +203,7 @@ async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[
 async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
     if not new:
         return []
-    await transaction.run(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
+    await transaction.execute_many(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
     [last] = await transaction.rows(_SELECT_LAST_NUMBER, first_column_of_row, being=scope.being_id)
     return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
@@ -253,10 +253,10 @@ async def _reinforce_memories(
         added.append(additions_of_retelling(before, memories_now[id_]))
     rows = [row_from_memory(memory) for memory in memories_now.values()]
     binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
-    await transaction.run(_UPDATE_REINFORCED_MEMORY, binds)
+    await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, binds)
     changed_ids = [id_ for id_, memory in memories_now.items() if bm25_text_of_memory(memory) != words_before[id_]]
     await mark_memories_for_index(transaction, changed_ids)
-    await transaction.run(
+    await transaction.execute_many(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
@@ -273,14 +273,14 @@ async def remove_reinforcement_additions(
         memory = memory_without_retelling(memory, addition)
     row = row_from_memory(memory)
     binds = row_of_being_binds(scope, memory.id, **{name: row[name] for name in _REINFORCED_COLUMNS})
-    await transaction.run(_UPDATE_REINFORCED_MEMORY, [binds])
+    await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, [binds])
     if bm25_text_of_memory(memory) != bm25_text_of_memory(before):
         await mark_memories_for_index(transaction, [memory.id])
 
 
 async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
-    await transaction.run(
+    await transaction.execute_many(
         _REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.json_list_bind_value(erased)}]
     )
 
@@ -321,7 +321,7 @@ class MemoryRepository(MemoryReadRepository):
                 await record_memories_added_by_import(transaction, scope, batch, added)
             await insert_lessons(transaction, scope, batch.lessons)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
-            await transaction.run(
+            await transaction.execute_many(
                 _INSERT_MESSAGE_LINK,
                 [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links],
             )
@@ -360,7 +360,7 @@ class MemoryRepository(MemoryReadRepository):
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = row_from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
-            await transaction.run(_UPDATE_CHANGED_MEMORY, [row_of_being_binds(scope, new.id, **columns)])
+            await transaction.execute_many(_UPDATE_CHANGED_MEMORY, [row_of_being_binds(scope, new.id, **columns)])
             before = revision_with_old_values(old, done, at=at, client=scope.client)
             provenance = {
                 "memory_id": old.id,
@@ -368,13 +368,13 @@ class MemoryRepository(MemoryReadRepository):
                 "at": microseconds_from_moment(at),
                 "client": scope.client,
             }
-            await transaction.run(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
+            await transaction.execute_many(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
                 await recompute_cluster_vectors(transaction, scope, [old.cluster_id] if old.cluster_id else [])
-                await transaction.run(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
+                await transaction.execute_many(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
                 preference = row_of_being_binds(scope, new.id, value=new.scene.action, updated_at=at)
-                await transaction.run(_UPDATE_PREFERENCE, [preference])
+                await transaction.execute_many(_UPDATE_PREFERENCE, [preference])
             await mark_memories_for_index(transaction, [new.id])
             await mark_for_graph_extraction(transaction, [new.id])
             await record_audit_entry(transaction, scope, "update", at, tool="update_memory", ids=[new.id])
@@ -392,4 +392,4 @@ class MemoryRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             secret = await write_store_setting_once(transaction, INGEST_DIGEST_SECRET_SETTING, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": microseconds_from_moment(at)}
-            await transaction.run(_INSERT_INGEST_OUTCOME, [row | {"outcome": json.dumps(outcome)}])
+            await transaction.execute_many(_INSERT_INGEST_OUTCOME, [row | {"outcome": json.dumps(outcome)}])

@@ -158,7 +158,7 @@ async def undo_last_truth_change(
         for id_, before, after in journalled
     }
     await _write_fields(transaction, scope, now, restored)
-    await transaction.run(_DELETE_ACT, [{"old_act": act}])
+    await transaction.execute_many(_DELETE_ACT, [{"old_act": act}])
     await record_audit_entry(transaction, scope, "restore", at, tool=tool, ids=concerned)
     return TruthChange(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
 
@@ -199,7 +199,7 @@ async def _write_act(
         act | {"memory_id": id_, "before": json.dumps(dict(undone)), "after": json.dumps(new)}
         for undone, (id_, new) in zip(before, fields.items(), strict=True)
     ]
-    await transaction.run(_INSERT_ACT, rows)
+    await transaction.execute_many(_INSERT_ACT, rows)
     await record_audit_entry(transaction, scope, kind, at, tool=tool, ids=fields)
 
 
@@ -210,7 +210,9 @@ async def _write_fields(
     fields: Mapping[MemoryId, Mapping[str, Any]],
 ) -> None:
     """A cluster's mean is that of its current memories, and the index holds state and validity."""
-    await transaction.run(_UPDATE_TRUTH, [row_of_being_binds(scope, id_, **values) for id_, values in fields.items()])
+    await transaction.execute_many(
+        _UPDATE_TRUTH, [row_of_being_binds(scope, id_, **values) for id_, values in fields.items()]
+    )
     await mark_memories_for_index(transaction, fields)
     clusters = {memory.cluster_id for memory in concerned.values() if memory.cluster_id}
     await recompute_cluster_vectors(transaction, scope, clusters)
@@ -225,7 +227,7 @@ def _stored_fields(memory: Memory) -> dict[str, Any]:
 
 async def delete_truth_acts_of_patrol_run(transaction: Transaction, scope: Scope, run_id: str) -> None:
     """With the undo of a patrol, which restores the fields by its own journal."""
-    await transaction.run(_DELETE_ACTS_OF_RUN, [{"old_run": run_id, "being": scope.being_id}])
+    await transaction.execute_many(_DELETE_ACTS_OF_RUN, [{"old_run": run_id, "being": scope.being_id}])
 
 
 async def relink_version_chains(
@@ -241,7 +243,9 @@ async def relink_version_chains(
     for memory in remaining:
         successor = erased[memory.superseded_by] if memory.superseded_by else None
         relinked = truth.memory_with_other_successor(memory, successor, memory.valid_until)
-        await transaction.run(_UPDATE_TRUTH, [row_of_being_binds(scope, memory.id, **_stored_fields(relinked))])
+        await transaction.execute_many(
+            _UPDATE_TRUTH, [row_of_being_binds(scope, memory.id, **_stored_fields(relinked))]
+        )
     await mark_memories_for_index(transaction, [memory.id for memory in remaining])
-    await transaction.run(_DELETE_ACTS_OF_MEMORIES, [binds])
+    await transaction.execute_many(_DELETE_ACTS_OF_MEMORIES, [binds])
     return remaining

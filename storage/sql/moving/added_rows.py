@@ -40,7 +40,7 @@ async def record_imported_rows(
         raise CannotUndo(
             f"The import {import_id} was ended meanwhile. Nothing of this part was added: import it again."
         )
-    await transaction.run(_INSERT_ROW, [{**row, "import_id": import_id} for row in rows])
+    await transaction.execute_many(_INSERT_ROW, [{**row, "import_id": import_id} for row in rows])
 
 
 async def record_memories_added_by_import(

@@ -156,7 +156,7 @@ class ImportInTransaction:
         type_ = records[0].type
         exported = EXPORTED_TABLE_BY_RECORD_TYPE[type_]
         rows = [exported.to_row(record) | derived_columns_of_record(record) for record in records]
-        await self._transaction.run(INSERT_BY_RECORD_TYPE[type_], rows)
+        await self._transaction.execute_many(INSERT_BY_RECORD_TYPE[type_], rows)
         await self._remember(records)
 
     async def _remember(self, records: Sequence[ExportRecord]) -> None:
@@ -174,7 +174,7 @@ class ImportInTransaction:
             }
             for record in records
         ]
-        await self._transaction.run(_INSERT_IMPORTED_ROW, rows)
+        await self._transaction.execute_many(_INSERT_IMPORTED_ROW, rows)
 
     async def _rows(self, statement: Any, make: Any = first_column_of_row, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)

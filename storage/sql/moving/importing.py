@@ -148,8 +148,8 @@ class ExportFileImport(ImportInTransaction):
         for old, new in self._aliases.items():
             for being in header.beings:
                 for statement in _POINT_TO_KNOWN:
-                    await self._transaction.run(statement, [{"old": old, "new": new, "being": being}])
-        await self._transaction.run(
+                    await self._transaction.execute_many(statement, [{"old": old, "new": new, "being": being}])
+        await self._transaction.execute_many(
             _UPSERT_LAST_NUMBER,
             [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
         )
@@ -159,7 +159,7 @@ class ExportFileImport(ImportInTransaction):
         await mark_memories_for_index(self._transaction, kept)
         counts = {type_: self._added[type_] for type_ in EXPORTED_TABLE_BY_RECORD_TYPE if self._added[type_]}
         last = await last_sequence_numbers(self._transaction)
-        await self._transaction.run(
+        await self._transaction.execute_many(
             _INSERT_IMPORT,
             [
                 {
@@ -222,7 +222,7 @@ class ExportFileImport(ImportInTransaction):
             if not has_clock and (record.cycle or record.think):
                 row: dict[str, Any] = {"being_id": record.being, "cycle": record.cycle}
                 row |= {name: encode_json_list(getattr(record, name)) for name in ("think", "think_sources")}
-                await self._transaction.run(insert(tables.beings_table), [row])
+                await self._transaction.execute_many(insert(tables.beings_table), [row])
                 await self._remember([record])
             else:
                 self._known["being"] += 1
@@ -265,7 +265,7 @@ class ExportFileImport(ImportInTransaction):
             )
             if id_ not in self._forgotten:
                 added.append(record)
-        await self._transaction.run(INSERT_MEMORY, rows)
+        await self._transaction.execute_many(INSERT_MEMORY, rows)
         await self._remember(added)
 
     async def _take_archived_memory(self, batch: Sequence[ArchivedMemoryExportRecord]) -> None:
@@ -298,7 +298,7 @@ class ExportFileImport(ImportInTransaction):
         self._known[batch[0].type] += len(batch) - len(own)
         table = EXPORTED_TABLE_BY_RECORD_TYPE[batch[0].type]
         rows = [table.to_row(record) | derived_columns_of_record(record) for record in own]
-        await self._transaction.run(INSERT_BY_RECORD_TYPE[batch[0].type], rows)
+        await self._transaction.execute_many(INSERT_BY_RECORD_TYPE[batch[0].type], rows)
         self._added[batch[0].type] += len(own)
 
     async def _take_core_block(self, batch: Sequence[CoreBlockExportRecord]) -> None:
@@ -359,7 +359,7 @@ class ExportFileImport(ImportInTransaction):
             if (messages := [message for message in added if message.session_id == session])
         ]
         # A session that came with this file says itself where it ends.
-        await self._transaction.run(
+        await self._transaction.execute_many(
             UPDATE_SESSION_AFTER_IMPORT, [row for row in extended if row["end"] > ends[row["session"]]]
         )
 
@@ -377,11 +377,11 @@ class ExportFileImport(ImportInTransaction):
             if record.being == messages.get(record.message_id) == memories.get(record.memory_id)
         ]
         rows = [EXPORTED_TABLE_BY_RECORD_TYPE["message_memory"].to_row(record) for record in kept]
-        await self._transaction.run(INSERT_BY_RECORD_TYPE["message_memory"], rows)
+        await self._transaction.execute_many(INSERT_BY_RECORD_TYPE["message_memory"], rows)
 
     async def _take_forgotten_key(self, batch: Sequence[ExportRecord]) -> None:
         rows = [EXPORTED_TABLE_BY_RECORD_TYPE["forgotten_key"].to_row(record) for record in batch]
-        await self._transaction.run(INSERT_BY_RECORD_TYPE["forgotten_key"], rows)
+        await self._transaction.execute_many(INSERT_BY_RECORD_TYPE["forgotten_key"], rows)
 
     async def _take_patrol_run(self, batch: Sequence[ExportRecord]) -> None:
         """The journal of a being that has none here: undo needs what follows a run to be behind it."""
@@ -393,5 +393,7 @@ class ExportFileImport(ImportInTransaction):
     async def _take_patrol_change(self, batch: Sequence[PatrolChangeExportRecord]) -> None:
         own = [record for record in batch if record.run_id in self._runs]
         table = EXPORTED_TABLE_BY_RECORD_TYPE["patrol_change"]
-        await self._transaction.run(INSERT_BY_RECORD_TYPE["patrol_change"], [table.to_row(record) for record in own])
+        await self._transaction.execute_many(
+            INSERT_BY_RECORD_TYPE["patrol_change"], [table.to_row(record) for record in own]
+        )
         self._added["patrol_change"] += len(own)

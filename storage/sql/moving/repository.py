@@ -108,7 +108,7 @@ class ImportRepository(DatabaseRepository):
             return
         async with self._database.transaction() as transaction:
             binds = {"ids": json_list_bind_value(ids)}
-            await transaction.run(_SET_MODEL, [binds | {"new_model": model}])
+            await transaction.execute_many(_SET_MODEL, [binds | {"new_model": model}])
             for being in await transaction.rows(_SELECT_CLUSTER_BEINGS, first_column_of_row, **binds):
                 await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
 
@@ -118,11 +118,11 @@ class LedgerCopyRepository(DatabaseRepository):
 
     async def record_ledger_copy(self, copy: LedgerCopy) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.run(_UPSERT_COPY, [_COPY.to_row(copy)])
+            await transaction.execute_many(_UPSERT_COPY, [_COPY.to_row(copy)])
 
     async def recorded_ledger_copies(self) -> list[LedgerCopy]:
         return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
 
     async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.run(_DELETE_COPY, [{"old_path": path} for path in paths])
+            await transaction.execute_many(_DELETE_COPY, [{"old_path": path} for path in paths])

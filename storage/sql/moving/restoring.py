@@ -87,6 +87,6 @@ class RestoredLedgerUpdate:
                 await record_audit_entry(transaction, scope, "forget", at, tool=RESTORE_CLIENT_NAME, ids=ids)
             for table in _KEPT_TABLES:
                 values = [dict(zip(table.c.keys(), row, strict=True)) for row in rows[table]]
-                await transaction.run(insert_if_missing_statement(table), values)
+                await transaction.execute_many(insert_if_missing_statement(table), values)
             values = [dict(zip(_tokens.c.keys(), row, strict=True)) for row in rows[_tokens]]
-            await transaction.run(_UPSERT_TOKEN, values)
+            await transaction.execute_many(_UPSERT_TOKEN, values)

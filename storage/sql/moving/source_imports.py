@@ -85,7 +85,7 @@ async def begin_import_from_other_program(transaction: Transaction, scope: Scope
         "counts": "{}",
         "last_numbers": json.dumps(await last_sequence_numbers(transaction)),
     }
-    await transaction.run(_INSERT_IMPORT, [row])
+    await transaction.execute_many(_INSERT_IMPORT, [row])
     return import_id
 
 
@@ -96,9 +96,9 @@ async def end_import_from_other_program(
     found = dict(await transaction.rows(_SELECT_COUNTS, tuple, **binds))
     counts = {type_: found[type_] for type_ in _TYPES if found.get(type_)}
     if not counts:
-        await transaction.run(_DELETE_IMPORT, [binds])
+        await transaction.execute_many(_DELETE_IMPORT, [binds])
         return counts
-    await transaction.run(_END_IMPORT, [binds | {"new_counts": json.dumps(counts)}])
+    await transaction.execute_many(_END_IMPORT, [binds | {"new_counts": json.dumps(counts)}])
     await record_audit_entry(transaction, scope, "import", at, tool="madeleine import", ids=[import_id])
     return counts
 
@@ -116,7 +116,7 @@ async def record_forgotten_imported_memories(
     back."""
     keys = await transaction.rows(_SELECT_KEYS_OF_MEMORIES, first_column_of_row, ids=json_list_bind_value(memory_ids))
     rows = [{"being_id": being, "key_hash": _statement_key_hash(key)} for key in keys]
-    await transaction.run(_INSERT_FORGOTTEN_KEY, rows)
+    await transaction.execute_many(_INSERT_FORGOTTEN_KEY, rows)
 
 
 def _statement_key_hash(key: str) -> str:

@@ -131,13 +131,13 @@ class ImportUndo:
         erased = await self._remove_memories([key[0] for key in keys["memory"]], last_numbers)
         await self._remove_messages([key[0] for key in keys["message"]])
         sessions = [{"own_being": being, "own_session": session} for being, session in keys["session"]]
-        await self._transaction.run(_DELETE_EMPTY_SESSION, sessions)
+        await self._transaction.execute_many(_DELETE_EMPTY_SESSION, sessions)
         clusters = json_list_bind_value(key[0] for key in keys["cluster"])
         for _ in range(2):  # a root after what lies below it
-            await self._transaction.run(_DELETE_EMPTY_CLUSTER, [{"ids": clusters}])
-        await self._transaction.run(_DELETE_CLOCK, [{"own_being": key[0]} for key in keys["being"]])
-        await self._transaction.run(_SET_STATE, [{"import": self._import_id}])
-        await self._transaction.run(_DELETE_ROWS, [{"import": self._import_id}])
+            await self._transaction.execute_many(_DELETE_EMPTY_CLUSTER, [{"ids": clusters}])
+        await self._transaction.execute_many(_DELETE_CLOCK, [{"own_being": key[0]} for key in keys["being"]])
+        await self._transaction.execute_many(_SET_STATE, [{"import": self._import_id}])
+        await self._transaction.execute_many(_DELETE_ROWS, [{"import": self._import_id}])
         scope = Scope(BeingId(""), self._client)
         await record_audit_entry(
             self._transaction, scope, "import", self._at, tool="madeleine import --undo", ids=[self._import_id]
@@ -185,9 +185,9 @@ class ImportUndo:
         for being, own in beings.items():
             await restore_memories(self._transaction, Scope(BeingId(being), self._client), own)
         entries = [key[0] for key in keys["archived_memory"]]
-        await self._transaction.run(_DELETE_ARCHIVED, [{"ids": json_list_bind_value(entries)}])
+        await self._transaction.execute_many(_DELETE_ARCHIVED, [{"ids": json_list_bind_value(entries)}])
         groups = json_list_bind_value(key[0] for key in keys["archive_group"])
-        await self._transaction.run(_DELETE_EMPTY_GROUPS, [{"ids": groups}])
+        await self._transaction.execute_many(_DELETE_EMPTY_GROUPS, [{"ids": groups}])
         self._removed["archived_memory"] = len(entries)
 
     async def _take_back_reinforcements(self) -> None:
@@ -204,7 +204,7 @@ class ImportUndo:
             for memory in await memories_by_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
                 await remove_reinforcement_additions(self._transaction, scope, memory, added[memory.id])
             binds = {"own_being": being, "keys": json_list_bind_value(own_keys)}
-            await self._transaction.run(_DELETE_REINFORCEMENTS, [binds])
+            await self._transaction.execute_many(_DELETE_REINFORCEMENTS, [binds])
             self._removed["reinforcement"] += len(own_keys)
 
     async def _changed_since(self, ids: list[str], last_numbers: dict[str, int]) -> set[str]:
@@ -226,7 +226,7 @@ class ImportUndo:
         kept = set(await self._rows(drawn_from, first_column_of_row, ids=json_list_bind_value(ids)))
         removable = [id_ for id_ in ids if id_ not in kept]
         statement = delete(messages_table).where(*_REMOVED_MESSAGES)
-        await self._transaction.run(statement, [{"ids": json_list_bind_value(removable)}])
+        await self._transaction.execute_many(statement, [{"ids": json_list_bind_value(removable)}])
         self._removed["message"], self._kept["message"] = len(removable), len(kept)
 
     async def _remove_unchanged(
@@ -252,6 +252,6 @@ class ImportUndo:
             if exported.record_type_name == "patrol_run":
                 changes = tables.patrol_changes_table
                 statement = delete(changes).where(changes.c.run_id == bindparam("own_run"))
-                await self._transaction.run(statement, [{"own_run": record.identity[0]}])
-            await self._transaction.run(delete(exported.table).where(*where), [binds_of_row])
+                await self._transaction.execute_many(statement, [{"own_run": record.identity[0]}])
+            await self._transaction.execute_many(delete(exported.table).where(*where), [binds_of_row])
             self._removed[exported.record_type_name] += 1

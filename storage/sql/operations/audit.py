@@ -66,7 +66,7 @@ class SqlAuditRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             if await transaction.rows(_SELECT_ID, first_column_of_row, record_id=record.id):
                 raise ActionAlreadyRecorded(record.id)
-            await transaction.run(_INSERT, [_RECORD.to_row(record)])
+            await transaction.execute_many(_INSERT, [_RECORD.to_row(record)])
 
     async def query(
         self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]

@@ -66,7 +66,7 @@ class SqlCostRecordRepository(DatabaseRepository):
     async def save(self, record: CostRecord) -> None:
         row = _COST.to_row(record, being_id=record.agent_id, run_id=record.task_id)
         async with self._database.transaction() as transaction:
-            await transaction.run(_INSERT, [row])
+            await transaction.execute_many(_INSERT, [row])
 
     async def query(self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[CostFilter]) -> tuple[CostRecord, ...]:
         return tuple(await self._database.rows(_SELECT, _COST.from_row, limit=limit, **_binds(filter)))

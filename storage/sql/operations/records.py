@@ -43,7 +43,7 @@ class OperationalRecordRepository(DatabaseRepository, Generic[RecordT]):
 
     async def save(self, record: RecordT, /) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.run(self._table.save, [self._row(record)])
+            await transaction.execute_many(self._table.save, [self._row(record)])
 
     def _row(self, record: RecordT) -> dict[str, Any]:
         return self._table.rows.to_row(record)
@@ -61,7 +61,7 @@ class OperationalRecordRepository(DatabaseRepository, Generic[RecordT]):
         async with self._database.transaction() as transaction:
             found = await transaction.rows(self._table.select_by_key, self._table.rows.from_row, **binds)
             if found:
-                await transaction.run(self._table.delete_by_key, [binds])
+                await transaction.execute_many(self._table.delete_by_key, [binds])
                 await mark_files_for_scrub(transaction)
         return bool(found)
 

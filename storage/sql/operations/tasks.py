@@ -82,7 +82,7 @@ class SqlMessageRepository(DatabaseRepository):
     async def save(self, message: Message) -> None:
         async with self._database.transaction() as transaction:
             if not await transaction.rows(_SELECT_MESSAGE_ID, first_column_of_row, message_id=message.id):
-                await transaction.run(_INSERT_MESSAGE, [_MESSAGE.to_row(message)])
+                await transaction.execute_many(_INSERT_MESSAGE, [_MESSAGE.to_row(message)])
 
     async def get_history(self, channel: str, *, limit: int | None = None) -> tuple[Message, ...]:
         most = sys.maxsize if limit is None else limit
@@ -93,6 +93,6 @@ class SqlMessageRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             [count] = await transaction.rows(_COUNT_MESSAGES, first_column_of_row, of_channel=channel)
             if count:
-                await transaction.run(_DELETE_CHANNEL, [{"of_channel": channel}])
+                await transaction.execute_many(_DELETE_CHANNEL, [{"of_channel": channel}])
                 await mark_files_for_scrub(transaction)
         return int(count)

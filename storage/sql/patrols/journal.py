@@ -44,7 +44,7 @@ class JournalledTable:
         self.insert_row = insert(table)
         self.delete_row = delete(table).where(*row_of_being_conditions(table, self.key))
 
-    async def rows(self, reads: SqlRowReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
+    async def rows_by_key(self, reads: SqlRowReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
         rows = await reads.rows(
             self.select_rows, tuple, being=scope.being_id, keys=json_list_bind_value(dict.fromkeys(keys))
@@ -102,16 +102,16 @@ class PatrolStepJournal:
                         indexed.append(MemoryId(key))
                 if before != after:
                     rows.append(self._row(kind, key, before, _with_vector_digest(after)))
-        await self._transaction.run(_INSERT_CHANGES, rows)
+        await self._transaction.execute_many(_INSERT_CHANGES, rows)
         return indexed
 
     async def journal_cycle_increment(self, cycle: int) -> None:
         """The being's clock went from `cycle` to the next."""
         row = self._row("clock", self._scope.being_id, {"cycle": cycle}, {"cycle": cycle + 1})
-        await self._transaction.run(_INSERT_CHANGES, [row])
+        await self._transaction.execute_many(_INSERT_CHANGES, [row])
 
     async def _rows(self, kind: str, keys: Iterable[str]) -> dict[str, JournalFields]:
-        return await JOURNALLED_TABLES[kind].rows(self._transaction, self._scope, keys)
+        return await JOURNALLED_TABLES[kind].rows_by_key(self._transaction, self._scope, keys)
 
     def _row(self, kind: str, key: str, before: JournalFields | None, after: JournalFields | None) -> dict[str, Any]:
         return {

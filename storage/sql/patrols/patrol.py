@@ -283,10 +283,12 @@ class PatrolReader:
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         return await read_clusters(self._reads, self._scope, ids)
 
-    async def vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> dict[ContentHash, Vector]:
+    async def cached_vectors(
+        self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    ) -> dict[ContentHash, Vector]:
         return await cached_vectors(self._reads, model, hashes)
 
-    async def memories(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._reads, self._scope, ids)
 
     async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
@@ -370,7 +372,7 @@ class PatrolWriter(PatrolReader):
         if changes.thoughts:
             await context.write_points_for_next_session(self._transaction, self._scope, changes.thoughts)
         decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
-        await self._transaction.run(_MARK_REQUEST_DECIDED, decided)
+        await self._transaction.execute_many(_MARK_REQUEST_DECIDED, decided)
         declined = (
             {
                 **{"id": f"declined:{topic}", "being_id": self._scope.being_id, "topic": topic, "made_at": 0},
@@ -378,16 +380,16 @@ class PatrolWriter(PatrolReader):
             }
             for topic, memories in changes.declined.items()
         )
-        await self._transaction.run(_UPSERT_DECLINED, declined)
+        await self._transaction.execute_many(_UPSERT_DECLINED, declined)
         await mark_memories_for_index(self._transaction, await journal.write_changes(changes))
 
     async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
         states = (row_of_being_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
-        await self._transaction.run(_UPDATE_STATE, states)
+        await self._transaction.execute_many(_UPDATE_STATE, states)
         await memory_rows.update_merge_survivors(self._transaction, self._scope, changes.rewritten_memories)
         compressed = (
             row_of_being_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)
             for id_, summary in changes.compressed.items()
         )
-        await self._transaction.run(_UPDATE_COMPRESSED, compressed)
+        await self._transaction.execute_many(_UPDATE_COMPRESSED, compressed)
         await truth.apply_supersessions(self._transaction, self._scope, changes.superseded, run_id=run)

@@ -217,8 +217,8 @@ class PatrolRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             if await PatrolReader(transaction, scope).last_erasure_number() != at_erasure_count:
                 return False
-            await transaction.run(_DELETE_EXPIRED_REQUESTS, [expired])
-            await transaction.run(
+            await transaction.execute_many(_DELETE_EXPIRED_REQUESTS, [expired])
+            await transaction.execute_many(
                 _INSERT_REQUESTS, [DECISION_REQUEST_ROW_MAP.to_row(request, **made) for request in requests]
             )
         return True
@@ -228,12 +228,12 @@ class PatrolRepository(MemoryReadRepository):
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
         )
         async with self._database.transaction(needs_index_space=True) as transaction:
-            await transaction.run(_INSERT_RUN, [_PATROL_RUN.to_row(begun)])
+            await transaction.execute_many(_INSERT_RUN, [_PATROL_RUN.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
         row = row_of_being_binds(scope, run, finished=finished, state="finished", report=report)
         async with self._database.transaction() as transaction:
-            await transaction.run(_FINISH_RUN, [row])
+            await transaction.execute_many(_FINISH_RUN, [row])
             await record_audit_entry(transaction, scope, "patrol", finished, tool="run_patrol", ids=[run])
 
     async def prune_journal(self, scope: Scope, *, undoable_runs: int) -> None:
@@ -243,8 +243,12 @@ class PatrolRepository(MemoryReadRepository):
         if not ids:
             return
         async with self._database.transaction() as transaction:
-            await transaction.run(_DELETE_PRUNED_CHANGES, [{"being": scope.being_id, "ids": json_list_bind_value(ids)}])
-            await transaction.run(_MARK_PRUNED, [row_of_being_binds(scope, id_, state="pruned") for id_ in ids])
+            await transaction.execute_many(
+                _DELETE_PRUNED_CHANGES, [{"being": scope.being_id, "ids": json_list_bind_value(ids)}]
+            )
+            await transaction.execute_many(
+                _MARK_PRUNED, [row_of_being_binds(scope, id_, state="pruned") for id_ in ids]
+            )
 
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
         return await self._database.rows(_SELECT_LATEST_RUNS, _PATROL_RUN.from_row, being=scope.being_id, limit=limit)
@@ -261,7 +265,7 @@ class PatrolRepository(MemoryReadRepository):
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
         row = _COST.to_row(spent, being_id=scope.being_id, run_id=run, at=microseconds_from_moment(at))
         async with self._database.transaction() as transaction:
-            await transaction.run(_INSERT_COST, [row])
+            await transaction.execute_many(_INSERT_COST, [row])
 
     async def tokens_spent_since(self, purpose: str, since: datetime) -> int:
         [tokens] = await self._database.rows(

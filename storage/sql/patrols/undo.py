@@ -143,9 +143,9 @@ async def undo_patrol_run(
     if not await undo.require_undoable(state):
         return PatrolUndoResult(counts={})
     result = await undo.restore()
-    await transaction.run(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
+    await transaction.execute_many(_DELETE_CHANGES, [{"run": run, "being": scope.being_id}])
     await delete_truth_acts_of_patrol_run(transaction, scope, run)
-    await transaction.run(_SET_RUN_STATE, [row_of_being_binds(scope, run, state=state)])
+    await transaction.execute_many(_SET_RUN_STATE, [row_of_being_binds(scope, run, state=state)])
     await record_audit_entry(transaction, scope, "patrol", at, tool=state, ids=[run])
     return result
 
@@ -205,7 +205,7 @@ class _Undo:
         await self._refuse_if_cluster_used(made_clusters)
         await self._refuse_if_written_from(made)
         # The cluster may be gone: its other memories were forgotten since.
-        await transaction.run(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
+        await transaction.execute_many(_CLEAR_DELETED_CLUSTERS, [{"being": scope.being_id}])
         await self._update_derived([change for change in of_memories if change.before is not None])
         await recompute_cluster_vectors(transaction, scope, plans["cluster"].clusters_without_mean - made_clusters)
         counts = Counter({kind: len(plan.to_write) for kind, plan in plans.items()})
@@ -221,7 +221,7 @@ class _Undo:
     async def _plan(self, kind: str, changes: Iterable[PatrolJournalRow]) -> TableUndoPlan:
         of_kind = [change for change in changes if change.kind == kind]
         targets = [change.target for change in of_kind]
-        now = await JOURNALLED_TABLES[kind].rows(self.transaction, self.scope, targets)
+        now = await JOURNALLED_TABLES[kind].rows_by_key(self.transaction, self.scope, targets)
         # For a large run this takes a while; the event loop has other work.
         return await asyncio.to_thread(plan_table_undo, kind, of_kind, now)
 
@@ -230,7 +230,7 @@ class _Undo:
         if removed:
             ids = [memory.id for memory in removed]
             for statement in _REMOVE_MEMORIES:
-                await self.transaction.run(statement, [{"ids": json_list_bind_value(ids)}])
+                await self.transaction.execute_many(statement, [{"ids": json_list_bind_value(ids)}])
             await delete_orphaned_vectors(self.transaction, [memory.content_hash for memory in removed])
             await mark_for_scrub(self.transaction, ids)
         return removed
@@ -242,7 +242,7 @@ class _Undo:
         cycle = max(0, await read_patrol_cycle(self.transaction, self.scope) - len(ticks))
         await write_patrol_cycle(self.transaction, self.scope, cycle)
         # Memories activated since were so in a cycle that has not been.
-        await self.transaction.run(_REWIND_CLOCKS, [{"being": self.scope.being_id, "cycle": cycle}])
+        await self.transaction.execute_many(_REWIND_CLOCKS, [{"being": self.scope.being_id, "cycle": cycle}])
         return len(ticks)
 
     async def _rewind_recalled(self, ids: Sequence[str]) -> None:
@@ -250,7 +250,7 @@ class _Undo:
         (ruling 2), and each later tick has counted from there. The clock of one that was not active stood still."""
         cycle = await read_patrol_cycle(self.transaction, self.scope)
         binds = {"being": self.scope.being_id, "ids": json_list_bind_value(ids), "cycle": cycle, "run": self.run}
-        await self.transaction.run(_REWIND_CLOCKS_OF_RECALLED, [binds])
+        await self.transaction.execute_many(_REWIND_CLOCKS_OF_RECALLED, [binds])
 
     async def _update_derived(self, changes: Sequence[PatrolJournalRow]) -> None:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""

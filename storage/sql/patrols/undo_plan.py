@@ -117,7 +117,9 @@ async def apply_undo_plan(transaction: Transaction, scope: Scope, plan: TableUnd
         else:
             names = tuple(name for name in fields if fields[name] != now[name])
             updated[names].append(row_of_being_binds(scope, key, **journal_fields_as_column_values(fields, names)))
-    await transaction.run(journalled.delete_row, deleted)
-    await transaction.run(journalled.insert_row, inserted)
+    await transaction.execute_many(journalled.delete_row, deleted)
+    await transaction.execute_many(journalled.insert_row, inserted)
     for names, rows in updated.items():
-        await transaction.run(update_row_of_being_statement(journalled.table, *names, key=journalled.key), rows)
+        await transaction.execute_many(
+            update_row_of_being_statement(journalled.table, *names, key=journalled.key), rows
+        )

@@ -109,16 +109,16 @@ class ForgettingContract:
             ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors
         )
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
-        assert list(await ledger.memories.vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
+        assert list(await ledger.memories.cached_vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
-        assert list(await ledger.memories.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
+        assert list(await ledger.memories.cached_vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
 
     async def test_the_vector_of_the_earlier_text_stays_while_another_memory_has_it(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         await stored(ledger, one, row=vector(1, 0))
         await stored(ledger, twin, scope=BOB)
         await change(ledger, one, text="Oslo")
-        assert list(await ledger.memories.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
+        assert list(await ledger.memories.cached_vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
 
     async def test_a_key_is_of_what_was_stored_also_after_a_change(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", key="k")
@@ -148,7 +148,7 @@ class ForgettingContract:
         assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == ErasureResult()
         assert await stored_memory(ledger, theirs, BOB) == before
         assert len(await ledger.recall.revision_history(BOB, [theirs.id])) == 1
-        assert list(await ledger.memories.vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
+        assert list(await ledger.memories.cached_vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
         assert await ledger.erasure.pending_scrub_marks() == []
 
     # --- forgetting
@@ -166,12 +166,12 @@ class ForgettingContract:
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasureResult(
             (one.id,)
         )
-        assert await ledger.memories.memories(ADA, [one.id]) == []
+        assert await ledger.memories.memories_by_ids(ADA, [one.id]) == []
         assert await ledger.recall.revision_history(ADA, [one.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k", "r"]) == {}
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
-            assert await ledger.memories.vectors(model, [one.content_hash]) == {}
+            assert await ledger.memories.cached_vectors(model, [one.content_hash]) == {}
         assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
         assert await ledger.index_source.count_memories() == 1
         assert await stored_memory(ledger, other) == before
@@ -195,9 +195,9 @@ class ForgettingContract:
         await stored(ledger, one, row=vector(1, 0))
         await stored(ledger, twin, scope=BOB)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        assert list(await ledger.memories.vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
+        assert list(await ledger.memories.cached_vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
         await ledger.erasure.forget(BOB, [twin.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [twin.content_hash]) == {}
+        assert await ledger.memories.cached_vectors(MODEL, [twin.content_hash]) == {}
 
     async def test_the_note_that_it_came_from_goes_with_it_and_others_stay(self, ledger: AnyLedger) -> None:
         """spec P6 ❶"""
@@ -302,7 +302,7 @@ class ForgettingContract:
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
-        assert await ledger.memories.vectors(MODEL, [survivor.content_hash]) == {}
+        assert await ledger.memories.cached_vectors(MODEL, [survivor.content_hash]) == {}
         assert await ledger.index_source.memories_without_vector(MODEL, limit=9) == [now]
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [survivor.id]
 
@@ -316,7 +316,7 @@ class ForgettingContract:
         await ledger.index_source.cache_vectors_of_texts_in_memories(
             MODEL, {o.content_hash: vector(1, 0) for o in (one, other)}
         )
-        assert list(await ledger.memories.vectors(MODEL, [one.content_hash, other.content_hash])) == [
+        assert list(await ledger.memories.cached_vectors(MODEL, [one.content_hash, other.content_hash])) == [
             other.content_hash
         ]
 
@@ -325,7 +325,7 @@ class ForgettingContract:
         ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.activations.flush()
-        assert await ledger.memories.memories(ADA, [one.id]) == []
+        assert await ledger.memories.memories_by_ids(ADA, [one.id]) == []
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: AnyLedger) -> None:
         await stored(ledger, one := memory("one"), memory("two"))

@@ -92,7 +92,7 @@ class LedgerContract:
             last_accessed=MOMENT + timedelta(days=1),
         )
         await ledger.memories.commit_store_batch(ADA, batch(bare, full))
-        assert await ledger.memories.memories(ADA, [full.id, bare.id]) == [full, bare]
+        assert await ledger.memories.memories_by_ids(ADA, [full.id, bare.id]) == [full, bare]
 
     async def test_memories_come_each_once_in_the_order_asked_and_unknown_ids_are_left_out(
         self, ledger: StoringLedger
@@ -100,15 +100,15 @@ class LedgerContract:
         one, two, three = memory(), memory(), memory()
         await ledger.memories.commit_store_batch(ADA, batch(one, two, three))
         asked_for = [three.id, memory_id(10**9), one.id, three.id, two.id]
-        assert await ledger.memories.memories(ADA, asked_for) == [three, one, two]
-        assert await ledger.memories.memories(ADA, []) == []
+        assert await ledger.memories.memories_by_ids(ADA, asked_for) == [three, one, two]
+        assert await ledger.memories.memories_by_ids(ADA, []) == []
 
     async def test_a_list_of_ids_may_be_longer_than_a_statement_has_variables(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit_store_batch(ADA, batch(one))
         many = [memory_id(10**6 + n) for n in range(40_000)]
-        assert await ledger.memories.memories(ADA, [*many, one.id]) == [one]
-        assert await ledger.memories.vectors(MODEL, [ContentHash(id_) for id_ in many]) == {}
+        assert await ledger.memories.memories_by_ids(ADA, [*many, one.id]) == [one]
+        assert await ledger.memories.cached_vectors(MODEL, [ContentHash(id_) for id_ in many]) == {}
 
     async def test_a_batch_is_stored_whole_or_not_at_all(self, ledger: StoringLedger) -> None:
         one, two = memory(), memory()
@@ -118,8 +118,8 @@ class LedgerContract:
         marks = await ledger.index_source.pending_index_marks(limit=100)
         with pytest.raises(MadeleineError):
             await ledger.memories.commit_store_batch(ADA, batch(two, twice, vectors=vectors))
-        assert await ledger.memories.memories(ADA, [two.id]) == []
-        assert await ledger.memories.vectors(MODEL, [two.content_hash]) == {}
+        assert await ledger.memories.memories_by_ids(ADA, [two.id]) == []
+        assert await ledger.memories.cached_vectors(MODEL, [two.content_hash]) == {}
         assert await ledger.index_source.pending_index_marks(limit=100) == marks
         await ledger.memories.commit_store_batch(ADA, batch(two))
         assert await ledger.index_source.count_memories() == 2
@@ -163,7 +163,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(ADA, batch(one))
         await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, **told)]))
         await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, days=("2031-07-10",))]))
-        [kept] = await ledger.memories.memories(ADA, [one.id])
+        [kept] = await ledger.memories.memories_by_ids(ADA, [one.id])
         assert kept.retold == (DatedAction("2031-07-09", "hungry"), "2031-07-10")
         assert (kept.feeling, kept.lesson, kept.emotions) == ("full", "Wash it.\nPeel it.", ("joy",))
 
@@ -174,7 +174,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(BOB, batch(theirs))
         with pytest.raises(MadeleineError):
             await ledger.memories.commit_store_batch(ADA, batch(mine, again=[reinforcement_of(theirs)]))
-        assert await ledger.memories.memories(ADA, [mine.id]) == []
+        assert await ledger.memories.memories_by_ids(ADA, [mine.id]) == []
         assert await stored_memory(ledger, theirs, BOB) == theirs
 
     # --- keys
@@ -219,7 +219,7 @@ class LedgerContract:
         with pytest.raises(KeyConflict) as refused:
             await ledger.memories.commit_store_batch(ADA, using_the_key(then_by))
         assert refused.value.key == "k"
-        assert await ledger.memories.memories(ADA, [bystander.id]) == []
+        assert await ledger.memories.memories_by_ids(ADA, [bystander.id]) == []
         assert await stored_memory(ledger, base) == before
 
     async def test_a_key_used_twice_in_a_batch_is_refused(self, ledger: StoringLedger) -> None:
@@ -252,7 +252,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(BOB, batch(theirs))
         await ledger.context.add_note(BOB, note("Secret note", scope=BOB))
         await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
-        assert await ledger.memories.memories(ADA, [theirs.id]) == []
+        assert await ledger.memories.memories_by_ids(ADA, [theirs.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, keyword_query("secret")) == []
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
@@ -262,7 +262,7 @@ class LedgerContract:
             assert await all_states(ledger, transaction) == []
             assert await transaction.clusters() == []
             assert await transaction.clusters([ClusterId("c")]) == []
-            assert await transaction.memories([theirs.id]) == []
+            assert await transaction.memories_by_ids([theirs.id]) == []
 
     async def test_nothing_of_another_being_can_be_changed(self, ledger: StoringLedger) -> None:
         theirs = memory(scope=BOB, cluster_id=ClusterId("c"))
@@ -298,13 +298,15 @@ class LedgerContract:
         await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(1, 0)})
         await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(0, 1)})
         await ledger.patrols.cache_vectors(EmbeddingModelName("other"), {ContentHash("h"): vector(-1, 0)})
-        found = await ledger.memories.vectors(MODEL, [one.content_hash, ContentHash("h"), ContentHash("unknown")])
+        found = await ledger.memories.cached_vectors(
+            MODEL, [one.content_hash, ContentHash("h"), ContentHash("unknown")]
+        )
         assert {hash_: row.tolist() for hash_, row in found.items()} == {
             one.content_hash: vector(0.6, 0.8).tolist(),
             "h": [1.0, 0.0],
         }
         assert all(row.dtype == np.float32 for row in found.values())
-        assert await ledger.memories.vectors(MODEL, []) == {}
+        assert await ledger.memories.cached_vectors(MODEL, []) == {}
 
     async def test_memories_without_a_vector_of_the_model_are_found(self, ledger: StoringLedger) -> None:
         one, two, theirs = memory("One"), memory("Two"), memory("Three", scope=BOB)
@@ -324,8 +326,8 @@ class LedgerContract:
             await ledger.index_source.drop_vectors_of_replaced_model(old, successor=new, limit=2) for _ in range(3)
         ]
         assert retired == [2, 1, 0]
-        assert await ledger.memories.vectors(old, texts) == {}
-        assert set(await ledger.memories.vectors(new, texts)) == {texts[0]}
+        assert await ledger.memories.cached_vectors(old, texts) == {}
+        assert set(await ledger.memories.cached_vectors(new, texts)) == {texts[0]}
 
     # --- pending marks, and the whole store
 

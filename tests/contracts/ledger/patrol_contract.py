@@ -283,9 +283,9 @@ class PatrolContract:
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
+        assert await ledger.memories.cached_vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
         await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
-        assert await ledger.memories.memories(ADA, [absorbed.id]) == []
+        assert await ledger.memories.memories_by_ids(ADA, [absorbed.id]) == []
         assert await stored_memory(ledger, survivor) == survivor
         assert ids(await ledger.search.search(ADA, keyword_query("auction"))) == [survivor.id]
 
@@ -294,10 +294,12 @@ class PatrolContract:
         survivor, absorbed = memory(TOLD), memory("An auction")
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         merged_memory = await merged(ledger, FIRST, survivor, absorbed)
-        assert len(await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash])) == 2
+        assert (
+            len(await ledger.memories.cached_vectors(MODEL, [survivor.content_hash, merged_memory.content_hash])) == 2
+        )
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
-        assert await ledger.memories.vectors(MODEL, [survivor.content_hash, merged_memory.content_hash]) == {}
-        assert list(await ledger.memories.vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
+        assert await ledger.memories.cached_vectors(MODEL, [survivor.content_hash, merged_memory.content_hash]) == {}
+        assert list(await ledger.memories.cached_vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
 
     async def test_what_a_forgotten_survivor_absorbed_lives_again_after_an_undo_and_is_tied_to_nobody(
         self, ledger: AnyLedger

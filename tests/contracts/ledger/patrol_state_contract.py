@@ -56,8 +56,8 @@ class PatrolStateContract:
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
                 pinned=False, cluster_id=None, absorbed_into=None, session_count=0, reactivation_count=0,
             )  # fmt: skip
-            assert list(await transaction.vectors(MODEL, [moved.content_hash])) == [moved.content_hash]
-            assert await transaction.memories([counted.id]) == [counted]
+            assert list(await transaction.cached_vectors(MODEL, [moved.content_hash])) == [moved.content_hash]
+            assert await transaction.memories_by_ids([counted.id]) == [counted]
             await transaction.apply_changes(
                 PatrolChanges(
                     new_memories=(born,),
@@ -235,7 +235,7 @@ class PatrolStateContract:
                 PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
             )
             store = asyncio.create_task(ledger.memories.commit_store_batch(ADA, batch(later)))
-            reads = await asyncio.gather(*(ledger.memories.memories(ADA, [one.id]) for _ in range(20)))
+            reads = await asyncio.gather(*(ledger.memories.memories_by_ids(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
             assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
             assert not store.done()
@@ -284,11 +284,11 @@ class PatrolStateContract:
             await asyncio.sleep(0)
         store.cancel()
         await asyncio.wait({store})
-        memories = await ledger.memories.memories(ADA, [one.id for one in new])
+        memories = await ledger.memories.memories_by_ids(ADA, [one.id for one in new])
         assert memories in ([], new)
         share = 1 if memories else 0
         assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1 + 20 * share
-        assert len(await ledger.memories.vectors(MODEL, list(vectors))) == 20 * share
+        assert len(await ledger.memories.cached_vectors(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share
         await ledger.memories.commit_store_batch(ADA, batch(memory()))
         assert await ledger.index_source.count_memories() == 2 + 20 * share

@@ -206,7 +206,7 @@ async def test_memories_that_waited_get_their_cluster_when_the_model_is_back(hom
     [memory] = home.ledger.state.memories.values()
     home.embedder.available = True
     await home.ledger.cache_vectors(
-        home.embedder.model, {memory.content_hash: home.embedder.vector(memory.embedded_text)}
+        home.embedder.model_name, {memory.content_hash: home.embedder.vector(memory.embedded_text)}
     )  # as the background work does
     await home.patrol(ADA)
     assert home.ledger.memory(memory).cluster_id is not None

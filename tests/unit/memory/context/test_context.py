@@ -83,7 +83,7 @@ class House:
 
     async def reactivations(self, *ids: MemoryId) -> list[int]:
         await self.memory.ledger.activations.flush()
-        return [one.reactivation_count for one in await self.memory.ledger.memories.memories(ADA, ids)]
+        return [one.reactivation_count for one in await self.memory.ledger.memories.memories_by_ids(ADA, ids)]
 
 
 @pytest.fixture
@@ -454,7 +454,7 @@ async def test_the_start_names_what_a_memory_may_supersede_while_that_is_true(ho
     [old] = await house.store("The gate code is 4471", pinned=True)
     new = replace(a_memory("The garage code is 9026", pinned=True), may_supersede=old)
     await house.memory.ledger.memories.commit_store_batch(
-        ADA, StoreBatch(new=(new,), model=WordEmbedder().model, vectors={})
+        ADA, StoreBatch(new=(new,), model=WordEmbedder().model_name, vectors={})
     )
     assert "m2 [EPISODIC] The garage code is 9026 (may supersede m1)" in (await house.build(blocks=["start"])).prompt
     scene = NewScene(scene=Scene(action="The gate code is 3350 now"), supersedes=old)

@@ -72,8 +72,8 @@ async def test_a_part_of_one_name_finds_it_and_an_unknown_name_nothing(follow: E
     assert found.name == "Ricola"
     nothing = await follow.find_related(ADA, "Zoe")
     assert (nothing.entity, nothing.named_like) == (None, [])
-    assert [one.name for one in await follow.entities(ADA, limit=2)] == ["Lena", "Bern"]
-    assert await follow.entities(BOB, limit=9) != []
+    assert [one.name for one in await follow.most_mentioned_entities(ADA, limit=2)] == ["Lena", "Bern"]
+    assert await follow.most_mentioned_entities(BOB, limit=9) != []
 
 
 async def test_what_is_stated_is_redacted_holds_with_its_memory_and_is_taken_back(follow: ExploreEntityGraph) -> None:

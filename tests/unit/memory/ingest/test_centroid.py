@@ -130,7 +130,9 @@ async def test_one_that_is_embedded_later_is_counted_then(home: Household) -> No
     home.embedder.available = True
     await home.store("snow")
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "boat", "snow"))
-    await home.ledger.patrols.cache_vectors(home.embedder.model, {late.content_hash: home.embedder.vector("house")})
+    await home.ledger.patrols.cache_vectors(
+        home.embedder.model_name, {late.content_hash: home.embedder.vector("house")}
+    )
     assert await mine.centroid(ADA) == pytest.approx(mean(home, "boat", "house", "snow"))
 
 

@@ -58,14 +58,18 @@ class House:
 
     async def stored(self, *texts: str) -> list[MemoryId]:
         new = tuple(a_memory(text) for text in texts)
-        await self.ledger.memories.commit_store_batch(ADA, StoreBatch(new=new, model=self.embedder.model, vectors={}))
+        await self.ledger.memories.commit_store_batch(
+            ADA, StoreBatch(new=new, model=self.embedder.model_name, vectors={})
+        )
         await self.keeper.index_marked_memories()
         return [one.id for one in new]
 
 
 @pytest.fixture
 async def house(tmp_path: Path, new_db: Path) -> AsyncIterator[House]:
-    index: Any = await Stubborn.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index: Any = await Stubborn.open(
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim)
+    )
     index.begun, index.go = asyncio.Event(), asyncio.Event()
     index.go.set()
     async with open_ledger(new_db) as ledger:
@@ -103,7 +107,7 @@ async def test_without_waiting_the_answer_comes_at_once_and_one_rewriting_serves
     for id_ in (one, two):
         answer = await at_work.forget(ADA, [id_])
         assert (answer.erased, answer.bytes_scrubbed, answer.promised_seconds) == ((id_,), False, 0.2)
-        assert await at_work.ledger.memories.memories(ADA, [id_]) == []
+        assert await at_work.ledger.memories.memories_by_ids(ADA, [id_]) == []
     assert await at_work.index.count() == 1
     backlog = await at_work.ledger.erasure.read_scrub_backlog()
     assert (backlog.pending, backlog.since is not None) == (2, True)
@@ -125,7 +129,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     at_work.index.go.clear()
     answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
-    assert await at_work.ledger.memories.memories(ADA, [one]) == []
+    assert await at_work.ledger.memories.memories_by_ids(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
     monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", DEADLOCK_S)
@@ -147,7 +151,7 @@ async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work:
     at_work.index.away = True
     answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
-    assert await at_work.ledger.memories.memories(ADA, [one]) == []
+    assert await at_work.ledger.memories.memories_by_ids(ADA, [one]) == []
     at_work.index.away = False
     assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
     assert await at_work.index.count() == 0
@@ -205,7 +209,7 @@ async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, m
 async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:
     """It was read while it was there; brought in afterwards, it would stay in the index for good."""
     [one] = await house.stored("one")
-    [memory] = await house.ledger.memories.memories(ADA, [one])
+    [memory] = await house.ledger.memories.memories_by_ids(ADA, [one])
     reached, go = asyncio.Event(), asyncio.Event()
     real = house.index.upsert
 
@@ -215,7 +219,9 @@ async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: H
         await real(points)
 
     house.index.upsert = slow  # type: ignore[method-assign]
-    await house.ledger.patrols.cache_vectors(house.embedder.model, {memory.content_hash: house.embedder.vector("one")})
+    await house.ledger.patrols.cache_vectors(
+        house.embedder.model_name, {memory.content_hash: house.embedder.vector("one")}
+    )
     catching_up = asyncio.create_task(house.keeper.index_marked_memories())
     await reached.wait()
     await house.ledger.erasure.forget(ADA, [one], at=NOW)

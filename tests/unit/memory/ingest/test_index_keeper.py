@@ -60,7 +60,7 @@ class Home:
         """Into the ledger alone, which leaves a mark for each."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text) for memory in memories}
         await self.ledger.memories.commit_store_batch(
-            scope, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors if embedded else {})
+            scope, StoreBatch(new=memories, model=self.embedder.model_name, vectors=vectors if embedded else {})
         )
 
     async def marked(self) -> list[MemoryId]:
@@ -78,7 +78,7 @@ class Home:
 async def opened(
     path: Path, kind: type[EmbeddedQdrantIndex] = EmbeddedQdrantIndex
 ) -> AsyncIterator[EmbeddedQdrantIndex]:
-    index = await kind.open(path, IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await kind.open(path, IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim))
     yield index
     await index.close()
 
@@ -304,7 +304,7 @@ async def test_vectors_of_another_precision_serve_until_the_model_has_embedded_t
 ) -> None:
     """ruling 6, ADR 0040: a store embedded in fp32 is searched by its old vectors meanwhile, and keeps none of them."""
     await home.commit(*memories)
-    eight_bits = WordEmbedder(model=f"{home.embedder.model}@int8")
+    eight_bits = WordEmbedder(model=f"{home.embedder.model_name}@int8")
     keeper = IndexKeeper(home.ledger.index_source, home.index, eight_bits)
     eight_bits.available = False
     await keeper.rebuild()
@@ -313,5 +313,5 @@ async def test_vectors_of_another_precision_serve_until_the_model_has_embedded_t
     eight_bits.available = True
     assert await keeper.embed_memories_without_vector() == len(memories)
     assert await keeper.embed_memories_without_vector() == 0
-    assert await home.ledger.index_source.vectors(home.embedder.model, [memories[0].content_hash]) == {}
+    assert await home.ledger.index_source.cached_vectors(home.embedder.model_name, [memories[0].content_hash]) == {}
     assert await home.by_meaning(ACTIONS[0]) == [memories[0].id]

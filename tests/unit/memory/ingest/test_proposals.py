@@ -55,7 +55,7 @@ class Home:
 @pytest.fixture
 async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     index = await EmbeddedQdrantIndex.open(
-        tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim)
     )
     async with open_ledger(new_db) as ledger:
         home = Home(ledger, index)
@@ -152,7 +152,7 @@ async def test_what_is_proposed_does_not_hang_on_how_many_memories_there_are(
     tmp_path: Path, new_db: Path, others: int
 ) -> None:
     index = await EmbeddedQdrantIndex.open(
-        tmp_path / "small", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+        tmp_path / "small", IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim)
     )
     async with open_ledger(new_db) as ledger:
         home = Home(ledger, index)
@@ -179,7 +179,7 @@ class _RecordedSearch(SupersessionCandidateSearch):
 async def test_memories_are_compared_without_the_date_of_the_new_one(tmp_path: Path, new_db: Path) -> None:
     """ruling 14: a vector is of date and text (spec P4), and two dates are alike whatever is told."""
     embedder = WordEmbedder(dim=1024)
-    index = await EmbeddedQdrantIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+    index = await EmbeddedQdrantIndex.open(tmp_path / "index", IndexFingerprint(embedder.model_name, embedder.dim))
     async with open_ledger(new_db) as ledger:
         search = _RecordedSearch(index)
         store = StoreScenes(ledger.memories, index, embedder, now=Clock(), search_superseded=search)
@@ -188,5 +188,7 @@ async def test_memories_are_compared_without_the_date_of_the_new_one(tmp_path: P
         assert search.cosines["Ben waters the garden"] == 0.0
         dated_npm = embedder.vector(f"2026-03-02 {NPM}")
         assert search.cosines[NPM] == pytest.approx(float(embedder.vector(PNPM) @ dated_npm), abs=1e-6)
-        assert (await ledger.memories.vectors(embedder.model, [content_hash(PNPM)])) == {}, "nothing is kept of it"
+        assert (await ledger.memories.cached_vectors(embedder.model_name, [content_hash(PNPM)])) == {}, (
+            "nothing is kept of it"
+        )
     await index.close()

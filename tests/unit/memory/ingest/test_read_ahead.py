@@ -36,7 +36,7 @@ class HeldEmbedder(WordEmbedder):
         if not set(self._held).isdisjoint(texts):
             self.asked.set()
             await self.go_on.wait()
-        raise EmbeddingUnavailable(self.model, "it was told to be away")
+        raise EmbeddingUnavailable(self.model_name, "it was told to be away")
 
 
 class CountingIndex(EmbeddedQdrantIndex):
@@ -63,7 +63,7 @@ class Home:
 @pytest.fixture
 async def home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     embedder = HeldEmbedder(DINNER_LOUDER)
-    index = await CountingIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+    index = await CountingIndex.open(tmp_path / "index", IndexFingerprint(embedder.model_name, embedder.dim))
     assert isinstance(index, CountingIndex)
     index.searched = asyncio.Event()
     async with asyncio.timeout(DEADLOCK_S), open_ledger(new_db) as ledger:

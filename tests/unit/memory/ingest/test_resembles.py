@@ -33,10 +33,10 @@ async def test_one_that_differs_in_a_number_is_kept_and_linked(home: Household) 
     [first, second] = await home.stored(PAID_40, PAID_45)
     [third] = await home.stored(NEARER)
     [other] = await home.stored(ELSE)
-    assert (second.status, second.resembles) == ("stored", first.memory.id)
-    assert (third.status, third.resembles) == ("stored", second.memory.id), "the nearest"
-    assert first.resembles is None
-    assert other.resembles is None
+    assert (second.status, second.resembled_memory_id) == ("stored", first.memory.id)
+    assert (third.status, third.resembled_memory_id) == ("stored", second.memory.id), "the nearest"
+    assert first.resembled_memory_id is None
+    assert other.resembled_memory_id is None
 
 
 async def test_one_that_is_reinforced_answers_no_link_of_its_own(home: Household) -> None:
@@ -45,7 +45,7 @@ async def test_one_that_is_reinforced_answers_no_link_of_its_own(home: Household
     [again] = await home.stored(PAID_45)
     assert again.status == "reinforced"
     assert again.memory.id == second.memory.id
-    assert again.resembles is None
+    assert again.resembled_memory_id is None
 
 
 async def test_neither_near_nor_worded_alike_is_no_link(home: Household) -> None:
@@ -53,13 +53,13 @@ async def test_neither_near_nor_worded_alike_is_no_link(home: Household) -> None
     cosine = float(np.dot(home.embedder.vector(one), home.embedder.vector(other)))
     assert cosine < DuplicateThresholds().resembling
     [_, found] = await home.stored(one, other)
-    assert found.resembles is None
+    assert found.resembled_memory_id is None
 
 
 async def test_nobody_is_linked_to_another_being_s_memory(home: Household) -> None:
     await home.store(PAID_40)
     [found] = await home.stored(PAID_45, scope=BOB)
-    assert found.resembles is None
+    assert found.resembled_memory_id is None
 
 
 async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
@@ -67,7 +67,7 @@ async def test_a_dead_memory_is_linked_to_by_nobody(home: Household) -> None:
     died = replace((await states(home.ledger))[dead.id], status="dead")
     await apply_changes(home.ledger, PatrolChanges(states=(died,)))
     [found] = await home.stored(PAID_45)
-    assert found.resembles is None
+    assert found.resembled_memory_id is None
 
 
 async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
@@ -103,17 +103,17 @@ async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Househ
     await home.note({"action": PAID_40})
     report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
-    vectors = await home.ledger.memories.vectors(home.embedder.model, [made.content_hash])
+    vectors = await home.ledger.memories.cached_vectors(home.embedder.model_name, [made.content_hash])
     await home.index.upsert(await index_points_from_memories([made], vectors, home.embedder))
     [found] = await home.stored(PAID_45)
-    assert found.resembles == made.id
+    assert found.resembled_memory_id == made.id
     await home.undo(report.run_id)
     assert (await home.now(found.memory)).resembles is None
 
 
 async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path) -> None:
     embedder, clock = WordEmbedder(), Clock()
-    made = IndexFingerprint(embedder.model, embedder.dim)
+    made = IndexFingerprint(embedder.model_name, embedder.dim)
 
     async def store(text: str) -> tuple[MemoryId, MemoryId | None]:
         async with open_ledger(tmp_path / "memory.db") as ledger:
@@ -123,7 +123,7 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
                 ADA, [NewScene(scene=Scene(action=text))]
             )
             await index.close()
-            return found.memory.id, found.resembles
+            return found.memory.id, found.resembled_memory_id
 
     first, _ = await store(PAID_40)
     second, link = await store(PAID_45)
@@ -131,7 +131,7 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
     third, link = await store(NEARER)
     assert link == second
     async with open_ledger(tmp_path / "memory.db") as ledger:
-        assert [one.resembles for one in await ledger.memories.memories(ADA, [first, second, third])] == [
+        assert [one.resembles for one in await ledger.memories.memories_by_ids(ADA, [first, second, third])] == [
             None,
             first,
             second,

@@ -104,7 +104,7 @@ class Home:
 @pytest.fixture
 async def home(tmp_path: Path) -> AsyncIterator[Home]:
     index = await EmbeddedQdrantIndex.open(
-        tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim)
     )
     yield Home(InMemoryLedger(), index)
     await index.close()
@@ -114,7 +114,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 async def durable_home(tmp_path: Path, new_db: Path) -> AsyncIterator[Home]:
     """Over a database: where a call may be cancelled at each of its steps."""
     index = await EmbeddedQdrantIndex.open(
-        tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim)
+        tmp_path / "index", IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim)
     )
     async with open_ledger(new_db) as ledger:
         yield Home(ledger, index)
@@ -260,7 +260,7 @@ async def test_a_caller_can_insist_that_a_scene_is_distinct(home: Home) -> None:
     """Ruling 13: it is stored beside the other and linked to it."""
     [first] = await home.store(ADA, [scene(DINNER)])
     [second] = await home.store(ADA, [replace(scene(DINNER), distinct=True)])
-    assert (second.status, second.resembles) == ("stored", first.memory.id)
+    assert (second.status, second.resembled_memory_id) == ("stored", first.memory.id)
 
 
 async def test_what_a_memory_has_no_room_for_is_stored_beside_it(home: Home) -> None:
@@ -400,7 +400,7 @@ async def test_a_store_without_the_index_is_acknowledged_and_recallable_once_it_
 async def test_a_caller_that_goes_away_between_ledger_and_index_stops_neither(tmp_path: Path) -> None:
     """ruling 1"""
     embedder = WordEmbedder()
-    index = await HeldIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+    index = await HeldIndex.open(tmp_path / "index", IndexFingerprint(embedder.model_name, embedder.dim))
     assert isinstance(index, HeldIndex)
     index.hold()
     async with asyncio.timeout(DEADLOCK_S), open_ledger(tmp_path / "memory.db") as ledger:

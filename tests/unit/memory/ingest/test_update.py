@@ -93,7 +93,7 @@ async def test_without_the_model_it_is_changed_and_found_by_its_words(home: Open
     assert await recalled(home, OSLO) == [one.id]
     embedder.available = True
     assert await home.index_keeper.embed_memories_without_vector() == 1
-    assert await home.ledger.index_source.memories_without_vector(embedder.model, limit=9) == []
+    assert await home.ledger.index_source.memories_without_vector(embedder.model_name, limit=9) == []
 
 
 @pytest.mark.parametrize("scope", [ADA, BOB])
@@ -132,7 +132,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemor
     await home.ledger.erasure.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
     await filling
-    assert await home.ledger.memories.vectors(embedder.model, [one.content_hash]) == {}
+    assert await home.ledger.memories.cached_vectors(embedder.model_name, [one.content_hash]) == {}
 
 
 async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_of_its_folder_back(tmp_path: 
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("inner.zip", b"PK")
     errors: list[UnreadableImportFile] = []
-    names = [Path(file.name).name for file in find_import_files(tmp_path, errors.append)]
+    names = [Path(file.display_path).name for file in find_import_files(tmp_path, errors.append)]
     assert names == ["2026-03-02.md", "harbour.md", "photo.png"]
     assert [str(whole) in str(error) for error in errors] == [True]
 

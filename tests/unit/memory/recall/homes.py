@@ -35,7 +35,7 @@ class Home:
         """Into the ledger and the index."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text) for memory in memories}
         await self.ledger.memories.commit_store_batch(
-            ADA, StoreBatch(new=memories, model=self.embedder.model, vectors=vectors)
+            ADA, StoreBatch(new=memories, model=self.embedder.model_name, vectors=vectors)
         )
         await IndexKeeper(self.ledger.index_source, self.index, self.embedder).index_marked_memories()
 
@@ -62,7 +62,7 @@ class Home:
 
 @asynccontextmanager
 async def opened(directory: Path, embedder: WordEmbedder) -> AsyncIterator[Home]:
-    index = await EmbeddedQdrantIndex.open(directory / "index", IndexFingerprint(embedder.model, embedder.dim))
+    index = await EmbeddedQdrantIndex.open(directory / "index", IndexFingerprint(embedder.model_name, embedder.dim))
     yield Home(InMemoryLedger(), index, embedder)
     await index.close()
 

@@ -259,7 +259,7 @@ async def test_associative_raises_what_matters_was_told_again_was_recalled_or_fe
     # Long ago too, so that its recency is that of the others: 0.10 × 5 / (5 + 3) = 0.0625 more.
     again = [MemoryRetelling(memory_id=told.id, text="x", at=long_ago, tool="store")] * 5
     await home.ledger.memories.commit_store_batch(
-        ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model, vectors={})
+        ADA, StoreBatch(reinforcements=tuple(again), model=home.embedder.model_name, vectors={})
     )
     home.ledger.activations.add_reactivations(ADA, [MemoryReactivation(recalled.id, 1, NOW)])
     await home.ledger.activations.flush()
@@ -286,7 +286,7 @@ async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_
 
     recall = RecallMemories(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
-    assert asked == ["possible_newer_versions", "memories"]
+    assert asked == ["possible_newer_versions", "memories_by_ids"]
 
 
 # --- the budget, by the real tokenizer

@@ -59,10 +59,12 @@ async def test_a_cluster_is_listed_with_how_its_active_memories_felt(home: House
     """ruling 21"""
     await dead_and_alive(home)
     browse = BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock)
-    assert [mood for _, mood in await browse.clusters(ADA)] == [None] * len(await browse.clusters(ADA))
+    assert [mood for _, mood in await browse.clusters_with_moods(ADA)] == [None] * len(
+        await browse.clusters_with_moods(ADA)
+    )
     felt = await home.store("Ann laughed about the harp", emotions=("joy", "amusement"))
     await home.run_patrol(steps=["assign"])
-    moods = {cluster.id: mood for cluster, mood in await browse.clusters(ADA)}
+    moods = {cluster.id: mood for cluster, mood in await browse.clusters_with_moods(ADA)}
     cluster_id = (await home.now(felt[0])).cluster_id
     assert cluster_id
     mood = moods[cluster_id]

@@ -185,7 +185,9 @@ async def talks(
         index: Any = NearIndex()
         if real:
             embedder = WordEmbedder()
-            index = await EmbeddedQdrantIndex.open(tmp_path / "index", IndexFingerprint(embedder.model, embedder.dim))
+            index = await EmbeddedQdrantIndex.open(
+                tmp_path / "index", IndexFingerprint(embedder.model_name, embedder.dim)
+            )
             stack.push_async_callback(index.close)
         ledger = await stack.enter_async_context(open_ledger(path))
         await sqlite_of(ledger)._writer.sql.exec_driver_sql("PRAGMA synchronous = OFF")

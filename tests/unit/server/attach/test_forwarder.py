@@ -77,7 +77,7 @@ def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None
     pending.track_client_line(call(1, "run_patrol"))
     pending.track_client_line(call(2, "store"))
     pending.track_client_line(line(id=3, method="tools/list"))
-    [answer] = [json.loads(given) for given in pending.fail("Call again.")]
+    [answer] = [json.loads(given) for given in pending.remove_with_error_answers("Call again.")]
     assert answer == {
         "jsonrpc": "2.0",
         "id": 1,
@@ -89,7 +89,7 @@ def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None
 def test_an_error_answer_has_the_form_of_the_request_s_protocol_version() -> None:
     pending = PendingRequests()
     pending.track_client_line(call(1, "run_patrol", **{"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
-    [answer] = [json.loads(given) for given in pending.fail("Call again.")]
+    [answer] = [json.loads(given) for given in pending.remove_with_error_answers("Call again.")]
     assert answer["result"]["resultType"] == "complete"
 
 
@@ -97,7 +97,9 @@ def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
     pending = PendingRequests()
     pending.track_client_line(call(1, "store"))
     pending.track_client_line(line(id="x", method="tools/list"))
-    tool, other = [json.loads(given) for given in pending.fail("The disk is gone.", repeatable_too=True)]
+    tool, other = [
+        json.loads(given) for given in pending.remove_with_error_answers("The disk is gone.", repeatable_too=True)
+    ]
     assert tool["result"]["isError"]
     assert other == {"jsonrpc": "2.0", "id": "x", "error": {"code": -32603, "message": "The disk is gone."}}
     assert len(pending) == 0
@@ -107,9 +109,9 @@ def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
     pending.track_client_line(call(1, "store"))
     for _ in range(MAX_REQUEST_REPEATS):
-        assert list(pending.fail("no")) == []
+        assert list(pending.remove_with_error_answers("no")) == []
         assert list(pending.lines_to_repeat()) == [call(1, "store")]
-    assert len(list(pending.fail("no"))) == 1
+    assert len(list(pending.remove_with_error_answers("no"))) == 1
 
 
 @for_each_row(

@@ -81,7 +81,7 @@ class House:
         """Into the ledger alone, which leaves a mark."""
         vectors = {memory.content_hash: self.embedder.vector(memory.embedded_text)} if embedded else {}
         await self.ledger.memories.commit_store_batch(
-            ADA, StoreBatch(new=(memory,), model=self.embedder.model, vectors=vectors)
+            ADA, StoreBatch(new=(memory,), model=self.embedder.model_name, vectors=vectors)
         )
 
     async def turns(self, count: int) -> list[Turn]:
@@ -106,7 +106,7 @@ class House:
 async def house(tmp_path: Path, new_db: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setattr(background, "INDEX_CATCH_UP_DELAY_SECONDS", 0)
     monkeypatch.setattr(background, "EMBED_RETRY_SECONDS", 0)
-    index = await WatchedIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model, WordEmbedder().dim))
+    index = await WatchedIndex.open(tmp_path / "index", IndexFingerprint(WordEmbedder().model_name, WordEmbedder().dim))
     assert isinstance(index, WatchedIndex)
     async with open_ledger(new_db) as ledger:
         yield House(ledger, index)

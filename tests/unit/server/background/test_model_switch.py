@@ -95,16 +95,16 @@ async def test_the_new_model_serves_and_the_next_start_has_it_until_the_setting_
     async with opened(tmp_path) as memory:
         await store(memory, *TOLD)
         await switch(memory, NEW)
-        assert memory.embedder.model == NEW
+        assert memory.embedder.model_name == NEW
         assert (await recalled(memory, TOLD[7]))[0] == TOLD[7]
     assert [folder for folder in INDEX_FOLDERS if (tmp_path / "data" / folder).exists()] == [INDEX_FOLDERS[1]]
     async with opened(tmp_path) as memory:
-        assert memory.embedder.model == NEW
+        assert memory.embedder.model_name == NEW
         assert (await recalled(memory, TOLD[7]))[0] == TOLD[7]
         await switch(memory, OLD)
-        assert memory.embedder.model == OLD
+        assert memory.embedder.model_name == OLD
     async with opened(tmp_path, NEW) as memory:
-        assert memory.embedder.model == NEW
+        assert memory.embedder.model_name == NEW
         assert (await recalled(memory, TOLD[7]))[0] == TOLD[7]
 
 
@@ -118,20 +118,20 @@ async def test_a_call_that_began_with_the_old_model_ends_with_it(memory: OpenedM
         await goes_on.wait()
         await store(memory, "A violin hangs in the hall")
         assert (await recalled(memory, TOLD[3]))[0] == TOLD[3]
-        return memory.embedder.model
+        return memory.embedder.model_name
 
     running = asyncio.create_task(call())
     await begun.wait()
     switching = asyncio.create_task(switch(memory, NEW))
     async with asyncio.timeout(60):
         await changed.wait()
-        assert memory.embedder.model == NEW
+        assert memory.embedder.model_name == NEW
         assert (await recalled(memory, TOLD[3]))[0] == TOLD[3]
         goes_on.set()
         assert await running == OLD
         assert "A violin hangs in the hall" in await recalled(memory, "Where does the violin hang?")
         await switching
-    assert not await memory.ledger.index_source.memories_without_vector(memory.embedder.model, limit=1)
+    assert not await memory.ledger.index_source.memories_without_vector(memory.embedder.model_name, limit=1)
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ async def test_what_is_stored_and_forgotten_while_the_index_is_built_is_so_in_th
 
     monkeypatch.setattr(memory.model_switch, "_verify", meanwhile)
     await switch(memory, NEW)
-    assert memory.embedder.model == NEW
+    assert memory.embedder.model_name == NEW
     assert "A kettle stands in the kitchen" in await recalled(memory, "Where is the kettle?")
     assert "A secret about the lantern" not in await recalled(memory, "secret lantern")
     assert await memory.index.count() == await memory.ledger.index_source.count_memories() == len(TOLD) + 1
@@ -178,7 +178,7 @@ async def test_a_model_that_cannot_serve_is_refused_and_the_old_one_goes_on(
         monkeypatch.setattr(memory.model_switch, "make_embedder", made)
         wanted = await switch(memory, model)
         assert reason in (await refusal(memory, wanted) or "")
-        assert memory.embedder.model == OLD
+        assert memory.embedder.model_name == OLD
         assert (await recalled(memory, TOLD[5]))[0] == TOLD[5]
         assert not (tmp_path / "data" / INDEX_FOLDERS[1]).exists()
 
@@ -203,13 +203,13 @@ async def test_a_request_is_noticed_by_the_process_that_owns_the_memory(
         await store(memory, *TOLD)
         await EmbeddingModelRecords(memory.ledger.index_source).request_switch(NEW)
         await changed.wait()
-        assert memory.embedder.model == NEW
+        assert memory.embedder.model_name == NEW
 
 
 async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
     """ruling 16: by the same texts in the default model, here one that is alike."""
     await switch(memory, NEW)
-    calibration = await EmbeddingModelRecords(memory.ledger.index_source).calibration(memory.embedder.model)
+    calibration = await EmbeddingModelRecords(memory.ledger.index_source).calibration(memory.embedder.model_name)
     assert calibration is not None
     assert memory.embedder.vector_space.calibration == calibration
 

@@ -132,7 +132,7 @@ async def test_a_model_whose_files_are_gone_is_left_at_the_next_start(
         await EmbeddingModelRecords(ledger.index_source).set_serving_model(gone)
     assert "serves from the next start" in await run("switch", "--back")
     async with open_memory_store(settings, background=False) as memory:
-        assert memory.embedder.model.startswith("directory/tiny#")
+        assert memory.embedder.model_name.startswith("directory/tiny#")
 
 
 def test_models_of_a_folder_are_listed_and_what_is_none_is_not(tmp_path: Path) -> None:

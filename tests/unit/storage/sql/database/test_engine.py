@@ -54,7 +54,7 @@ async def _cancelled_while_writing(database: SqliteDatabase, *, at: str) -> None
 
     async def write() -> None:
         async with database.transaction() as transaction:
-            await transaction.run(INSERT, [{"name": name, "value": "1"} for name in ("first", "second")])
+            await transaction.execute_many(INSERT, [{"name": name, "value": "1"} for name in ("first", "second")])
             await read_store_setting(transaction, "first")  # what is written goes to the driver by then
 
     task = asyncio.create_task(write())
@@ -83,10 +83,10 @@ async def test_cancelled_in_its_commit_a_transaction_is_whole(database: SqliteDa
 async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_all(database: SqliteDatabase) -> None:
     async def write() -> None:
         async with database.transaction() as transaction:
-            await transaction.run(INSERT, [{"name": "first", "value": "1"}])
+            await transaction.execute_many(INSERT, [{"name": "first", "value": "1"}])
             assert await read_store_setting(transaction, "first") == 1
-            await transaction.run(INSERT, [{"name": "second", "value": "2"}])
-            await transaction.run(INSERT, [{"name": "first", "value": "3"}])
+            await transaction.execute_many(INSERT, [{"name": "second", "value": "2"}])
+            await transaction.execute_many(INSERT, [{"name": "first", "value": "3"}])
 
     with pytest.raises(StorageError):
         await write()
@@ -99,7 +99,7 @@ async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_write
     )
     await write_store_settings(database, {"a": 1})
     async with database.transaction() as transaction:
-        await transaction.run(INSERT, [{"name": "b", "value": "1"}])
+        await transaction.execute_many(INSERT, [{"name": "b", "value": "1"}])
         await transaction.rows(names, first_column_of_row)
         assert await database.rows(names, first_column_of_row) == ["a"]
     assert await database.rows(names, first_column_of_row) == ["a", "b"]
@@ -164,8 +164,8 @@ async def test_a_commit_that_fails_leaves_nothing_and_a_usable_writer(
 async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(database: SqliteDatabase) -> None:
     async def write() -> None:
         async with database.transaction() as transaction:
-            await transaction.run(INSERT, [{"name": "a", "value": "1"}])
-            await transaction.run(INSERT, [{"name": "a", "value": "2"}])
+            await transaction.execute_many(INSERT, [{"name": "a", "value": "1"}])
+            await transaction.execute_many(INSERT, [{"name": "a", "value": "2"}])
 
     with pytest.raises(StorageError):
         await write()
@@ -174,7 +174,7 @@ async def test_a_statement_that_fails_takes_the_whole_transaction_with_it(databa
 
 async def test_a_transaction_reads_what_it_has_noted_to_write(database: SqliteDatabase) -> None:
     async with database.transaction() as transaction:
-        await transaction.run(INSERT, [{"name": "a", "value": "1"}])
+        await transaction.execute_many(INSERT, [{"name": "a", "value": "1"}])
         assert await read_store_setting(transaction, "a") == 1
         assert await read_store_setting(database, "a") is None
 
@@ -183,7 +183,7 @@ async def test_a_transaction_without_statements_is_no_trouble(database: SqliteDa
     async with database.transaction():
         pass
     async with database.transaction(durable=False) as transaction:
-        await transaction.run(INSERT, [])
+        await transaction.execute_many(INSERT, [])
 
 
 async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
@@ -217,7 +217,7 @@ async def test_scrubbing_leaves_nothing_of_rows_that_moved_changed_or_went(
         )  # as builds of SQLite have it that do not set it
         words = {f"name {n}": f"word-{n:04}-of-it" for n in range(400)}
         for name, word in words.items():
-            await transaction.run(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
+            await transaction.execute_many(INSERT, [{"name": name, "value": f'"{word}{"x" * chance.randrange(900)}"'}])
     for name in chance.sample(sorted(words), 300):
         await write_store_settings(database, {name: "y" * chance.randrange(900)})
         await read_store_setting(database, name)

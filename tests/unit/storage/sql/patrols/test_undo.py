@@ -100,7 +100,7 @@ async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few
 ) -> None:
     """One for each row, and a turn of the event loop for each, were 7.7 s for 5,000 memories."""
     taken = 0
-    run = Transaction.run
+    run = Transaction.execute_many
 
     async def counted(self: Transaction, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         nonlocal taken
@@ -115,7 +115,7 @@ async def test_an_undo_of_many_memories_takes_as_many_statements_as_one_of_a_few
         assert (await home.undo(report.run_id)).counts["memory"] >= memories
         return taken
 
-    monkeypatch.setattr(Transaction, "run", counted)
+    monkeypatch.setattr(Transaction, "execute_many", counted)
     assert await statements_for(60) == await statements_for(6)
 
 
