@@ -108,7 +108,7 @@ class PatrolRunContext:
         """For all steps of a dry run."""
         self.reads = self._shared_transaction = transaction
 
-    def begin_step(self) -> None:
+    def reset_step_counts_and_deadline(self) -> None:
         self.counts = Counter()
         self._step_deadline = time.monotonic() + self.services.config.step_seconds
 

@@ -142,7 +142,7 @@ class PatrolReport:
             waiting=self.waiting_count,
         )
 
-    def as_brief_json(self) -> dict[str, Any]:
+    def as_json_without_empty_steps(self) -> dict[str, Any]:
         """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
         skipped: dict[str, list[str]] = {}
         for step in self.steps:

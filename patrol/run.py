@@ -303,7 +303,7 @@ async def run_patrol_steps(
     reports: list[PatrolStepReport] = []
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))
-        context.begin_step()
+        context.reset_step_counts_and_deadline()
         context.report_progress = partial(_report_part, progress, on_progress)
         try:
             reports.append(await _run_step(context, name))

@@ -32,14 +32,14 @@ def raise_open_file_limit() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAndHostConnectionLimits:
+class MaxHttpAndHostConnections:
     """Connections at once, of HTTP and of the host's own socket. HTTP never takes what the socket's clients need."""
 
     http: int
     host: int
 
     @classmethod
-    def from_open_file_limit(cls, limit: int) -> HttpAndHostConnectionLimits:
+    def from_open_file_limit(cls, limit: int) -> MaxHttpAndHostConnections:
         available = max(limit - RESERVED_OPEN_FILES, 32)
         http = min(MAX_HTTP_CONNECTIONS, available * 3 // 4)
         return cls(http, available - http)

@@ -17,7 +17,7 @@ from madeleine.memory.moving.ports import ImportReport
 from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.export import open_ledger_export
+from madeleine.storage.sql.moving.export import open_ledger_snapshot_for_export
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEING = "ada"
@@ -181,7 +181,7 @@ def file_of(records: Sequence[ExportRecord]) -> list[bytes]:
 
 
 def exported(ledger: LedgerLocation, being: str | None = None, *, journal: bool = True) -> list[bytes]:
-    with open_ledger_export(ledger, being, journal=journal) as export:
+    with open_ledger_snapshot_for_export(ledger, being, journal=journal) as export:
         return list(export.lines())
 
 

@@ -248,7 +248,7 @@ async def read_context_snapshot_resource(call: ToolCallContext) -> str:
     return escape_foreign_markup(context.snapshot[0].content) if context.snapshot else ""
 
 
-async def read_recent_memories_resource(call: ToolCallContext) -> str:
+async def read_recently_recalled_memories_resource(call: ToolCallContext) -> str:
     context = await _build_block(call, "recent_nodes")
     return _json_text({"recent_nodes": [recent_memory_as_json(memory) for memory in context.recent_nodes or ()]})
 
@@ -266,7 +266,7 @@ MEMORY_RESOURCES = (
     MemoryResource(
         "snapshot", "Open notes, knowledge, and the diary of the last 7 days.", MARKDOWN, read_context_snapshot_resource
     ),
-    MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recent_memories_resource),
+    MemoryResource("recent", "The 5 memories recalled last.", JSON, read_recently_recalled_memories_resource),
     MemoryResource("diary", "The diary of the last 7 days, in full.", JSON, read_diary_resource),
     MemoryResource(
         "profile",
@@ -281,13 +281,13 @@ def resources_of_being(being: BeingId) -> list[types.Resource]:
     """The resources of one being; those of others are not disclosed."""
     return [
         types.Resource(
-            uri=being_resource_uri(being, r.name), name=r.name, description=r.description, mime_type=r.mime_type
+            uri=uri_of_being_resource(being, r.name), name=r.name, description=r.description, mime_type=r.mime_type
         )
         for r in MEMORY_RESOURCES
     ]
 
 
-def being_resource_uri(being: BeingId, name: str) -> str:
+def uri_of_being_resource(being: BeingId, name: str) -> str:
     return f"{MEMORY_RESOURCE_URI_SCHEME}://{quote(being, safe='')}/{name}"
 
 

@@ -12,8 +12,8 @@ from madeleine.memory.rules.feelings import (
     EMOTION_AXES,
     EMOTION_LABELS,
     MAX_EMOTION_LABELS,
-    closest_emotion_axis,
     closest_emotion_name,
+    emotion_axis_from_approximate_name,
 )
 from madeleine.tools.arguments import ToolArguments, add_notice, excerpt_for_error
 
@@ -59,7 +59,7 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     axes: dict[str, float] = {}
     unknown: list[str] = []
     for name, value in told.items():
-        axis = closest_emotion_axis(name)
+        axis = emotion_axis_from_approximate_name(name)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
         if axis is None or not usable:
             unknown.append(excerpt_for_error(str(name))[:40])

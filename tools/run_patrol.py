@@ -55,7 +55,7 @@ async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> di
         report = await patrol.apply_decisions_and_offer_more(
             call.scope, await _with_full_offers(call, arguments.decisions), pending_bytes=room
         )
-        return report.as_json() if arguments.details else report.as_brief_json()
+        return report.as_json() if arguments.details else report.as_json_without_empty_steps()
     report = await patrol(
         call.scope,
         steps=arguments.steps,
@@ -64,7 +64,7 @@ async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> di
         pending_bytes=room,
         on_progress=report_progress,
     )
-    return report.as_json() if arguments.details else report.as_brief_json()
+    return report.as_json() if arguments.details else report.as_json_without_empty_steps()
 
 
 async def _with_full_offers(

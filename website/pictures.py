@@ -15,8 +15,8 @@ from madeleine.memory.model import TruthStatus
 from madeleine.memory.rules.dynamics.importance import (
     MAX_DYING_IMPORTANCE,
     effective_importance,
-    patrols_until_dying,
-    session_count_after_revival,
+    patrols_until_status_is_dying,
+    session_count_if_revived,
 )
 from madeleine.memory.rules.dynamics.truth import was_true_at
 
@@ -84,10 +84,10 @@ def fading() -> str:
             points.append((across(patrol), up(effective_importance(importance, patrol - since))))
         return points
 
-    dying = patrols_until_dying(importance, 0)
+    dying = patrols_until_status_is_dying(importance, 0)
     back_at = dying + 45
     # The clock of a dead memory stands still; to open it counts twice (spec P10).
-    revived = session_count_after_revival(importance=importance, session_count=dying, reactivation_count=2)
+    revived = session_count_if_revived(importance=importance, session_count=dying, reactivation_count=2)
     assert revived is not None
     after_revival = [
         (across(patrol), up(effective_importance(importance, revived + patrol - back_at)))

@@ -15,7 +15,7 @@ from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.importance import (
     MAX_DYING_IMPORTANCE,
     effective_importance,
-    session_count_after_revival,
+    session_count_if_revived,
 )
 
 Tool = Literal["search_memory", "recall_memory"]
@@ -108,7 +108,7 @@ def revival_by_importance() -> list[dict[str, Any]]:
         faded = next(count for count in range(1000) if effective_importance(importance, count) <= MAX_DYING_IMPORTANCE)
         row: dict[str, Any] = {"importance": importance, "fades after": faded}
         for cues in CUES:
-            row[f"session count after {cues}"] = session_count_after_revival(
+            row[f"session count after {cues}"] = session_count_if_revived(
                 importance=importance, session_count=faded, reactivation_count=2 * cues
             )
         rows.append(row)

@@ -182,4 +182,4 @@ class LivedStore:
 
 
 def _tokens(report: PatrolReport) -> float:
-    return len(json.dumps(report.as_brief_json(), ensure_ascii=False).encode()) / BYTES_PER_TOKEN
+    return len(json.dumps(report.as_json_without_empty_steps(), ensure_ascii=False).encode()) / BYTES_PER_TOKEN

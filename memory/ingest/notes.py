@@ -18,8 +18,8 @@ from madeleine.memory.rules.feelings import (
     EMOTION_AXES,
     EMOTION_LABELS,
     MAX_EMOTION_LABELS,
-    closest_emotion_axis,
     closest_emotion_name,
+    emotion_axis_from_approximate_name,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_note_content, redact_secrets
 
@@ -81,7 +81,7 @@ class SceneNoteContent(BaseModel):
         usable = {
             axis: float(told)
             for name, told in value.items()
-            if (axis := closest_emotion_axis(name)) and _is_degree(told)
+            if (axis := emotion_axis_from_approximate_name(name)) and _is_degree(told)
         }
         return EmotionVector(**dict.fromkeys(EMOTION_AXES, 0.0) | usable) if usable else None
 

@@ -230,7 +230,7 @@ class IngestLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
 class BeingCentroidSourceLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
-    async def last_audit_number_and_change_flag(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def last_audit_number_and_changed_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 

@@ -41,8 +41,12 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.retention.levels import memory_as_kept_at_level
 from madeleine.memory.rules.dynamics.truth import Supersession
-from madeleine.memory.rules.storing.likeness import DuplicateThresholds, memories_tell_same_facts
-from madeleine.memory.rules.storing.retelling import MemoryRetelling, has_room_for_retelling, retelling_from_draft
+from madeleine.memory.rules.storing.likeness import DuplicateThresholds, new_memory_tells_nothing_beyond_old
+from madeleine.memory.rules.storing.retelling import (
+    MemoryRetelling,
+    has_room_for_retelling,
+    retelling_from_unstored_memory,
+)
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
 
@@ -333,7 +337,7 @@ class StoreScenes:
         return (
             not new.distinct
             and near_enough
-            and memories_tell_same_facts(memory, other)
+            and new_memory_tells_nothing_beyond_old(memory, other)
             and has_room_for_retelling(other, _reinforcement(other.id, new, memory))
         )
 
@@ -370,7 +374,7 @@ class StoreScenes:
 def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
-    return retelling_from_draft(of, draft, importance=importance, key=scene.key)
+    return retelling_from_unstored_memory(of, draft, importance=importance, key=scene.key)
 
 
 def _plan_supersession(plan: StorePlan, draft: _Draft, outcome: IdempotencyKeyOutcome) -> None:

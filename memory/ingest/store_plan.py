@@ -22,7 +22,7 @@ from madeleine.memory.text.terms import bm25_text_of_memory
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
-MAX_UNREADABLE_SCENES_COMPARED = 500
+MAX_UNEMBEDDED_SCENES_COMPARED = 500
 """Scenes of one call, the latest, whose words are compared where the model cannot read them."""
 StoreOutcomeWithRepeatFlag = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
@@ -102,7 +102,7 @@ class StorePlan:
         """(memory, cosine) of those that are true since an earlier time than the point's: of `similar_memories`, or,
         where the model cannot read the text, of those that share the most words, with 1 (the words alone decide)."""
         if point.vector is None:
-            unread = self._unread[-MAX_UNREADABLE_SCENES_COMPARED:]
+            unread = self._unread[-MAX_UNEMBEDDED_SCENES_COMPARED:]
             shared = {
                 other.id: count_shared_content_words(point.memory.scene.action, other.scene.action) for other in unread
             }

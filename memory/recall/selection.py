@@ -17,7 +17,7 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
-from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_list
+from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_everything_of_a_kind
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_without_limit
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.rules.searching import ELLIPSIS
@@ -243,7 +243,7 @@ class RecallSelector:
         scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.max_limit]]
         best = max((ranked.scores.get(memory.id, 0.0) for memory in preferences), default=0.0)
         return result_count_without_limit(
-            scored, least=query.limit, best=best, whole_list=asks_for_list(analyse_query(query.text))
+            scored, least=query.limit, best=best, whole_list=asks_for_everything_of_a_kind(analyse_query(query.text))
         )
 
     async def _shortened(self, memory: Memory, budget: int) -> Memory | None:

@@ -41,7 +41,7 @@ def closest_emotion_name(told: object, names: Sequence[str]) -> str | None:
     return next(iter(get_close_matches(word, names, n=1, cutoff=MIN_EMOTION_SPELLING_LIKENESS)), None)
 
 
-def closest_emotion_axis(told: object) -> str | None:
+def emotion_axis_from_approximate_name(told: object) -> str | None:
     """By its name, as `closest_emotion_name` has it, or by its first letter."""
     letter = str(told).strip().casefold()
     return next((axis for axis in EMOTION_AXES if letter == axis[0]), closest_emotion_name(told, EMOTION_AXES))

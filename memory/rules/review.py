@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from madeleine.memory.rules.storing.quoting import split_into_statements
+from madeleine.memory.rules.storing.quoting import split_into_sentences_and_lines
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.rules.storing.worth_remembering import is_small_talk
 from madeleine.memory.text.normalization import fold_text
@@ -50,7 +50,7 @@ def memories_by_review_reason(
         if words and (memory.being, words) in seen:
             noticed["duplicate"].append(memory)
         seen.add((memory.being, words))
-        if all(map(is_small_talk, split_into_statements(memory.text))):
+        if all(map(is_small_talk, split_into_sentences_and_lines(memory.text))):
             noticed["junk"].append(memory)
         if memory.undecided_about and is_older(memory, MIN_AGE_OF_UNDECIDED_SUPERSESSION):
             noticed["undecided"].append(memory)

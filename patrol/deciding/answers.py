@@ -315,7 +315,7 @@ class DecisionHandler(ABC, Generic[AnswerT]):
         """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
 
     @abstractmethod
-    async def build_requests(self, key: str) -> list[DecisionRequest]: ...
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]: ...
 
     def texts_to_embed(self, answer: AnswerT, current: CurrentOfferedMemories) -> list[str]:
         """Texts that `apply` stores, to be embedded before it; the answer was checked against `current`."""

@@ -68,7 +68,7 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
         return [session.session_id for session in sessions[: max(0, overdue)]]
 
-    async def build_requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(
             key, await self.context.reads.summarisable_session_memories(key), self.limits
         )

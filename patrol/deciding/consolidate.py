@@ -187,7 +187,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         dying = [DYING_MEMORIES_DECISION_KEY] if any(count.dying for count in counts) else []
         return [*dying, *(count.cluster_id for count in fresh)]
 
-    async def build_requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         if key == DYING_MEMORIES_DECISION_KEY:
             return requests_about_dying_memories(await reads.dying_memories(limit=MAX_DYING_MEMORIES_READ), self.limits)

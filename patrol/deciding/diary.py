@@ -115,7 +115,7 @@ class DiaryDecisionHandler(DecisionHandler[DiaryAnswer]):
                 return day, of_day, last
         return services.today().isoformat(), [], last
 
-    async def build_requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         day, of_day, last = await self._day_to_write()
         earlier = last.text if last and last.date == day else ""

@@ -49,7 +49,7 @@ class NoteRepairDecisionHandler(DecisionHandler[NoteRepairAnswer]):
         """Ids of notes, the oldest first."""
         return [note.id for note in await self.context.reads.unreadable_notes()]
 
-    async def build_requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         return [
             DecisionRequest(
                 kind="repair",

@@ -81,7 +81,7 @@ async def decide_pending_with_model(context: PatrolRunContext, step: PatrolStepN
     notes: list[str] = []
     while keys or requests:
         while keys and len(requests) < MAX_CONCURRENT_MODEL_CALLS:
-            requests += await decision_type.build_requests(keys.popleft())
+            requests += await decision_type.build_requests_for_key(keys.popleft())
         batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
         if not context.is_step_out_of_time:
@@ -268,7 +268,7 @@ async def _requests_to_offer(
         for kind, decision_type in kinds.items():
             while room > 0 and len(offers[kind]) < max_requests and (parts[kind] or keys[kind]):
                 if not parts[kind]:
-                    for new in await decision_type.build_requests(keys[kind].popleft()):
+                    for new in await decision_type.build_requests_for_key(keys[kind].popleft()):
                         (parts[kind] if new.has_choice else without_choice).append(new)
                     continue
                 new = parts[kind].popleft()
@@ -281,7 +281,7 @@ async def _requests_to_offer(
                 shown |= {memory.id for memory in request.memories}
                 room -= size
     for _ in range(min(MAX_CLUSTERS_EXAMINED_FOR_DECISIONS, len(keys["consolidate"]))):
-        for new in await kinds["consolidate"].build_requests(keys["consolidate"].popleft()):
+        for new in await kinds["consolidate"].build_requests_for_key(keys["consolidate"].popleft()):
             (parts["consolidate"] if new.has_choice else without_choice).append(new)
     waiting = sum(map(len, keys.values())) + sum(map(len, parts.values()))
     offered = [request for requests in offers.values() for request in requests]

@@ -148,7 +148,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
         counts.sort(key=lambda count: (-count.active, count.cluster_id))
         return [count.cluster_id for count in counts if count.cluster_id not in roots]
 
-    async def build_requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:

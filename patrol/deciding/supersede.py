@@ -78,7 +78,7 @@ class SupersessionDecisionHandler(DecisionHandler[SupersessionAnswer]):
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
         return [*await self.context.reads.ids_of_proposed_superseding_memories()]
 
-    async def build_requests(self, key: str) -> list[DecisionRequest]:
+    async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
         newer = await reads.memories_by_ids([MemoryId(key)])
         older = await reads.memories_by_ids([one.may_supersede for one in newer if one.may_supersede])

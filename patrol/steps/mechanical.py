@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Cluster, ClusterId, Vector
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
-from madeleine.memory.rules.dynamics.importance import session_count_after_revival, status_from_decayed_importance
+from madeleine.memory.rules.dynamics.importance import session_count_if_revived, status_from_decayed_importance
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_SMALL_CLUSTER_MEMORIES = 2
@@ -172,7 +172,7 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     for state in sorted(dead, key=lambda state: depths[state.id]):
         if any(survivor.status != "dead" for survivor in await survivor_chain_of_memory(work, state)):
             continue
-        session_count = session_count_after_revival(
+        session_count = session_count_if_revived(
             importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
         )
         if session_count is not None:

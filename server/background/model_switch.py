@@ -97,9 +97,9 @@ class EmbeddingModelSwitcher:
         self._records = EmbeddingModelRecords(self.ledger.index_source)
 
     def run_in_background(self) -> AbstractAsyncContextManager[asyncio.Task[None]]:
-        return run_task_during_block(self.switch_models_when_requested(), "model switch")
+        return run_task_during_block(self.run_model_switch_loop(), "model switch")
 
-    async def switch_models_when_requested(self) -> None:
+    async def run_model_switch_loop(self) -> None:
         while True:
             pause = MODEL_SWITCH_REQUEST_POLL_SECONDS
             try:

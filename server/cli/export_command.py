@@ -21,7 +21,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_location, open_ledger_without_index
 from madeleine.storage.sql.database.opening import LedgerLocation
-from madeleine.storage.sql.moving.export import LedgerExport, open_ledger_export
+from madeleine.storage.sql.moving.export import LedgerExport, open_ledger_snapshot_for_export
 
 STANDARD_OUTPUT_ARGUMENT = "-"
 MAX_EXPORT_HEADER_BYTES = 1_000_000
@@ -52,7 +52,7 @@ async def _remember(copies: LedgerCopyRegister, target: Path, being: str | None)
 
 
 def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace, *, is_piped: bool) -> int:
-    with open_ledger_export(ledger, arguments.being, journal=arguments.journal) as export:
+    with open_ledger_snapshot_for_export(ledger, arguments.being, journal=arguments.journal) as export:
         header = export.header()
         if not header.beings:
             whose = f" of {terminal_safe_line(repr(arguments.being))}" if arguments.being else ""

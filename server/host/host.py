@@ -38,7 +38,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event
 from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
 from madeleine.server.connections import (
     ConnectionSlots,
-    HttpAndHostConnectionLimits,
+    MaxHttpAndHostConnections,
     accept_connections,
     raise_open_file_limit,
 )
@@ -110,7 +110,7 @@ class MemoryHost:
         self.stop_event.set()
 
     async def serve(self, listener: socket.socket) -> None:
-        limits = HttpAndHostConnectionLimits.from_open_file_limit(raise_open_file_limit())
+        limits = MaxHttpAndHostConnections.from_open_file_limit(raise_open_file_limit())
         places = ConnectionSlots(limits.host, limits.host)
         accepting = asyncio.create_task(
             accept_connections(listener, lambda accepted, _: self._accept(accepted, places)), name="accept"

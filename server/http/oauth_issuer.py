@@ -35,7 +35,7 @@ MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS = 24 * 3600.0
 """Keys that the issuer has not confirmed for so long are not trusted any more."""
 ISSUER_TIMEOUT_SECONDS = 5.0
 """For the metadata and the keys together."""
-MAX_JWT_ID_CHARS = 100
+MAX_KEPT_JWT_ID_CHARS = 100
 """Kept of the id of a JWT, for the audit."""
 MAX_REQUESTS_WAITING_FOR_ISSUER_KEYS = 16
 """Requests that wait for a fetch; others are refused."""
@@ -216,4 +216,4 @@ def _signing_keys(jwks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _token_id(claims: Mapping[str, Any]) -> str:
     """Returns "" where it has none."""
-    return terminal_safe_line(str(claims.get("jti", "")))[:MAX_JWT_ID_CHARS]
+    return terminal_safe_line(str(claims.get("jti", "")))[:MAX_KEPT_JWT_ID_CHARS]

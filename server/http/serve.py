@@ -27,7 +27,7 @@ from madeleine.server.attach.endpoint import (
     try_to_hold_file_lock,
 )
 from madeleine.server.background.serving import open_served_memory
-from madeleine.server.connections import HttpAndHostConnectionLimits, raise_open_file_limit
+from madeleine.server.connections import MaxHttpAndHostConnections, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
 from madeleine.server.host.host import MemoryHost, make_web_ui_starter
 from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
@@ -164,7 +164,7 @@ async def serve_http(
                     levels=settings.memory_level_config,
                 )
                 verifier = BearerTokenVerifier(tokens, issuer if settings.oauth_issuer else None)
-                max_connections = HttpAndHostConnectionLimits.from_open_file_limit(raise_open_file_limit()).http
+                max_connections = MaxHttpAndHostConnections.from_open_file_limit(raise_open_file_limit()).http
                 app = build_http_app(
                     handlers.build_server(),
                     settings,

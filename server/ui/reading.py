@@ -25,7 +25,7 @@ from madeleine.memory.permissions import permissions_of_role
 from madeleine.memory.rules.dynamics.importance import (
     IMPORTANCE_DECAY_CYCLES,
     MAX_DYING_IMPORTANCE,
-    patrols_until_dying,
+    patrols_until_status_is_dying,
 )
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.server import __version__
@@ -113,7 +113,7 @@ class WebUiDataReader:
             return start | past_overview_as_json(outlines, summaries, self.as_of)
         clusters = await self.memory.use_cases.browse.clusters_with_moods(scope)
         return start | {
-            "counts": _counts(await overview.count_memories_by_state(scope)),
+            "counts": _counts(await overview.count_memories_by_status_truth_and_pin(scope)),
             "clusters": [
                 cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
             ],
@@ -194,7 +194,8 @@ class WebUiDataReader:
             (left, outline)
             for outline in outlines
             if outline.status == "active" and outline.truth == "current" and not outline.pinned
-            if (left := patrols_until_dying(outline.importance, outline.session_count)) <= FADING_FORECAST_PATROLS
+            if (left := patrols_until_status_is_dying(outline.importance, outline.session_count))
+            <= FADING_FORECAST_PATROLS
         ]
         soon.sort(key=lambda each: (each[0], each[1].seq))
         dying = [outline for outline in outlines if outline.status == "dying"]

@@ -21,7 +21,7 @@ from madeleine.memory.model import (
     Vector,
     time_span_of_memory,
 )
-from madeleine.memory.rules.ranking.blended import read_wording_signals
+from madeleine.memory.rules.ranking.blended import detect_wording_signals_in_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
 
@@ -175,7 +175,7 @@ def unpack_piece_vectors(payload: Mapping[str, Any]) -> NDArray[np.int8]:
 
 def _wording_signals(memory: Memory) -> MemoryWordingTraits:
     """The day of what is no turn of a conversation is the day of what happened, not only when it was said."""
-    signals = read_wording_signals(memory.scene.action)
+    signals = detect_wording_signals_in_text(memory.scene.action)
     has_own_day = bool(memory.scene.when) and not memory.provenance.session_id
     return replace(signals, tells_when=signals.tells_when or has_own_day)
 

@@ -180,7 +180,9 @@ class WebUiOverviewRepository(DatabaseRepository):
         """All memories, in the order in which they were stored."""
         return await self._database.rows(_SELECT_OUTLINES, _OUTLINE.from_row, being=scope.being_id)
 
-    async def count_memories_by_state(self, scope: Scope) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
+    async def count_memories_by_status_truth_and_pin(
+        self, scope: Scope
+    ) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
         """Memories by status, truth and whether they are pinned."""
         return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
 

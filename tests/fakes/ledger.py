@@ -33,7 +33,11 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts, MemoryReactivation, PossibleNewerVersionPair
-from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
+from madeleine.memory.rules.dynamics.revision import (
+    changes_that_would_alter_memory,
+    memory_after_changes,
+    revision_with_old_values,
+)
 from madeleine.memory.rules.dynamics.truth import (
     MEMORY_TRUTH_FIELDS,
     UNDONE_VERSION_FIELD_VALUES,
@@ -228,7 +232,7 @@ class InMemoryMemories:
         if not memories:
             return None
         [old] = memories
-        done = changes_that_differ(old, changes)
+        done = changes_that_would_alter_memory(old, changes)
         if done == MemoryChanges():
             return old, done
         new = memory_after_changes(old, done)

@@ -35,7 +35,7 @@ MAX_CLUSTER_NAME_THEMES, MAX_CLUSTER_NAME_WORDS = 2, 3
 MAX_CLUSTER_NAME_CHARS = 60
 
 
-def candidate_cluster_name_words(memory: Memory) -> set[str]:
+def cluster_name_words_of_memory(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case: not those that join or ask in its language, nor
     numbers, nor names of its actors."""
     actors = {word.low for actor in memory.scene.actors for word in AnalysedText(actor).words}
@@ -45,7 +45,7 @@ def candidate_cluster_name_words(memory: Memory) -> set[str]:
 
 def memory_counts_by_shared_name_word(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
-    counts = Counter(word for memory in memories for word in candidate_cluster_name_words(memory))
+    counts = Counter(word for memory in memories for word in cluster_name_words_of_memory(memory))
     return Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_NAME_WORD})
 
 

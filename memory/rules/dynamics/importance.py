@@ -30,7 +30,7 @@ def status_from_decayed_importance(memory: Memory | MemoryFieldsForPatrol) -> Me
     return "dying" if faded and not memory.pinned else "active"
 
 
-def session_count_after_revival(*, importance: float, session_count: int, reactivation_count: int) -> int | None:
+def session_count_if_revived(*, importance: float, session_count: int, reactivation_count: int) -> int | None:
     """The session count with which a dead memory comes back in ❺, or None if it stays dead (ruling 3).
 
     It comes back if it was reactivated at all and `importance × exp(−(session_count / (1 + reactivations)) / 30)`
@@ -43,7 +43,7 @@ def session_count_after_revival(*, importance: float, session_count: int, reacti
     return session_count // (1 + reactivation_count)
 
 
-def patrols_until_dying(importance: float, session_count: int) -> int:
+def patrols_until_status_is_dying(importance: float, session_count: int) -> int:
     """Patrols after which a memory that nobody recalls is dying; 0 for one that has faded so far already."""
     if importance <= MAX_DYING_IMPORTANCE:
         return 0

@@ -273,7 +273,7 @@ MAX_ANALYSED_QUERY_CHARS = 2_000
 FeelingRoleInQuery = Literal["asked", "there", "beside"]
 
 
-def read_wording_signals(text: str) -> MemoryWordingTraits:
+def detect_wording_signals_in_text(text: str) -> MemoryWordingTraits:
     """Read the wording of a memory's action, once, when it is indexed."""
     reading = AnalysedText(text)
     return MemoryWordingTraits(
@@ -305,7 +305,7 @@ def asks_about_oneself(query: AnalysedText) -> bool:
     return query.first_person_degree > 0 and not asks_what_assistant_said(query)
 
 
-def asks_for_list(query: AnalysedText) -> bool:
+def asks_for_everything_of_a_kind(query: AnalysedText) -> bool:
     """It asks for all there is of something: "all allergies", "which dishes"."""
     return query.matches_lexicon_pattern("asks_list")
 

@@ -101,7 +101,7 @@ def _shown(values: frozenset[str]) -> str:
     return ", ".join(sorted(values)[:3])
 
 
-def memories_tell_same_facts(new: Memory, old: Memory) -> bool:
+def new_memory_tells_nothing_beyond_old(new: Memory, old: Memory) -> bool:
     """Whether reinforcing the old memory would lose nothing that the new one tells (ruling 13).
 
     Their texts must have the same words in the same order (`memory.text.wording`). Actors and settings count when both

@@ -136,7 +136,7 @@ def statements_of_memory(memory: Memory) -> tuple[StatementForQuoteCheck, ...]:
     )
     wholes = [scene.action, memory.feeling, memory.lesson, *scene.dialogue, *scene.sensory]
     wholes += [item.action for item in scene.when if isinstance(item, DatedAction)]
-    parts = [part for whole in wholes for part in (whole, *split_into_statements(whole))]
+    parts = [part for whole in wholes for part in (whole, *split_into_sentences_and_lines(whole))]
     return tuple(StatementForQuoteCheck(part, about) for part in dict.fromkeys(parts) if part)
 
 
@@ -195,7 +195,7 @@ def _is_own_answer(value: Any, depth: int = 4) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------
 
 
-def split_into_statements(text: str) -> list[str]:
+def split_into_sentences_and_lines(text: str) -> list[str]:
     """Sentences, lines, and the fragments of a recall, which ` / ` parts. None is empty."""
     pieces = (sentence for line in _FRAGMENT_BREAK.split(text) for sentence in split_sentences(line))
     return [part for piece in pieces if (part := piece.strip(" \t-*•>\"'“”"))]
@@ -213,7 +213,7 @@ def without_quotes_from_memory(
     unmarked_text = without_recalled_text(text)
     if not unmarked_text or not known:
         return unmarked_text
-    said = split_into_statements(unmarked_text)
+    said = split_into_sentences_and_lines(unmarked_text)
     share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
     quotes = {piece for piece in dict.fromkeys(said) if _is_echo(StatementForQuoteCheck(piece), known, speakers, share)}
     if not by_assistant and len(quotes) < 2:
@@ -230,7 +230,7 @@ def repeats_known_text(
 ) -> bool:
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
-    said = [StatementForQuoteCheck(piece) for piece in split_into_statements(text)]
+    said = [StatementForQuoteCheck(piece) for piece in split_into_sentences_and_lines(text)]
     return bool(said) and all(_is_echo(piece, known, speakers, share) for piece in said)
 
 
@@ -239,7 +239,7 @@ def person_restates_known_text(
 ) -> bool:
     """As `repeats_known_text`, for what a person has said: every word must be there, and nobody whom the memory names
     may be missing, for it may be told of somebody else."""
-    said = [StatementForQuoteCheck(piece) for piece in split_into_statements(text)]
+    said = [StatementForQuoteCheck(piece) for piece in split_into_sentences_and_lines(text)]
     return bool(said) and all(any(_restates_statement(piece, one, speakers) for one in known) for piece in said)
 
 

@@ -56,7 +56,9 @@ class MemoryRetelling:
     emotion: EmotionVector | None = None
 
 
-def retelling_from_draft(of: MemoryId, draft: Memory, *, importance: float | None, key: str | None) -> MemoryRetelling:
+def retelling_from_unstored_memory(
+    of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
+) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     days = tuple(dict.fromkeys(date_of_timeline_entry(item) for item in draft.scene.when if isinstance(item, str)))
     return MemoryRetelling(

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from madeleine.memory.rules.storing.quoting import split_into_statements, without_recalled_text
+from madeleine.memory.rules.storing.quoting import split_into_sentences_and_lines, without_recalled_text
 from madeleine.memory.text.lexicon import (
     all_words_of_lexicon_lists,
     lexicons_for_script_of_text,
@@ -50,7 +50,7 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     """(whether, why), for what a person said and what was answered. Text that they quote from memory does not count,
     nor do code and commands; of the answer, only what was done or understood for good."""
     said = text_without_code_and_quotes(user_text)
-    stated = [AnalysedText(sentence) for sentence in split_into_statements(said)]
+    stated = [AnalysedText(sentence) for sentence in split_into_sentences_and_lines(said)]
     for sentence in stated:
         if reason := _worth_sign(sentence):
             return True, reason
@@ -58,7 +58,7 @@ def should_remember(user_text: str, response_text: str) -> tuple[bool, str]:
     only_orders = bool(open_statements) and all(map(_is_order, open_statements))
     if not only_orders and any(
         AnalysedText(sentence).matches_lexicon_pattern("done")
-        for sentence in split_into_statements(text_without_code_and_quotes(response_text))
+        for sentence in split_into_sentences_and_lines(text_without_code_and_quotes(response_text))
     ):
         return True, "what was done or understood"
     if any(not _is_order(sentence) and _is_statement(sentence) for sentence in open_statements):
@@ -80,7 +80,7 @@ def reason_to_remember_agreement(question: str, answer: str) -> str:
         return ""
     asked = (
         sentence
-        for sentence in split_into_statements(text_without_code_and_quotes(question))
+        for sentence in split_into_sentences_and_lines(text_without_code_and_quotes(question))
         if _is_question(AnalysedText(sentence))
     )
     return next((reason for sentence in asked if (reason := _worth_sign(AnalysedText(sentence.rstrip("?？؟ "))))), "")

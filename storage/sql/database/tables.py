@@ -20,8 +20,8 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
-    KeepOnUndo,
     KeepWhenForgetting,
+    LeaveUnchangedOnPatrolUndo,
     ReferenceClearedWhenForgetting,
     RemoveForgottenByFunction,
 )
@@ -30,7 +30,7 @@ metadata = declaring.metadata
 _keys, _optional, _required, _table = (
     declaring.declare_primary_key_columns,
     declaring.declare_optional_columns,
-    declaring.declare_required_columns,
+    declaring.declare_not_null_columns,
     declaring.declare_table,
 )
 
@@ -122,7 +122,7 @@ MEMORY_IS_UNSUMMARISED_EPISODE = condition_worded_like_partial_index(
 last_memory_numbers_table = _table(
     "memory_numbers",
     *(*_keys(Text, "being_id"), *_required(Integer, "last")),
-    lifecycle=[KeepWhenForgetting("a counter"), KeepOnUndo("a number is not given again")],
+    lifecycle=[KeepWhenForgetting("a counter"), LeaveUnchangedOnPatrolUndo("a number is not given again")],
 )
 
 reinforcements_table = _table(
@@ -135,7 +135,7 @@ reinforcements_table = _table(
     UniqueConstraint("being_id", "key"),
     lifecycle=[
         *(DeleteRowsNamingForgotten(), ArchiveWithMemoryRule()),
-        KeepOnUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
+        LeaveUnchangedOnPatrolUndo("a reinforcement is not a patrol's; an undo that would lose it is refused"),
     ],
 )
 
@@ -172,7 +172,10 @@ embeddings_table = _table(
     *_keys(Text, "model", "content_hash"),
     *_required(LargeBinary, "vector"),
     *_required(UtcMicrosColumnType, "created_at"),
-    lifecycle=[RemoveForgottenByFunction("memories.index_source.delete_orphaned_vectors"), KeepOnUndo("a cache")],
+    lifecycle=[
+        RemoveForgottenByFunction("memories.index_source.delete_orphaned_vectors"),
+        LeaveUnchangedOnPatrolUndo("a cache"),
+    ],
 )
 
 index_pending_table = _table(
@@ -186,7 +189,7 @@ index_pending_table = _table(
 store_settings_table = _table(
     "settings",
     *(*_keys(Text, "name"), *_required(Text, "value")),
-    lifecycle=[KeepWhenForgetting("facts about the store"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("facts about the store"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -198,7 +201,7 @@ audit_entries_table = _table(
     *_required(TextListColumnType, "ids"),
     Column("author", Text, nullable=False, server_default=""),
     Column("token", Text, nullable=False, server_default=""),
-    lifecycle=[KeepWhenForgetting("ids only, append-only"), KeepOnUndo("append-only")],
+    lifecycle=[KeepWhenForgetting("ids only, append-only"), LeaveUnchangedOnPatrolUndo("append-only")],
 )
 
 bearer_tokens_table = _table(
@@ -209,7 +212,7 @@ bearer_tokens_table = _table(
     *_required(Boolean, "read_only"),
     *_required(UtcMicrosColumnType, "created_at"),
     *_optional(UtcMicrosColumnType, "expires_at", "revoked_at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -224,7 +227,11 @@ revisions_table = _table(
     *_optional(TextListColumnType, "themes"),
     *_optional(Boolean, "pinned"),
     *_optional(TextListColumnType, "when"),
-    lifecycle=[DeleteRowsNamingForgotten(), ArchiveWithMemoryRule(), KeepOnUndo("no patrol revises a memory")],
+    lifecycle=[
+        DeleteRowsNamingForgotten(),
+        ArchiveWithMemoryRule(),
+        LeaveUnchangedOnPatrolUndo("no patrol revises a memory"),
+    ],
 )
 
 # Acts that changed what is true (ruling 14): one row for each memory that an act concerns, with its fields before and
@@ -240,7 +247,7 @@ truth_changes_table = _table(
     lifecycle=[
         RemoveForgottenByFunction("memories.truth.relink_version_chains"),
         *(DeletedWithUndoneMemory(), ArchiveWithMemoryRule()),
-        KeepOnUndo("the acts of a patrol are deleted when it is undone"),
+        LeaveUnchangedOnPatrolUndo("the acts of a patrol are deleted when it is undone"),
     ],
 )
 
@@ -249,7 +256,7 @@ pending_scrub_marks_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
     Column("erased_at", UtcMicrosColumnType, nullable=False, server_default="0"),
-    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), KeepOnUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), LeaveUnchangedOnPatrolUndo("forgetting is final")],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -270,7 +277,10 @@ ingest_outcomes_table = _table(
     *_keys(Text, "being_id", "key"),
     *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "outcome"),
-    lifecycle=[RemoveForgottenByFunction("memories.storing.remove_ingest_digests"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[
+        RemoveForgottenByFunction("memories.storing.remove_ingest_digests"),
+        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+    ],
 )
 
 patrol_runs = _table(
@@ -284,7 +294,7 @@ patrol_runs = _table(
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
         RemoveForgottenByFunction("erasing.memories._MemoryErasure._redact_reports"),
-        KeepOnUndo("says that it was undone"),
+        LeaveUnchangedOnPatrolUndo("says that it was undone"),
     ],
 )
 
@@ -311,7 +321,7 @@ patrol_changes_table = _table(
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[
         RemoveForgottenByFunction("erasing.patrols.redact_patrol_journal"),
-        KeepOnUndo("the journal of a run goes with its undo"),
+        LeaveUnchangedOnPatrolUndo("the journal of a run goes with its undo"),
     ],
 )
 
@@ -326,7 +336,7 @@ decision_requests_table = _table(
     Index("ix_patrol_offers_topic", "being_id", "topic"),
     lifecycle=[
         RemoveForgottenByFunction("erasing.patrols.delete_decision_requests_about_memories"),
-        KeepOnUndo("what was decided stays decided"),
+        LeaveUnchangedOnPatrolUndo("what was decided stays decided"),
     ],
 )
 
@@ -351,7 +361,7 @@ cost_records_table = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), KeepOnUndo("the money is spent")],
+    lifecycle=[KeepWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("the money is spent")],
 )
 
 # Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
@@ -361,7 +371,7 @@ ledger_copies_table = _table(
     # "" for all beings.
     *_required(Text, "kind", "being_id"),
     *_required(UtcMicrosColumnType, "made_at"),
-    lifecycle=[KeepWhenForgetting("names files"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("names files"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 
 # Imports of exports, and the rows that each has added, by type and key: so that it is undone by one call. `digest`: of
@@ -372,12 +382,12 @@ imports_table = _table(
     *_required(Text, "source", "being_id", "state"),
     *_required(UtcMicrosColumnType, "at"),
     *_required(JsonTextColumnType, "counts", "last_numbers"),
-    lifecycle=[KeepWhenForgetting("counts"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("counts"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 imported_rows_table = _table(
     "imported_rows",
     *_keys(Text, "import_id", "type", "key"),
     *_required(Text, "digest"),
     Column("memory_id", Text, index=True),
-    lifecycle=[DeleteRowsNamingForgotten(), KeepOnUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )

@@ -274,7 +274,7 @@ class RecallRepository(MemoryReadRepository):
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
 
-    async def last_audit_number_and_change_flag(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def last_audit_number_and_changed_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(
             _SELECT_LAST_AUDIT, first_two_columns_of_row, being=scope.being_id, after=after
         )

@@ -23,7 +23,11 @@ from madeleine.memory.ingest.ports import CommittedMemories, IdempotencyKeyOutco
 from madeleine.memory.lessons.values import is_preference
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.rules.dynamics.revision import changes_that_differ, memory_after_changes, revision_with_old_values
+from madeleine.memory.rules.dynamics.revision import (
+    changes_that_would_alter_memory,
+    memory_after_changes,
+    revision_with_old_values,
+)
 from madeleine.memory.rules.dynamics.truth import TruthChange
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
@@ -353,7 +357,7 @@ class MemoryRepository(MemoryReadRepository):
             if not known:
                 return None
             [old] = known
-            done = changes_that_differ(old, changes)
+            done = changes_that_would_alter_memory(old, changes)
             if done == MemoryChanges():
                 return old, done
             new = memory_after_changes(old, done)

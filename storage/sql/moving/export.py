@@ -58,7 +58,9 @@ def _without_vector(change: PatrolChangeExportRecord) -> PatrolChangeExportRecor
 
 
 @contextmanager
-def open_ledger_export(ledger: LedgerLocation, being: str | None, *, journal: bool = False) -> Iterator[LedgerExport]:
+def open_ledger_snapshot_for_export(
+    ledger: LedgerLocation, being: str | None, *, journal: bool = False
+) -> Iterator[LedgerExport]:
     """Of the being, or of all. Stores go on meanwhile. Raises `StorageError`."""
     with open_database_snapshot(ledger) as snapshot:
         yield LedgerExport(snapshot, being, journal=journal)

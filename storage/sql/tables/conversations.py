@@ -8,8 +8,8 @@ from madeleine.storage.sql.database.dialect import UtcMicrosColumnType, partial_
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
-    KeepOnUndo,
     KeepWhenForgetting,
+    LeaveUnchangedOnPatrolUndo,
     RemoveForgottenByFunction,
 )
 
@@ -23,27 +23,33 @@ sessions = declaring.declare_table(
     "sessions",
     *declaring.declare_primary_key_columns(Text, "being_id", "session_id"),
     # `interface`: the client, or the export that it was imported from.
-    *declaring.declare_required_columns(Text, "title", "interface"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "first_at", "last_at", "next_try"),
-    *declaring.declare_required_columns(Integer, "messages", "watched", "failures"),
-    *declaring.declare_required_columns(Integer, "put_off", "abandoned"),
+    *declaring.declare_not_null_columns(Text, "title", "interface"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "first_at", "last_at", "next_try"),
+    *declaring.declare_not_null_columns(Integer, "messages", "watched", "failures"),
+    *declaring.declare_not_null_columns(Integer, "put_off", "abandoned"),
     *declaring.declare_optional_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
-    lifecycle=[RemoveForgottenByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[
+        RemoveForgottenByFunction("erasing.messages.erase_messages"),
+        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+    ],
 )
 
 messages_table = declaring.declare_table(
     "messages",
     *declaring.declare_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.declare_required_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
+    *declaring.declare_not_null_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
-    *declaring.declare_required_columns(Integer, "position"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "at", "stored_at"),
+    *declaring.declare_not_null_columns(Integer, "position"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at", "stored_at"),
     *declaring.declare_optional_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
-    lifecycle=[RemoveForgottenByFunction("erasing.messages.erase_messages"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[
+        RemoveForgottenByFunction("erasing.messages.erase_messages"),
+        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+    ],
 )
 Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.desc(), messages_table.c.id)
 
@@ -51,7 +57,7 @@ Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.des
 forgotten_keys_table = declaring.declare_table(
     "forgotten_keys",
     *declaring.declare_primary_key_columns(Text, "being_id", "key_hash"),
-    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), KeepOnUndo("forgetting is final")],
+    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), LeaveUnchangedOnPatrolUndo("forgetting is final")],
 )
 
 # The memories that were drawn from a message.
@@ -59,5 +65,5 @@ message_memories_table = declaring.declare_table(
     "message_memories",
     *declaring.declare_primary_key_columns(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
-    lifecycle=[DeleteRowsNamingForgotten(), KeepOnUndo("no patrol changes it")],
+    lifecycle=[DeleteRowsNamingForgotten(), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )

@@ -6,17 +6,17 @@ from sqlalchemy import Column, Integer, Text
 
 from madeleine.storage.sql.database.dialect import UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, KeepWhenForgetting
+from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, LeaveUnchangedOnPatrolUndo
 
 core_blocks_table = declaring.declare_table(
     "core_blocks",
     *declaring.declare_primary_key_columns(Text, "being_id", "name"),
     Column("version", Integer, primary_key=True, autoincrement=False),
-    *declaring.declare_required_columns(Text, "text", "description", "client"),
-    *declaring.declare_required_columns(Integer, "max_chars"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "written_at"),
+    *declaring.declare_not_null_columns(Text, "text", "description", "client"),
+    *declaring.declare_not_null_columns(Integer, "max_chars"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "written_at"),
     lifecycle=[
         KeepWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
-        KeepOnUndo("no patrol changes it"),
+        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )

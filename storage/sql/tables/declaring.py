@@ -31,7 +31,7 @@ def declare_primary_key_columns(type_: type[TypeEngine[Any]], *names: str) -> It
     return (Column(name, type_, primary_key=True) for name in names)
 
 
-def declare_required_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def declare_not_null_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns that are never NULL."""
     return (Column(name, type_, nullable=False) for name in names)
 

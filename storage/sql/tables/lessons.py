@@ -6,17 +6,25 @@ from sqlalchemy import Column, Float, ForeignKey, Integer, Text
 
 from madeleine.storage.sql.database.dialect import TextListColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, DeleteRowsNamingForgotten, KeepOnUndo
+from madeleine.storage.sql.tables.lifecycle import (
+    ArchiveWithMemoryRule,
+    DeleteRowsNamingForgotten,
+    LeaveUnchangedOnPatrolUndo,
+)
 
 lessons_table = declaring.declare_table(
     "lessons",
     Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True),
     Column("being_id", Text, nullable=False, index=True),
-    *declaring.declare_required_columns(Text, "discovery", "condition", "action", "rationale"),
-    *declaring.declare_required_columns(TextListColumnType, "steps"),
-    *declaring.declare_required_columns(Float, "confidence"),
+    *declaring.declare_not_null_columns(Text, "discovery", "condition", "action", "rationale"),
+    *declaring.declare_not_null_columns(TextListColumnType, "steps"),
+    *declaring.declare_not_null_columns(Float, "confidence"),
     # How often following it helped and failed.
     Column("helped", Integer, nullable=False, server_default="0"),
     Column("failed", Integer, nullable=False, server_default="0"),
-    lifecycle=[DeleteRowsNamingForgotten(), ArchiveWithMemoryRule(), KeepOnUndo("no patrol changes it")],
+    lifecycle=[
+        DeleteRowsNamingForgotten(),
+        ArchiveWithMemoryRule(),
+        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+    ],
 )

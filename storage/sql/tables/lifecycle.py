@@ -60,7 +60,7 @@ class DeletedWithUndoneMemory(NamedTuple):
     column: str = "memory_id"
 
 
-class KeepOnUndo(NamedTuple):
+class LeaveUnchangedOnPatrolUndo(NamedTuple):
     """A patrol does not change it, or undo is not to take that back."""
 
     reason: str
@@ -79,7 +79,7 @@ ErasureDeclaration = (
     | RemoveForgottenByFunction
     | KeepWhenForgetting
 )
-PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | KeepOnUndo
+PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | LeaveUnchangedOnPatrolUndo
 LifecycleDeclaration = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule
 
 

@@ -6,28 +6,28 @@ from sqlalchemy import Column, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import JsonTextColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepOnUndo, KeepWhenForgetting, LifecycleDeclaration
+from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, LeaveUnchangedOnPatrolUndo, LifecycleDeclaration
 
 _OF_THE_APPLICATION: list[LifecycleDeclaration] = [
     KeepWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
-    KeepOnUndo("no patrol changes it"),
+    LeaveUnchangedOnPatrolUndo("no patrol changes it"),
 ]
 
 tasks_table = declaring.declare_table(
     "tasks",
     *declaring.declare_primary_key_columns(Text, "id"),
-    *declaring.declare_required_columns(Text, "title", "status", "assigned_to", "project"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "created_at", "updated_at"),
-    *declaring.declare_required_columns(JsonTextColumnType, "details"),
+    *declaring.declare_not_null_columns(Text, "title", "status", "assigned_to", "project"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "created_at", "updated_at"),
+    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )
 channel_messages_table = declaring.declare_table(
     "channel_messages",
     *declaring.declare_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.declare_required_columns(Text, "channel", "sender", "text"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "at"),
-    *declaring.declare_required_columns(JsonTextColumnType, "details"),
+    *declaring.declare_not_null_columns(Text, "channel", "sender", "text"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at"),
+    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
     Index("ix_channel_messages_channel", "channel", "at"),
     lifecycle=_OF_THE_APPLICATION,
 )
@@ -35,33 +35,33 @@ audited_actions_table = declaring.declare_table(
     "audited_actions",
     *declaring.declare_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.declare_required_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "at"),
-    *declaring.declare_required_columns(TextListColumnType, "ids"),
+    *declaring.declare_not_null_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at"),
+    *declaring.declare_not_null_columns(TextListColumnType, "ids"),
     Index("ix_audited_actions_at", "at"),
-    lifecycle=[KeepWhenForgetting("ids only, appended to only"), KeepOnUndo("no patrol changes it")],
+    lifecycle=[KeepWhenForgetting("ids only, appended to only"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 agent_states_table = declaring.declare_table(
     "agent_states",
     *declaring.declare_primary_key_columns(Text, "agent_id"),
-    *declaring.declare_required_columns(Text, "status", "task_id"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "updated_at"),
-    *declaring.declare_required_columns(JsonTextColumnType, "details"),
+    *declaring.declare_not_null_columns(Text, "status", "task_id"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "updated_at"),
+    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )
 # Beside `settings`, which holds facts about the store.
 application_settings_table = declaring.declare_table(
     "application_settings",
     *declaring.declare_primary_key_columns(Text, "namespace", "key"),
-    *declaring.declare_required_columns(JsonTextColumnType, "value"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "updated_at"),
+    *declaring.declare_not_null_columns(JsonTextColumnType, "value"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "updated_at"),
     lifecycle=_OF_THE_APPLICATION,
 )
 projects_table = declaring.declare_table(
     "projects",
     *declaring.declare_primary_key_columns(Text, "id"),
-    *declaring.declare_required_columns(Text, "name", "status", "lead"),
-    *declaring.declare_required_columns(UtcMicrosColumnType, "created_at"),
-    *declaring.declare_required_columns(JsonTextColumnType, "details"),
+    *declaring.declare_not_null_columns(Text, "name", "status", "lead"),
+    *declaring.declare_not_null_columns(UtcMicrosColumnType, "created_at"),
+    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )

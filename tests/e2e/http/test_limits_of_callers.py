@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from madeleine.server.connections import HttpAndHostConnectionLimits
+from madeleine.server.connections import MaxHttpAndHostConnections
 from madeleine.server.http import app, connection, streams
 from madeleine.server.http.app import GracefulHttpShutdown
 from madeleine.server.wiring.clocks import utc_now
@@ -80,7 +80,7 @@ def head_of_post(token: str, *more: str) -> bytes:
 
 async def test_silent_connections_make_room_for_those_that_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        HttpAndHostConnectionLimits, "from_open_file_limit", lambda _: HttpAndHostConnectionLimits(http=8, host=8)
+        MaxHttpAndHostConnections, "from_open_file_limit", lambda _: MaxHttpAndHostConnections(http=8, host=8)
     )
     async with serving(tmp_path) as server, raw_connections(server) as connect, server.browser() as client:
         silent = [await connect() for _ in range(20)]

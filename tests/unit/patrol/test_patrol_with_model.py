@@ -14,7 +14,7 @@ from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.rules.dynamics.importance import (
     effective_importance,
-    session_count_after_revival,
+    session_count_if_revived,
     status_from_decayed_importance,
 )
 from madeleine.patrol.context import PatrolConfig
@@ -81,7 +81,7 @@ def test_the_dead_come_back_as_in_the_table(
     importance: float, cycles: int, reactivations: int, then: int | None
 ) -> None:
     """spec P6 ❺, ruling 3: "eff_imp > 0.05" at session_count / (1 + reactivations); // on revival."""
-    session_count = session_count_after_revival(
+    session_count = session_count_if_revived(
         importance=importance, session_count=cycles, reactivation_count=reactivations
     )
     assert session_count == then

@@ -15,7 +15,7 @@ from madeleine.server import connections
 from madeleine.server.connections import (
     RESERVED_OPEN_FILES,
     ConnectionSlots,
-    HttpAndHostConnectionLimits,
+    MaxHttpAndHostConnections,
     accept_connections,
 )
 from tests.rows import for_each_row
@@ -63,7 +63,7 @@ def test_the_own_oldest_idle_occupant_makes_room_before_those_of_others() -> Non
 
 @for_each_row("open_files", [256, 1_024, 8_192, 65_536])
 def test_http_leaves_files_to_the_store_and_places_to_the_hosts_own_clients(open_files: int) -> None:
-    limits = HttpAndHostConnectionLimits.from_open_file_limit(open_files)
+    limits = MaxHttpAndHostConnections.from_open_file_limit(open_files)
     assert limits.http + limits.host + RESERVED_OPEN_FILES <= open_files
     assert limits.host >= min(limits.http // 3, 32)
 

@@ -203,7 +203,7 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
     )
     memories = [a_memory("ramen") for _ in range(101)]
     context = PatrolRunContext(services, ADA, RunId("run"), language)
-    context.begin_step()
+    context.reset_step_counts_and_deadline()
     result = await choose_roots_with_model(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
     assert list(result.values()) == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
     assert {(prompt.size, prompt.purpose) for prompt in language.prompts} == {("small", "classify")}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.clustering import (
-    candidate_cluster_name_words,
     cluster_name_from_memories,
+    cluster_name_words_of_memory,
     memory_counts_by_shared_name_word,
 )
 from tests.doubles import a_memory
@@ -68,7 +68,7 @@ def test_a_name_has_at_most_sixty_characters(memories: list[Memory]) -> None:
 def test_actors_and_function_words_and_short_words_name_nothing() -> None:
     """ruling 4"""
     memory = a_memory("Hashi and I don't go to the bar at 10", actors=("Hashi Tanaka",))
-    assert candidate_cluster_name_words(memory) == {"bar"}
+    assert cluster_name_words_of_memory(memory) == {"bar"}
 
 
 def test_a_word_is_common_if_two_memories_hold_it() -> None:

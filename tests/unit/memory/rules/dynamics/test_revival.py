@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from madeleine.memory.rules.dynamics.importance import (
     MAX_DYING_IMPORTANCE,
     effective_importance,
-    session_count_after_revival,
+    session_count_if_revived,
 )
 from tests.rows import for_each_row
 
@@ -18,7 +18,7 @@ from tests.rows import for_each_row
 @pytest.mark.parametrize("cycles", [0, 1, 90])
 def test_a_dead_memory_that_nobody_recalled_stays_dead(importance: float, cycles: int) -> None:
     """ruling 3: only if reactivation_count > 0, or ❺ would undo ❹ in the same patrol."""
-    assert session_count_after_revival(importance=importance, session_count=cycles, reactivation_count=0) is None
+    assert session_count_if_revived(importance=importance, session_count=cycles, reactivation_count=0) is None
 
 
 @for_each_row(
@@ -41,7 +41,7 @@ def test_a_recalled_dead_memory_comes_back_as_worked_by_hand(
     importance: float, cycles: int, reactivations: int, comes_back_with: int | None
 ) -> None:
     """ruling 3: importance × exp(−(session_count / (1 + reactivations)) / 30) > 0.05, then session_count // (1 + r)."""
-    session_count = session_count_after_revival(
+    session_count = session_count_if_revived(
         importance=importance, session_count=cycles, reactivation_count=reactivations
     )
     assert session_count == comes_back_with
@@ -52,7 +52,7 @@ def test_a_memory_that_came_back_is_not_dying_in_the_same_cycle(
     importance: float, cycles: int, reactivations: int
 ) -> None:
     """ruling 3: what it comes back with is at least as young as what it was judged by."""
-    session_count = session_count_after_revival(
+    session_count = session_count_if_revived(
         importance=importance, session_count=cycles, reactivation_count=reactivations
     )
     assert session_count is None or effective_importance(importance, session_count) > MAX_DYING_IMPORTANCE
@@ -61,8 +61,6 @@ def test_a_memory_that_came_back_is_not_dying_in_the_same_cycle(
 @given(st.floats(0, 1), st.integers(0, 500), st.integers(1, 20))
 def test_one_more_recall_never_keeps_a_memory_dead(importance: float, cycles: int, reactivations: int) -> None:
     """spec P6 ❺: "can be satisfied after `reactivation_count` is incremented"."""
-    once = session_count_after_revival(importance=importance, session_count=cycles, reactivation_count=reactivations)
-    more = session_count_after_revival(
-        importance=importance, session_count=cycles, reactivation_count=reactivations + 1
-    )
+    once = session_count_if_revived(importance=importance, session_count=cycles, reactivation_count=reactivations)
+    more = session_count_if_revived(importance=importance, session_count=cycles, reactivation_count=reactivations + 1)
     assert once is None or (more is not None and more <= once)

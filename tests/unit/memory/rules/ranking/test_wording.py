@@ -13,8 +13,8 @@ from madeleine.memory.rules.ranking.blended import (
     asks_for_advice,
     asks_what_assistant_said,
     asks_when,
+    detect_wording_signals_in_text,
     feeling_role_in_query,
-    read_wording_signals,
 )
 from madeleine.storage.qdrant.schema import pack_wording_signals_into_integer, unpack_wording_signals
 from tests.rows import for_each_row
@@ -33,7 +33,7 @@ from tests.rows import for_each_row
     ],
 )
 def test_a_question_at_the_end_asks(text: str, asks: bool) -> None:
-    assert read_wording_signals(text).asks is asks
+    assert detect_wording_signals_in_text(text).asks is asks
 
 
 @for_each_row(
@@ -54,7 +54,7 @@ def test_a_question_at_the_end_asks(text: str, asks: bool) -> None:
     ],
 )
 def test_a_day_or_a_span_of_time_is_told(text: str, tells: bool) -> None:
-    assert read_wording_signals(text).tells_when is tells
+    assert detect_wording_signals_in_text(text).tells_when is tells
 
 
 @for_each_row(
@@ -74,7 +74,7 @@ def test_a_day_or_a_span_of_time_is_told(text: str, tells: bool) -> None:
 )
 def test_a_preference_is_told(text: str, prefers: bool) -> None:
     """spec L1: the preference signals, among them."""
-    assert read_wording_signals(text).prefers is prefers
+    assert detect_wording_signals_in_text(text).prefers is prefers
 
 
 @for_each_row(
@@ -88,12 +88,12 @@ def test_a_preference_is_told(text: str, prefers: bool) -> None:
     ],
 )
 def test_one_word_in_twenty_makes_a_text_of_the_first_person(text: str, share: float) -> None:
-    assert read_wording_signals(text).first_person == pytest.approx(share)
+    assert detect_wording_signals_in_text(text).first_person == pytest.approx(share)
 
 
 @given(st.text())
 def test_any_text_can_be_read_and_kept_in_one_number(text: str) -> None:
-    found = read_wording_signals(text)
+    found = detect_wording_signals_in_text(text)
     assert 0 <= found.first_person <= 1
     back = unpack_wording_signals(pack_wording_signals_into_integer(found))
     assert (back.asks, back.tells_when, back.prefers) == (found.asks, found.tells_when, found.prefers)

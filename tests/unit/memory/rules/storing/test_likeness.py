@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
-from madeleine.memory.rules.storing.likeness import extract_text_facts, memories_tell_same_facts
+from madeleine.memory.rules.storing.likeness import extract_text_facts, new_memory_tells_nothing_beyond_old
 from madeleine.memory.text.reading import AnalysedText
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -247,34 +247,34 @@ def test_the_tables_are_long_enough_to_mean_something() -> None:
 @for_each_row(("one", "other"), DIFFERENT)
 def test_scenes_that_differ_in_a_fact_are_not_the_same(one: str, other: str) -> None:
     """spec T6: each of these pairs would be merged by its vectors alone, and a fact lost."""
-    assert not memories_tell_same_facts(a_memory(one), a_memory(other))
-    assert not memories_tell_same_facts(a_memory(other), a_memory(one))
+    assert not new_memory_tells_nothing_beyond_old(a_memory(one), a_memory(other))
+    assert not new_memory_tells_nothing_beyond_old(a_memory(other), a_memory(one))
 
 
 @for_each_row(("one", "other"), SAME)
 def test_scenes_that_state_the_same_facts_are_the_same(one: str, other: str) -> None:
     """spec T6: reinforced, not stored twice."""
-    assert memories_tell_same_facts(a_memory(one), a_memory(other))
-    assert memories_tell_same_facts(a_memory(other), a_memory(one))
+    assert new_memory_tells_nothing_beyond_old(a_memory(one), a_memory(other))
+    assert new_memory_tells_nothing_beyond_old(a_memory(other), a_memory(one))
 
 
 @for_each_row(("one", "other"), KEPT_OUT_OF_CAUTION)
 def test_where_words_may_tell_a_fact_both_scenes_are_kept(one: str, other: str) -> None:
     """Ruling 13: the price of the rule, which proves that two texts say the same and does not guess it. A scene that is
     stored twice, and linked, does less harm than a fact that is lost."""
-    assert not memories_tell_same_facts(a_memory(one), a_memory(other))
+    assert not new_memory_tells_nothing_beyond_old(a_memory(one), a_memory(other))
 
 
 @given(PARTS)
 def test_a_scene_is_the_same_as_itself(text: str) -> None:
     """spec T6"""
-    assert memories_tell_same_facts(a_memory(text), a_memory(text))
+    assert new_memory_tells_nothing_beyond_old(a_memory(text), a_memory(text))
 
 
 @given(PARTS, PARTS)
 def test_for_actions_alone_it_does_not_matter_which_came_first(one: str, other: str) -> None:
     """spec T6"""
-    assert memories_tell_same_facts(a_memory(one), a_memory(other)) == memories_tell_same_facts(
+    assert new_memory_tells_nothing_beyond_old(a_memory(one), a_memory(other)) == new_memory_tells_nothing_beyond_old(
         a_memory(other), a_memory(one)
     )
 
@@ -306,7 +306,7 @@ TELLING_MORE: tuple[tuple[str, Memory], ...] = (
 def test_a_scene_that_tells_something_beyond_the_old_one_is_kept(new: Memory) -> None:
     """spec T6: reinforcing would lose what is new."""
     old = a_memory("We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?",))
-    assert not memories_tell_same_facts(new, old)
+    assert not new_memory_tells_nothing_beyond_old(new, old)
 
 
 @for_each_row(
@@ -323,12 +323,14 @@ def test_a_scene_that_tells_less_than_the_old_one_is_the_same(new: Memory) -> No
     old = a_memory(
         "We shared ramen.", actors=("Ada",), setting="kitchen", dialogue=("More?", "Yes"), lesson="eat", when=("Day7",)
     )
-    assert memories_tell_same_facts(new, old)
+    assert new_memory_tells_nothing_beyond_old(new, old)
 
 
 def test_an_old_scene_without_a_setting_is_not_the_same_as_a_new_one_with_one() -> None:
     """spec T6"""
-    assert not memories_tell_same_facts(a_memory("We shared ramen.", setting="kitchen"), a_memory("We shared ramen."))
+    assert not new_memory_tells_nothing_beyond_old(
+        a_memory("We shared ramen.", setting="kitchen"), a_memory("We shared ramen.")
+    )
 
 
 @pytest.mark.parametrize(
@@ -340,8 +342,8 @@ def test_an_old_scene_without_a_setting_is_not_the_same_as_a_new_one_with_one() 
 )
 def test_scenes_of_another_place_or_company_are_not_the_same(one: Memory, other: Memory) -> None:
     """spec T6: what stands beside the action counts too."""
-    assert not memories_tell_same_facts(one, other)
-    assert not memories_tell_same_facts(other, one)
+    assert not new_memory_tells_nothing_beyond_old(one, other)
+    assert not new_memory_tells_nothing_beyond_old(other, one)
 
 
 @for_each_row(
@@ -354,8 +356,8 @@ def test_scenes_of_another_place_or_company_are_not_the_same(one: Memory, other:
 )
 def test_another_day_lesson_or_feeling_makes_no_other_fact(one: Memory, other: Memory) -> None:
     """Ruling 13: `rules.storing.retelling` keeps them with the memory."""
-    assert memories_tell_same_facts(one, other)
-    assert memories_tell_same_facts(other, one)
+    assert new_memory_tells_nothing_beyond_old(one, other)
+    assert new_memory_tells_nothing_beyond_old(other, one)
 
 
 @pytest.mark.parametrize(
@@ -367,15 +369,15 @@ def test_another_day_lesson_or_feeling_makes_no_other_fact(one: Memory, other: M
 )
 def test_the_same_day_and_company_written_otherwise_are_the_same(one: Memory, other: Memory) -> None:
     """spec T6"""
-    assert memories_tell_same_facts(one, other)
-    assert memories_tell_same_facts(other, one)
+    assert new_memory_tells_nothing_beyond_old(one, other)
+    assert new_memory_tells_nothing_beyond_old(other, one)
 
 
 def test_what_happened_on_a_day_of_the_timeline_is_told_too() -> None:
     """spec P4, T6: a dated entry has an action of its own, which reinforcing would lose."""
     new = a_memory("The house.", when=(DatedAction("2026-02-27", "sold it to the Bergs"),))
     old = a_memory("The house.", when=(DatedAction("2026-02-27", "bought it from the Kims"),))
-    assert not memories_tell_same_facts(new, old)
+    assert not new_memory_tells_nothing_beyond_old(new, old)
 
 
 LONG = " ".join(f"Part {part} tells of a quiet walk along the river behind the house." for part in "abcd")
@@ -385,12 +387,16 @@ def test_a_long_scene_that_ends_otherwise_is_kept() -> None:
     """spec T6: the vector of a long text is that of its beginning."""
     one = a_memory(f"{LONG} The surgeon was pleased with the knee.")
     other = a_memory(f"{LONG} The surgeon was worried by the knee.")
-    assert not memories_tell_same_facts(other, one)
-    assert memories_tell_same_facts(replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one)
+    assert not new_memory_tells_nothing_beyond_old(other, one)
+    assert new_memory_tells_nothing_beyond_old(
+        replace(one, scene=replace(one.scene, action=f" {one.scene.action} ")), one
+    )
 
 
 def test_of_long_texts_every_word_has_to_be_the_same() -> None:
     """To lay fifteen of them side by side took a second of each store."""
     long = " ".join(f"The lorry number {number} was checked by Anna." for number in range(60))
-    assert memories_tell_same_facts(a_memory(long.upper() + "!"), a_memory(long))
-    assert not memories_tell_same_facts(a_memory(long.replace("was checked", "has been checked")), a_memory(long))
+    assert new_memory_tells_nothing_beyond_old(a_memory(long.upper() + "!"), a_memory(long))
+    assert not new_memory_tells_nothing_beyond_old(
+        a_memory(long.replace("was checked", "has been checked")), a_memory(long)
+    )

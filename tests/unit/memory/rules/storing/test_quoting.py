@@ -16,7 +16,7 @@ from madeleine.memory.rules.storing.quoting import (
     person_restates_known_text,
     repeats_known_text,
     share_of_words_in_source,
-    split_into_statements,
+    split_into_sentences_and_lines,
     statements_of_memory,
     without_quotes_from_memory,
     without_recalled_text,
@@ -208,7 +208,7 @@ def test_cutting_into_sentences_takes_time_by_the_length_and_not_by_its_square(t
     def seconds(part: str) -> float:
         def once() -> float:
             begun = time.process_time()
-            split_into_statements(part)
+            split_into_sentences_and_lines(part)
             return time.process_time() - begun
 
         return min(once() for _ in range(3))

@@ -13,8 +13,8 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
     ErasureDeclaration,
-    KeepOnUndo,
     KeepWhenForgetting,
+    LeaveUnchangedOnPatrolUndo,
     PatrolUndoDeclaration,
     ReferenceClearedWhenForgetting,
     RemoveForgottenByFunction,
@@ -50,7 +50,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.key, *one.columns} <= columns
             case RemoveForgottenByFunction():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
-            case KeepWhenForgetting() | KeepOnUndo():
+            case KeepWhenForgetting() | LeaveUnchangedOnPatrolUndo():
                 assert one.reason
 
 
