@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from madeleine.memory.embedding import Embedder, VectorByContentHash
@@ -14,7 +14,11 @@ from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan
 from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
 from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
-from madeleine.memory.rules.dynamics.truth import require_current_memory
+from madeleine.memory.rules.dynamics.truth import (
+    require_current_memory,
+    start_of_truth_or_telling,
+    was_superseded_after,
+)
 from madeleine.memory.rules.storing.similar_wording import index_of_most_resembling_text
 from madeleine.memory.text.same_words import wording_key
 from madeleine.memory.vector_space import VectorSpace
@@ -124,6 +128,27 @@ async def find_absorber_or_outdated_duplicate(
         return RepeatedOutdatedMemory(earlier, None)
     current = await ledger.current_version_ids(scope, [latest.id])
     return RepeatedOutdatedMemory(earlier, next(iter(await ledger.memories_by_ids(scope, [*current.values()])), None))
+
+
+async def find_first_telling_superseded_since(
+    ledger: StoreScenesLedger, scope: Scope, text: str, supersedes: Memory | None, near: Sequence[tuple[Memory, float]]
+) -> Memory | None:
+    """The superseded memory with the very text, if it was told after what it is to supersede: it was true then, and is
+    not true again because its place in the chain is told late. None if `supersedes` is what has taken its place."""
+    if supersedes is None:
+        return None
+    words = wording_key(text)
+    told = (one for one, _ in near if one.truth == "superseded" and one.number > supersedes.number)
+    first = next((one for one in told if wording_key(one.scene.action) == words), None)
+    if first is None or supersedes.id in (await ledger.current_version_ids(scope, [first.id])).values():
+        return None
+    return first
+
+
+def start_before_end(memory: Memory) -> datetime:
+    """Since when a superseded memory was true, as far as is known: before it was superseded."""
+    begin = start_of_truth_or_telling(memory)
+    return begin if was_superseded_after(memory, begin) else (memory.valid_until or begin) - timedelta(microseconds=1)
 
 
 async def vectors_of_memories(

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import zip_longest
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import KeyConflict
@@ -18,8 +18,10 @@ from madeleine.memory.ingest.earlier_memories import (
     EarlierSimilarMemories,
     find_absorber_or_outdated_duplicate,
     find_earlier_similar_memories,
+    find_first_telling_superseded_since,
     id_of_most_similar_memory,
     prepare_new_version,
+    start_before_end,
     vectors_of_memories,
     with_cosines_to_vector,
 )
@@ -28,7 +30,7 @@ from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, r
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.read_ahead import StoreScenesPrefetcher, StoreScenesPrefetchResult
-from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, StoreOutcomeWithRepeatFlag, StorePlan
+from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import (
     ContentHash,
@@ -40,7 +42,6 @@ from madeleine.memory.model import (
     embedded_text,
 )
 from madeleine.memory.retention.levels import memory_as_kept_at_level
-from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, new_memory_tells_nothing_beyond_old
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
@@ -78,22 +79,6 @@ class StoredSceneResult:
     def resembled_memory_id(self) -> MemoryId | None:
         """The nearest memory that says much the same, if the scene was stored beside it."""
         return self.memory.resembles if self.status == "stored" else None
-
-
-class _Draft(NamedTuple):
-    """A new scene, and the point of the memory that it may become. `undated_vector`: of its text without its date, to
-    search what it may supersede; None if it has no date, or nothing is searched. `since`: when it supersedes
-    `superseded`; None for a plan, and for what supersedes nothing."""
-
-    scene: NewScene
-    point: IndexPoint
-    undated_vector: Vector | None
-    superseded: Memory | None
-    since: datetime | None
-
-    @property
-    def planned_to_supersede(self) -> Memory | None:
-        return self.superseded if self.since is None else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +143,7 @@ class StoreScenes:
             readings = await reading
         undated_vectors = {id_: embedded.vectors.get(content_hash(text)) for id_, text in undated.items()}
         drafts = [
-            _Draft(scene, point, undated_vectors.get(point.memory.id), superseded, since)
+            SceneDraft(scene, point, undated_vectors.get(point.memory.id), superseded, since)
             for scene, point, (_, superseded, since) in zip(scenes, points, versions, strict=True)
         ]
         # A client that goes away does not stop its store half-way between ledger and index.
@@ -169,7 +154,7 @@ class StoreScenes:
     async def _commit(
         self,
         scope: Scope,
-        drafts: Sequence[_Draft],
+        drafts: Sequence[SceneDraft],
         embedded: EmbeddingOutcome,
         *,
         readings: StoreScenesPrefetchResult,
@@ -197,7 +182,7 @@ class StoreScenes:
                 committed = await self.ledger.commit_store_batch(scope, batch)
                 new = {memory.id: memory for memory in committed.new}
                 changed = {memory.id: memory for memory in committed.changed}
-            if new or changed or plan.changes_words:
+            if new or changed or plan.changes_index:
                 self.on_commit()
             fresh = [point for point in plan.points if point.memory.id not in changed]
             points = [*fresh, *await self._points_of(tuple(changed.values()))]
@@ -236,7 +221,7 @@ class StoreScenes:
     async def _plan(
         self,
         scope: Scope,
-        drafts: Sequence[_Draft],
+        drafts: Sequence[SceneDraft],
         sharing_words: Sequence[Sequence[MemoryId]],
         approve: Callable[[MemoryId], None],
     ) -> StorePlan:
@@ -254,11 +239,17 @@ class StoreScenes:
                 if before.text != text:
                     raise KeyConflict(key)
                 plan.outcomes.append((before, True))
-                _plan_supersession(plan, draft, before)  # an act that comes with the second telling
+                plan.supersede(draft, before)  # an act that comes with the second telling
                 continue
             earlier = await find_earlier_similar_memories(
                 self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes, sharing_words=sharing
             )
+            if first := await self._first_telling(scope, draft, earlier):
+                approve(first.id)
+                outcome = IdempotencyKeyOutcome(first.id, text, "stored")
+                plan.outcomes.append((outcome, True))
+                plan.supersede(draft, outcome, since=start_before_end(first))
+                continue
             told = await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
@@ -273,15 +264,21 @@ class StoreScenes:
                     turns[session_id] += 1
                 plan.add_index_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
-            _plan_supersession(plan, draft, outcome)
+            plan.supersede(draft, outcome)
             plan.add_sources_and_lesson(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
         return plan
 
+    async def _first_telling(self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories) -> Memory | None:
+        if draft.scene.distinct or draft.scene.is_update or draft.since is None:
+            return None
+        text = draft.scene.scene.action
+        return await find_first_telling_superseded_since(self.ledger, scope, text, draft.superseded, earlier.near)
+
     async def _told_before(
-        self, scope: Scope, draft: _Draft, earlier: EarlierSimilarMemories
+        self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories
     ) -> Memory | RepeatedOutdatedMemory | None:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
@@ -298,7 +295,7 @@ class StoreScenes:
     async def _linked(
         self,
         scope: Scope,
-        draft: _Draft,
+        draft: SceneDraft,
         earlier: EarlierSimilarMemories,
         told: RepeatedOutdatedMemory | None,
         plan: StorePlan,
@@ -375,19 +372,3 @@ def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetell
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
     return retelling_from_unstored_memory(of, draft, importance=importance, key=scene.key)
-
-
-def _plan_supersession(plan: StorePlan, draft: _Draft, outcome: IdempotencyKeyOutcome) -> None:
-    """Nothing for what supersedes nothing, and for an act that is told again."""
-    scene, old = draft.scene, draft.superseded
-    if not (scene.supersedes and draft.since) or (old is not None and old.superseded_by == outcome.memory_id):
-        return
-    act = Supersession(
-        old=scene.supersedes,
-        new=outcome.memory_id,
-        since=draft.since,
-        at=draft.point.memory.created_at,
-        tool=scene.tool,
-        makes_new=scene.is_update and outcome.status == "stored",
-    )
-    plan.supersessions.append(act)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +13,10 @@ from numpy.typing import NDArray
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import VectorByContentHash
 from madeleine.memory.index import IndexPoint
+from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.lessons.values import Lesson
-from madeleine.memory.model import Memory, MemoryId
+from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.truth import Supersession, start_of_truth_or_telling
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling
 from madeleine.memory.rules.storing.statements import count_shared_content_words
@@ -36,6 +39,22 @@ class RepeatedOutdatedMemory:
     now: Memory | None
 
 
+class SceneDraft(NamedTuple):
+    """A new scene, and the point of the memory that it may become. `undated_vector`: of its text without its date, to
+    search what it may supersede; None if it has no date, or nothing is searched. `since`: when it supersedes
+    `superseded`; None for a plan, and for what supersedes nothing."""
+
+    scene: NewScene
+    point: IndexPoint
+    undated_vector: Vector | None
+    superseded: Memory | None
+    since: datetime | None
+
+    @property
+    def planned_to_supersede(self) -> Memory | None:
+        return self.superseded if self.since is None else None
+
+
 class StorePlan:
     """What a call stores, so far. `outcomes`: of each scene, in order."""
 
@@ -52,8 +71,8 @@ class StorePlan:
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}
         """Memories that the call reinforces, as they will be."""
-        self.changes_words = False
-        """A reinforcement changes what is searched of its memory."""
+        self.changes_index = False
+        """A reinforcement changes what the index holds of its memory."""
         self._by_words: dict[str, Memory] = {}
         self._unread: list[Memory] = []
         """Without a vector."""
@@ -70,7 +89,24 @@ class StorePlan:
     def reinforce(self, memory: Memory, reinforcement: MemoryRetelling) -> None:
         self.reinforcements.append(reinforcement)
         after = self.retold[memory.id] = memory_after_retelling(memory, reinforcement)
-        self.changes_words |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
+        self.changes_index |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
+        self.changes_index |= after.valid_from != memory.valid_from
+
+    def supersede(self, draft: SceneDraft, outcome: IdempotencyKeyOutcome, since: datetime | None = None) -> None:
+        """The act that comes with a scene. Nothing for what supersedes nothing, and for an act that is told again.
+        `since`: in place of the draft's."""
+        scene, old = draft.scene, draft.superseded
+        if not (scene.supersedes and draft.since) or (old is not None and old.superseded_by == outcome.memory_id):
+            return
+        act = Supersession(
+            old=scene.supersedes,
+            new=outcome.memory_id,
+            since=since or draft.since,
+            at=draft.point.memory.created_at,
+            tool=scene.tool,
+            makes_new=scene.is_update and outcome.status == "stored",
+        )
+        self.supersessions.append(act)
 
     def add_index_point(self, point: IndexPoint) -> None:
         if point.vector is None:

@@ -10,8 +10,9 @@ from datetime import datetime
 from madeleine.memory.index import NONSENSE_WORD_FOR_MAX_IDF, CandidatePool, RecallIndex
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersionPair, RecallLedger
+from madeleine.memory.recall.selection import is_recallable_as_of
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
-from madeleine.memory.rules.dynamics.truth import start_of_truth_or_telling
+from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_or_telling
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
@@ -55,8 +56,9 @@ async def put_newer_memories_first(
     """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
     best, too, and what was proposed to supersede it, whether that matches or not.
 
-    A question for the past is left as it is. Until its day a plan comes behind what is true until then, unless the
-    question names what it alone tells of. What speaks of another thing than the question names is not put first."""
+    A question for the past is left as it is. Until its day a plan comes behind what is true until then, and brings it,
+    unless the question names what it alone tells of. What speaks of another thing than the question names is not put
+    first."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     if not best or asks_for_past(analyse_query(question)):
         return NewerFirstRanking(scores)
@@ -64,20 +66,21 @@ async def put_newer_memories_first(
     proposed = [link.newer for link in links if link.newer in scores or not only_matches]
     ids = list(dict.fromkeys((*best, *proposed)))
     memories = {memory.id: memory for memory in await ledger.memories_by_ids(scope, ids)}
-    pairs = list(_pairs(memories, scores, links))
+    replaced = [] if only_matches else await _replaced_by_plans(ledger, scope, memories, now)
+    memories |= {older.id: older for _, older in replaced}
+    links = [*links, *(PossibleNewerVersionPair(plan, older.id, is_proposed=True) for plan, older in replaced)]
+    told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
+    pairs = [pair for pair in _pairs(memories, scores, links) if pair.ids not in told_again]
     rarities = await _rarest_shared_words(index, scope, pairs)
     matches = {id_: _match(memory, pool) for id_, memory in memories.items()}
     is_read = any(match.cosine for match in matches.values())
     asked = StatementForComparison(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
-    told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
     for again, current in told_again:
         later[again].append(memories[current])
     unrelated: set[tuple[MemoryId, MemoryId]] = set()
     newer_versions: list[_Pair] = []
     for pair, rarest in zip(pairs, rarities, strict=True):
-        if pair.ids in told_again:
-            continue
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         if not pair.link.is_proposed and question_names_only_older(asked, newer.statement, older.statement):
             unrelated.add(pair.ids)
@@ -92,13 +95,15 @@ async def put_newer_memories_first(
             newer_versions.append(pair)
     undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared}
     unrelated = _with_pairs_that_lead_to_them(unrelated, undeclared_proposals)
+    behind: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
     for pair in newer_versions:
-        newer, older = matches[pair.newer.id], matches[pair.older.id]
         if not future_start_of_replacement(pair.older, pair.newer, now):
             if pair.ids not in unrelated:
                 later[pair.older.id].append(pair.newer)
-        elif not question_words_only_in_first(asked, newer.statement, older.statement):
+        elif not _names_only_newer(asked, matches, pair):
             later[pair.newer.id].append(pair.older)
+        elif pair.newer.valid_from is not None:  # told with the plan, for it is true until its day
+            behind[pair.newer.id].append(pair.older.id)
     newest_first = {
         older: [
             one.id
@@ -109,6 +114,7 @@ async def put_newer_memories_first(
     ordered = order_newer_before_older(
         scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
     )
+    ordered = _with_each_behind(ordered, behind)
     lifted = {
         newer: older
         for older, newer_ones in newest_first.items()
@@ -116,6 +122,39 @@ async def put_newer_memories_first(
         if ordered.get(newer) == ordered.get(older) and ordered.get(newer) != scores.get(newer)
     }
     return NewerFirstRanking(ordered, memories, lifted)
+
+
+def _names_only_newer(
+    asked: StatementForComparison, matches: Mapping[MemoryId, MemoryMatchToQuestion], pair: _Pair
+) -> bool:
+    statements = (matches[id_].statement for id_ in pair.ids)
+    return bool(question_words_only_in_first(asked, *statements))
+
+
+def _with_each_behind(
+    scores: Mapping[MemoryId, float], behind: Mapping[MemoryId, Sequence[MemoryId]]
+) -> dict[MemoryId, float]:
+    """`scores`, best first, with what is to stand right behind one of them, with its score."""
+    ordered: dict[MemoryId, float] = {}
+    for first, score in scores.items():
+        for id_ in (first, *behind.get(first, ())):
+            ordered.setdefault(id_, score)
+    return ordered
+
+
+async def _replaced_by_plans(
+    ledger: RecallLedger, scope: Scope, memories: Mapping[MemoryId, Memory], now: datetime
+) -> list[tuple[MemoryId, Memory]]:
+    """(plan, what is true until its day), of what is not among the memories: a plan alone would be taken for what holds
+    now."""
+    plans = {
+        memory.may_supersede: memory.id
+        for memory in memories.values()
+        if memory.valid_from is not None and is_in_future(memory.valid_from, now)
+        if memory.may_supersede is not None and memory.may_supersede not in memories
+    }
+    older = await ledger.memories_by_ids(scope, list(plans)) if plans else []
+    return [(plans[memory.id], memory) for memory in older if is_recallable_as_of(memory, None)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ def memory_with_version_dates(new: Memory, old: Memory, now: datetime) -> tuple[
     since = start_of_supersession(old, new)
     if (when := _event_dates(old, new, now)) is None:
         return new, since
-    scene = replace(new.scene, when=when)
+    told = tuple(entry for entry in new.scene.when if entry not in when and not _is_day_of_telling(new))
+    scene = replace(new.scene, when=(*when, *told))
     return replace(new, scene=scene, happened_at=first_timeline_moment(when, now), valid_from=since), since
 
 
@@ -107,6 +108,10 @@ def _is_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
     a day is told on that day or later."""
     told = min(memory.happened_at, memory.created_at)
     return named.precision == "day" and (named.end >= now or named.start.date() > told.date())
+
+
+def _is_day_of_telling(memory: Memory) -> bool:
+    return memory.happened_at.date() == memory.created_at.date()
 
 
 def _names_its_own_day(memory: Memory) -> bool:

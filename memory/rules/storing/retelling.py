@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from madeleine.memory.model import (
     DatedAction,
@@ -54,6 +55,9 @@ class MemoryRetelling:
     lesson: str = ""
     emotions: tuple[Emotion, ...] = ()
     emotion: EmotionVector | None = None
+    valid_from: datetime | None = None
+    may_supersede: MemoryId | None = None
+    """The telling says that the memory takes the place of this one, from a day to come on: `valid_from`."""
 
 
 def retelling_from_unstored_memory(
@@ -61,6 +65,7 @@ def retelling_from_unstored_memory(
 ) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     days = tuple(dict.fromkeys(date_of_timeline_entry(item) for item in draft.scene.when if isinstance(item, str)))
+    is_plan = draft.valid_from is not None
     return MemoryRetelling(
         memory_id=of,
         text=draft.scene.action,
@@ -77,6 +82,8 @@ def retelling_from_unstored_memory(
         lesson=draft.lesson,
         emotions=draft.emotions,
         emotion=draft.emotion,
+        valid_from=draft.valid_from,
+        may_supersede=draft.may_supersede if is_plan else None,
     )
 
 
@@ -95,7 +102,15 @@ def memory_after_retelling(memory: Memory, told: MemoryRetelling) -> Memory:
         emotions=emotions[:MAX_EMOTION_LABELS],
         emotion=memory.emotion or told.emotion,
         retold=(*memory.retold, *_added_entries(memory, told)),
+        **_plan_told(memory, told),
     )
+
+
+def _plan_told(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:
+    """The fields of a memory that is said to take the place of another one only now, when it is told again."""
+    if told.may_supersede in (None, memory.id) or memory.valid_from is not None:
+        return {}
+    return {"valid_from": told.valid_from, "may_supersede": told.may_supersede}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

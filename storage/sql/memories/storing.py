@@ -132,7 +132,7 @@ _INSERT_PREFERENCE = insert(tables.profile_entries_table)
 _UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile_entries_table, "value", "updated_at", key="memory_id")
 _REINFORCED_COLUMNS = (
     "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
-    "folded", "folded_themes",
+    "folded", "folded_themes", "valid_from", "may_supersede",
 )  # fmt: skip
 _UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_REINFORCED_COLUMNS)
 _REINFORCEMENT = RowMap(MemoryRetelling, tables.reinforcements_table)
@@ -246,7 +246,7 @@ async def _reinforce_memories(
     if not batch:
         return added
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
-    words_before = {memory.id: bm25_text_of_memory(memory) for memory in known}
+    indexed_before = {memory.id: (bm25_text_of_memory(memory), memory.valid_from) for memory in known}
     memories_now = {memory.id: memory for memory in known}
     for reinforcement in batch:
         id_ = reinforcement.memory_id
@@ -258,7 +258,8 @@ async def _reinforce_memories(
     rows = [row_from_memory(memory) for memory in memories_now.values()]
     binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
     await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, binds)
-    changed_ids = [id_ for id_, memory in memories_now.items() if bm25_text_of_memory(memory) != words_before[id_]]
+    indexed_now = {id_: (bm25_text_of_memory(memory), memory.valid_from) for id_, memory in memories_now.items()}
+    changed_ids = [id_ for id_, indexed in indexed_now.items() if indexed != indexed_before[id_]]
     await mark_memories_for_index(transaction, changed_ids)
     await transaction.execute_many(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]

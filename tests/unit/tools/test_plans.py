@@ -254,3 +254,35 @@ async def test_a_corrected_text_that_names_another_day_says_that_the_date_stays(
     assert answer["notice"] == f"It is dated {day(13)}; for {day(15)} update its when alone, too."
     await use("update_memory", id=old, when=str(day(15)))
     assert "notice" not in await use("update_memory", id=old, text=moved_to(day(15)))
+
+
+async def test_a_plan_that_is_said_to_replace_another_only_when_told_again_does(use: Use) -> None:
+    """The answer said "from that day on this comes first", and nothing was kept of it."""
+    await begun(use, office := "The office costs 1450 euros a month.")
+    plan = f"Starting {written(day(40))} the landlord wants 1520 for our rooms."
+    stored = await use("store", text=plan, when=str(day(40)), distinct=True)
+    answer = await use("store", text=plan, when=str(day(40)), supersedes="m1")
+    assert (answer["id"], "A plan until" in answer["notice"]) == (stored["id"], True)
+    question = "What does the office cost a month?"
+    assert (await recalled(use, question, limit=2))[0] == office
+    assert (await recalled(use, question, as_of=str(day(50)), limit=2))[0] == plan
+
+
+async def test_a_plan_brings_what_is_true_until_its_day(use: Use) -> None:
+    """It stood alone and was taken for what holds today."""
+    await begun(use, now := "Everybody gathers by the whiteboard at 9:45.")
+    plan = f"On {written(day(30))} the stand-up moves to 9:30."
+    assert "A plan until" in (await use("store", text=plan, when=str(day(30)), supersedes="m1"))["notice"]
+    assert await recalled(use, "When is the stand-up?", limit=2) == [plan, now]
+    assert (await recalled(use, "When does everybody gather by the whiteboard?"))[0] == now
+
+
+async def test_what_cancels_a_plan_keeps_the_day_on_which_it_was_told(use: Use) -> None:
+    """Only the day of the plan was kept, and a search by the given day found nothing."""
+    await begun(use)
+    old = (await use("store", text="The stand-up will be at 9:30.", when=str(day(20))))["id"]
+    text = "The change of the stand-up is cancelled."
+    answer = await use("store", text=text, when=str(day(-6)), supersedes=old)
+    for since in (-7, 19):
+        [hit] = (await use("search_memory", since=str(day(since)), until=str(day(since + 2))))["hits"]
+        assert (hit["id"], hit["since"]) == (answer["id"], str(day(-6)))

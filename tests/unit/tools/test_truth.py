@@ -381,3 +381,21 @@ async def test_without_a_change_no_read_is_added_and_with_one_a_single_one(
     reads = 0
     await recalled(use, LYON)
     assert reads <= before + 1
+
+
+@pytest.mark.parametrize("when", ["", "2026-02-01"])
+async def test_the_advice_is_followed_late_when_the_memory_is_superseded_itself(use: Use, when: str) -> None:
+    """What was advised at its store made a third memory that was true again."""
+    dated = {"when": when} if when else {}
+    first = (await use("store", text="The studio's courier is Chronopost.", when="2026-01-01"))["id"]
+    told = {"text": "The studio's courier is DHL now.", **dated}
+    second = await use("store", **told)
+    assert second["may_supersede"][0]["id"] == first
+    third = await use("store", text="The studio switched its courier from DHL to CTT.", supersedes=second["id"])
+    answer = await use("store", **told, supersedes=first)
+    assert (answer["id"], answer["superseded"]["id"]) == (second["id"], first)
+    [memory] = (await use("recall_memory", ids=[third["id"]]))["memories"]
+    assert [one["id"] for one in memory["versions"]] == [first, second["id"], third["id"]]
+    assert len((await use("search_memory", query="courier"))["hits"]) == 1
+    again = await use("store", text="The studio's courier is DHL now.", supersedes=third["id"])
+    assert again["id"] not in (second["id"], third["id"]), "true again"
