@@ -346,9 +346,9 @@ async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: U
             return _update_as_json(call, undone)
     else:
         outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
-    changed = {memory.id: memory for memory in outcome.changed}
+    first, *_ = sorted(outcome.changed, key=lambda memory: memory.id != memory_id)
     return {
-        "id": changed[memory_id].short_id,
+        "id": first.short_id,
         "changed": ["truth"],
         "versions": [memory_version_as_json(memory) for memory in outcome.changed],
     }

@@ -157,6 +157,12 @@ class TruthChangeLedger(Protocol):
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
         memory. Raises `NoTruthChangeToUndo`, and `CannotUndo` if a later act stands on it."""
 
+    async def plans_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+        """Current memories that were said to take its place from a day on, the one told last behind."""
+
+    async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
+        """What the memories said before each change, oldest first."""
+
 
 class UpdateMemoryLedger(VectorCache, Protocol):
     async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...

@@ -153,6 +153,11 @@ class InMemoryMemories:
         self._store.patrols.mark(after)
         return TruthChange(kind="retract", changed=tuple(await self.memories_by_ids(scope, list(after))))
 
+    async def plans_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+        living = (one for one in self._store.own(scope) if one.status in LIVING_STATUSES and one.truth == "current")
+        plans = [one for one in living if one.may_supersede == memory_id and one.valid_from is not None]
+        return sorted(plans, key=lambda one: one.number)
+
     async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
         if not await self.memories_by_ids(scope, [memory_id]):
             return None

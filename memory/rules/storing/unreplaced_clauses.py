@@ -3,7 +3,8 @@
 "Bob lives in Lyon and works at Acme", superseded by "Bob lives in Paris", also said "works at Acme". Each clause of the
 new text takes the place of the one that it shares most with; every other one that has words of its own is told.
 Sentences are clauses, and parts that a comma divides if each has words enough; what follows a conjunction only if it
-has a verb that is known to be one: "toner from Rau" is no clause of "Kranich orders paper and toner from Rau".
+has a verb that is known to be one, or each part tells of a number: "toner from Rau" is no clause of "Kranich orders
+paper and toner from Rau", "its health check on 7011" is one of "it serves gRPC on 7010 and its health check on 7011".
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
 
 
 def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
-    """The clause that has most of the words, of several the shortest."""
+    """The clause of which the words are the greatest part, of several the longest: the first one names the subject, too,
+    which all share. A clause of one word is none yet."""
 
-    def shared(clause: str) -> tuple[int, float]:
+    def shared(clause: str) -> tuple[float, int]:
         count = sum(stem in words for stem in stems[clause])
-        return count, count / len(stems[clause])
+        return count / (1 + len(stems[clause])), count
 
     return max(stems, key=shared)
 
@@ -74,7 +76,9 @@ def _clauses(reading: AnalysedText) -> Iterator[str]:
             start = 0
             for end in _weak_ends(reading.lexicons).finditer(text):
                 parts = text[start : end.start()], text[end.end() :]
-                if all(_has_verb(part, reading) or (not end[0].isalpha() and _has_words(part)) for part in parts):
+                if all(
+                    _has_verb(part, reading) or (not end[0].isalpha() and _has_words(part)) for part in parts
+                ) or all(_has_number(part) and _has_words(part) for part in parts):
                     yield text[start : end.start()].strip(" .:")
                     start = end.end()
             if clause := text[start:].strip(" .:"):
@@ -84,6 +88,10 @@ def _clauses(reading: AnalysedText) -> Iterator[str]:
 def _has_verb(text: str, reading: AnalysedText) -> bool:
     verbs = all_words_of_lexicon_lists(reading.lexicons, "person_verbs")
     return any(word.low in verbs for word in AnalysedText(text).words)
+
+
+def _has_number(text: str) -> bool:
+    return any(sign.isdigit() for sign in text) or bool(AnalysedText(text).words_in_lists("numbers"))
 
 
 def _has_words(text: str) -> bool:

@@ -47,7 +47,12 @@ from madeleine.storage.sql.database.tables import (
     revisions_table,
 )
 from madeleine.storage.sql.memories.index_source import VectorRepository
-from madeleine.storage.sql.memories.versions import all_versions, current_version_ids, possible_newer_versions
+from madeleine.storage.sql.memories.versions import (
+    all_versions,
+    current_version_ids,
+    plans_to_replace,
+    possible_newer_versions,
+)
 
 _a, _c, _e, _m, _p, _r = (
     audit_entries_table.c,
@@ -222,6 +227,9 @@ class MemoryReadRepository(VectorRepository):
 
     async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._database, scope, ids)
+
+    async def plans_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+        return await plans_to_replace(self._database, scope, memory_id)
 
 
 class RecallRepository(MemoryReadRepository):

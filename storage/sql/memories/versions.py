@@ -64,6 +64,11 @@ _is_current = (
     _m.truth == "current",
     _m.compressed.is_(False),
 )
+_SELECT_PLANS = mark_query_as_brief_read(
+    select(*MEMORY_COLUMNS)
+    .where(_m.may_supersede == bindparam("id"), _m.valid_from.is_not(None), *_is_current)
+    .order_by(_m.seq)
+)
 _proposed = (
     select(_m.id.label("newer"), _m.may_supersede.label("older"))
     .join(_asked, _m.may_supersede == _asked.c.value)
@@ -125,6 +130,11 @@ async def all_versions(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId
     for origin, memory in rows:
         versions[origin].append(memory)
     return dict(versions)
+
+
+async def plans_to_replace(reads: SqlRowReader, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+    """Current memories that were said to take its place from a day on, the one told last behind."""
+    return await reads.rows(_SELECT_PLANS, memory_from_row, being=scope.being_id, project=scope.project, id=memory_id)
 
 
 async def possible_newer_versions(

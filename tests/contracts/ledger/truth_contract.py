@@ -181,3 +181,17 @@ class TruthContract:
         await ledger.memories.undo_last_truth_change(ADA, new.id, at=CHANGED_AT)
         assert await stored_memory(ledger, old) == old
         assert (await stored_memory(ledger, new)).truth == "retracted"
+
+    async def test_plans_to_replace_a_memory_are_found_until_they_are_retracted(self, ledger: StoringLedger) -> None:
+        old, guess = memory("lives in Lyon"), memory("moved to Rome")
+        await ledger.memories.commit_store_batch(ADA, batch(old, replace(guess, may_supersede=old.id)))
+        plans = [
+            replace(memory(f"lives in {city} from June on"), may_supersede=old.id, valid_from=CHANGED_AT)
+            for city in ("Oslo", "Bern")
+        ]
+        for plan in plans:
+            await ledger.memories.commit_store_batch(ADA, batch(plan))
+        assert [one.id for one in await ledger.memories.plans_to_replace(ADA, old.id)] == [one.id for one in plans]
+        assert await ledger.memories.plans_to_replace(BOB, old.id) == []
+        await ledger.memories.retract(ADA, plans[1].id, "undone", at=CHANGED_AT)
+        assert [one.id for one in await ledger.memories.plans_to_replace(ADA, old.id)] == [plans[0].id]

@@ -286,3 +286,15 @@ async def test_what_cancels_a_plan_keeps_the_day_on_which_it_was_told(use: Use) 
     for since in (-7, 19):
         [hit] = (await use("search_memory", since=str(day(since)), until=str(day(since + 2))))["hits"]
         assert (hit["id"], hit["since"]) == (answer["id"], str(day(-6)))
+
+
+async def test_undo_takes_a_plan_back_that_an_update_has_made(use: Use) -> None:
+    """It took back the correction before instead, and the plan stayed."""
+    await begun(use, home := "The family lives in Graça.")
+    await use("update_memory", id="m1", when=str(day(-20)))
+    plan = await use("update_memory", id="m1", text="The family lives in Sintra.", when=str(day(14)))
+    undone = await use("update_memory", id="m1", undo=True)
+    assert (undone["id"], undone["versions"][0]["id"]) == (plan["id"], plan["id"])
+    assert await recalled(use, "Where does the family live?", as_of=str(day(20)), limit=1) == [home]
+    assert (await use("recall_memory", ids=["m1"]))["memories"][0]["when"] == str(day(-20))
+    assert (await use("update_memory", id="m1", undo=True))["changed"] == ["when"]

@@ -64,6 +64,19 @@ async def moved(use: Use) -> tuple[str, str, str]:
             "frontend, builds the customer portal",
         ),
         ("store", "The shop opens at nine on Monday.", "The shop opens at ten on Monday and Tuesday.", ""),
+        (
+            "store",
+            "Orders serves gRPC on port 7010 and its health check on 7011.",
+            "The health check of orders is on port 7012.",
+            "Orders serves gRPC on port 7010",
+        ),
+        (
+            "store",
+            "Backups of the main database go to an S3 bucket in Dublin at 01:00 and are held for 14 days.",
+            "The backups of the main database are held for 35 days now.",
+            "Backups of the main database go to an S3 bucket in Dublin at 01:00",
+        ),
+        ("store", "The office opens at 9 and closes at 17.", "The office opens at 8 and closes at 16.", ""),
     ],
 )
 async def test_what_the_superseded_memory_said_besides_is_named(
