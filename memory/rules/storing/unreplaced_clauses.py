@@ -59,8 +59,8 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
 
 
 def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
-    """The clause of which the words are the greatest part, of several the longest: the first one names the subject, too,
-    which all share. A clause of one word is none yet."""
+    """The clause of which the words are the greatest part, of several the longest: the first one names the subject,
+    too, which all share. A clause of one word is none yet."""
 
     def shared(clause: str) -> tuple[float, int]:
         count = sum(stem in words for stem in stems[clause])
