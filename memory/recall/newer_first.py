@@ -51,16 +51,17 @@ async def put_newer_memories_first(
     scores: Mapping[MemoryId, float],
     pool: CandidatePool,
     only_matches: bool,
+    is_of_past: bool,
     now: datetime,
 ) -> NewerFirstRanking:
     """`scores`, best first: before one of the best stands what probably tells what became of it, if that is one of the
     best, too, and what was proposed to supersede it, whether that matches or not.
 
-    A question for the past is left as it is. Until its day a plan comes behind what is true until then, and brings it,
-    unless the question names what it alone tells of. What speaks of another thing than the question names is not put
-    first."""
+    A question for the past is left as it is, unless it names its time (`is_of_past`, and `now` is that time). Until its
+    day a plan comes behind what is true until then, and brings it, unless the question names what it alone tells of.
+    What speaks of another thing than the question names is not put first."""
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
-    if not best or asks_for_past(analyse_query(question)):
+    if not best or (not is_of_past and asks_for_past(analyse_query(question))):
         return NewerFirstRanking(scores)
     links = await ledger.possible_newer_versions(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or not only_matches]

@@ -350,8 +350,7 @@ class RecallMemories:
             length = np.linalg.norm(vector + other)
             mean = np.asarray((vector + other) / length, np.float32)
             whole = (whole + await self.index.cosines(pool.ids, other)) / length
-        pieces = pool.nearest_piece_cosines(mean, whole)
-        weight = NEAREST_PIECE_WEIGHT
+        weight, pieces = NEAREST_PIECE_WEIGHT, pool.nearest_piece_cosines(mean, whole)
         return replace(pool, cosine=np.asarray((1 - weight) * whole + weight * pieces, np.float32))
 
     @cached_property
@@ -361,10 +360,10 @@ class RecallMemories:
     async def _newer_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> NewerFirstRanking:
-        now = self.now()
-        asks_for_past = query.as_of is not None and not is_in_future(query.as_of, now)
-        if not self.config.newer_among_near_equals or asks_for_past:
+        if not self.config.newer_among_near_equals:
             return NewerFirstRanking(scores)
+        now = self.now()
+        is_of_past = query.as_of is not None and not is_in_future(query.as_of, now)
         return await put_newer_memories_first(
             self.ledger,
             self.index,
@@ -372,7 +371,8 @@ class RecallMemories:
             query.text,
             scores=scores,
             pool=pool,
-            only_matches=bool(query.since or query.until),  # when it happened is not looked at again
+            only_matches=is_of_past or bool(query.since or query.until),  # their time is not looked at again
+            is_of_past=is_of_past,
             now=query.as_of or now,
         )
 

@@ -412,3 +412,15 @@ async def test_the_advice_is_followed_late_when_the_memory_is_superseded_itself(
     assert len((await use("search_memory", query="courier"))["hits"]) == 1
     again = await use("store", text="The studio's courier is DHL now.", supersedes=third["id"])
     assert again["id"] not in (second["id"], third["id"]), "true again"
+
+
+async def test_as_of_a_day_what_was_told_last_until_then_comes_first_undecided(use: Use) -> None:
+    """ruling 24: as of yesterday it was the older one, and as of now the later one."""
+    for text in ("The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven"):
+        await use("store", text=text)
+    older, newer = "Our contact at Lumina is Hugo Dias.", "Rita Paz is our contact at Lumina now."
+    await use("store", text=older, when="2026-01-10")
+    await use("store", text=newer, when="2026-02-20")
+    question = "Who was our contact at Lumina?"
+    assert await recalled(use, question, as_of="2026-01-20", limit=1) == [older]
+    assert await recalled(use, question, as_of="2026-02-25", limit=1) == [newer]
