@@ -12,7 +12,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan
-from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
+from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scene, Scope, Vector
 from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
 from madeleine.memory.rules.dynamics.truth import (
     require_current_memory,
@@ -131,18 +131,34 @@ async def find_absorber_or_outdated_duplicate(
 
 
 async def find_first_telling_superseded_since(
-    ledger: StoreScenesLedger, scope: Scope, text: str, supersedes: Memory | None, near: Sequence[tuple[Memory, float]]
-) -> Memory | None:
-    """The superseded memory with the very text, if it was told after what it is to supersede: it was true then, and is
-    not true again because its place in the chain is told late. None if `supersedes` is what has taken its place."""
-    if supersedes is None:
+    ledger: StoreScenesLedger,
+    scope: Scope,
+    *,
+    told: Scene,
+    memory: Memory,
+    supersedes: Memory,
+    near: Sequence[tuple[Memory, float]],
+) -> RepeatedOutdatedMemory | None:
+    """The superseded memory with the very text and dates, if it was told after what it is to supersede: it was true
+    then, and is not true again because its place in the chain is told late. None if `supersedes` is what has taken its
+    place. `memory`: that the scene would become."""
+    words = wording_key(told.action)
+    first = next(
+        (
+            one
+            for one, _ in near
+            if one.truth == "superseded" and one.number > supersedes.number and one.scene.when == told.when
+            if one.status in LIVING_STATUSES and not one.compressed and one.level in (None, memory.level)
+            if wording_key(one.scene.action) == words
+        ),
+        None,
+    )
+    if first is None:
         return None
-    words = wording_key(text)
-    told = (one for one, _ in near if one.truth == "superseded" and one.number > supersedes.number)
-    first = next((one for one in told if wording_key(one.scene.action) == words), None)
-    if first is None or supersedes.id in (await ledger.current_version_ids(scope, [first.id])).values():
+    [current] = (await ledger.current_version_ids(scope, [first.id])).values() or [None]
+    if current is None or current == supersedes.id:
         return None
-    return first
+    return RepeatedOutdatedMemory(first, next(iter(await ledger.memories_by_ids(scope, [current])), None))
 
 
 def start_before_end(memory: Memory) -> datetime:

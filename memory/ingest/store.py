@@ -45,6 +45,7 @@ from madeleine.memory.retention.levels import memory_as_kept_at_level
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, new_memory_tells_nothing_beyond_old
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
+    can_take_plan,
     has_room_for_retelling,
     retelling_from_unstored_memory,
 )
@@ -192,7 +193,11 @@ class StoreScenes:
             proposed = {id_: new.get(older.id, older) for id_, older in plan.proposed.items()}
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.error_text)
             return [
-                replace(answer, superseded=changed.get(scene.supersedes))
+                replace(
+                    answer,
+                    superseded=changed.get(scene.supersedes),
+                    told_again=plan.told_again.get(answer.memory.id),
+                )
                 if scene.supersedes is not None and scene.supersedes in changed
                 else replace(
                     answer,
@@ -244,19 +249,16 @@ class StoreScenes:
             earlier = await find_earlier_similar_memories(
                 self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes, sharing_words=sharing
             )
-            if first := await self._first_telling(scope, draft, earlier):
-                approve(first.id)
-                outcome = IdempotencyKeyOutcome(first.id, text, "stored")
-                plan.outcomes.append((outcome, True))
-                plan.supersede(draft, outcome, since=start_before_end(first))
-                continue
-            told = await self._told_before(scope, draft, earlier)
+            first = await self._first_telling(scope, draft, earlier)
+            told = first.earlier if first else await self._told_before(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
                 plan.reinforce(told, _reinforcement(told.id, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(told.id, text, "reinforced")
                 if draft.planned_to_supersede:
                     plan.proposed[told.id] = draft.planned_to_supersede
+                if first:
+                    plan.told_again[told.id] = first
             else:
                 memory = await self._linked(scope, draft, earlier, told, plan)
                 if session_id := scene.session_id:
@@ -264,18 +266,25 @@ class StoreScenes:
                     turns[session_id] += 1
                 plan.add_index_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
-            plan.supersede(draft, outcome)
+            plan.supersede(draft, outcome, since=start_before_end(first.earlier) if first else None)
             plan.add_sources_and_lesson(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
                 by_key[key] = outcome
         return plan
 
-    async def _first_telling(self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories) -> Memory | None:
-        if draft.scene.distinct or draft.scene.is_update or draft.since is None:
+    async def _first_telling(
+        self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories
+    ) -> RepeatedOutdatedMemory | None:
+        """What the scene became when it was first told, which was superseded since, and what is true now."""
+        scene, memory = draft.scene, draft.point.memory
+        if scene.distinct or scene.is_update or draft.since is None or draft.superseded is None:
             return None
-        text = draft.scene.scene.action
-        return await find_first_telling_superseded_since(self.ledger, scope, text, draft.superseded, earlier.near)
+        first = await find_first_telling_superseded_since(
+            self.ledger, scope, told=scene.scene, memory=memory, supersedes=draft.superseded, near=earlier.near
+        )
+        has_room = first and has_room_for_retelling(first.earlier, _reinforcement(first.earlier.id, scene, memory))
+        return first if has_room else None
 
     async def _told_before(
         self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories
@@ -283,7 +292,7 @@ class StoreScenes:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
         for other, cosine in earlier.candidates:
-            if self._is_same(point, other, cosine, scene):
+            if self._is_same(point, other, cosine, scene) and can_take_plan(other, point.memory):
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None

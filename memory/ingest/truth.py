@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
@@ -12,7 +13,7 @@ from madeleine.memory.ingest.ports import TruthChangeLedger
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
-from madeleine.memory.rules.dynamics.truth import UNDONE_VERSION_FIELD_VALUES, TruthChange
+from madeleine.memory.rules.dynamics.truth import UNDONE_VERSION_FIELD_VALUES, TruthChange, is_in_future
 
 UPDATE_MEMORY_TOOL_NAME = "update_memory"
 
@@ -65,24 +66,24 @@ class ChangeMemoryTruth:
         one that is to be true from a day to come on; one that was stored stays beside what it had superseded. Raises
         `InvalidInput`, `CannotUndo`, `StorageError`."""
         now = self.store.now()
-        if plan := await self._plan_of_last_update(scope, memory_id):
+        if plan := await self._plan_of_last_update(scope, memory_id, now):
             reason = UNDONE_VERSION_FIELD_VALUES["retraction_reason"]
             return await self._act(plan.id, lambda: self.ledger.retract(scope, plan.id, reason, at=now))
         return await self._act(memory_id, lambda: self.ledger.undo_last_truth_change(scope, memory_id, at=now))
 
-    async def _plan_of_last_update(self, scope: Scope, memory_id: MemoryId) -> Memory | None:
+    async def _plan_of_last_update(self, scope: Scope, memory_id: MemoryId, now: datetime) -> Memory | None:
         """What the last update of the memory has made, if that is true only from a day to come on."""
         plans = [
             memory
             for memory in await self.ledger.plans_to_replace(scope, memory_id)
             if memory.provenance.tool == UPDATE_MEMORY_TOOL_NAME
+            if memory.valid_from is not None and is_in_future(memory.valid_from, now)
         ]
-        if not plans:
+        known = await self.store.ledger.memories_by_ids(scope, [memory_id]) if plans else []
+        if not known or known[0].truth != "current" or known[0].valid_from is not None:  # an act, which has its journal
             return None
         changes = await self.ledger.revision_history(scope, [memory_id])
-        [memory] = await self.store.ledger.memories_by_ids(scope, [memory_id])
-        is_last = memory.truth == "current" and not (changes and changes[-1].at > plans[-1].created_at)
-        return plans[-1] if is_last else None
+        return None if changes and changes[-1].at > plans[-1].created_at else plans[-1]
 
     async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthChange | None]]) -> TruthChange:
         async def commit_and_index() -> TruthChange:

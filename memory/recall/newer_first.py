@@ -154,8 +154,17 @@ async def _replaced_by_plans(
         if memory.valid_from is not None and is_in_future(memory.valid_from, now)
         if memory.may_supersede is not None and memory.may_supersede not in memories
     }
-    older = await ledger.memories_by_ids(scope, list(plans)) if plans else []
-    return [(plans[memory.id], memory) for memory in older if is_recallable_as_of(memory, None)]
+    if not plans:
+        return []
+    versions = await ledger.current_version_ids(scope, list(plans))
+    plan_by_current = {current: plans[old] for old, current in versions.items()}
+    true = (
+        memory
+        for memory in await ledger.memories_by_ids(scope, list(plan_by_current))
+        if is_recallable_as_of(memory, None) and not memory.compressed
+        if memory.valid_from is None or not is_in_future(memory.valid_from, now)
+    )
+    return [(plan_by_current[memory.id], memory) for memory in true]
 
 
 @dataclass(frozen=True, slots=True)

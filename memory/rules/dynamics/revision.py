@@ -33,7 +33,8 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
         memory = replace(memory, scene=replace(memory.scene, when=when), happened_at=happened_at)
     if text is None:
         return memory
-    memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None, may_supersede=None)
+    planned = memory.may_supersede if memory.valid_from is not None else None  # whoever stored it said so
+    memory = replace(memory, scene=replace(memory.scene, action=text), resembles=None, may_supersede=planned)
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING_STATUSES else memory
 
 

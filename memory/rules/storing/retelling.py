@@ -22,6 +22,7 @@ from madeleine.memory.model import (
     date_of_timeline_entry,
     timeline_to_json,
 )
+from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import AnalysedText
@@ -106,9 +107,18 @@ def memory_after_retelling(memory: Memory, told: MemoryRetelling) -> Memory:
     )
 
 
+def can_take_plan(memory: Memory, draft: Memory) -> bool:
+    """Whether the memory may be told again by a draft that takes another's place from a day to come on: it tells of the
+    future itself, and of no other day or memory. What is true now must not become a plan. True for any other draft."""
+    if draft.valid_from is None or (memory.valid_from, memory.may_supersede) == (draft.valid_from, draft.may_supersede):
+        return True
+    is_same = memory.valid_from in (None, draft.valid_from) and memory.may_supersede in (None, draft.may_supersede)
+    return is_same and memory.id != draft.may_supersede and is_in_future(memory.happened_at, draft.created_at)
+
+
 def _plan_told(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:
     """The fields of a memory that is said to take the place of another one only now, when it is told again."""
-    if told.may_supersede in (None, memory.id) or memory.valid_from is not None:
+    if told.may_supersede is None or memory.valid_from is not None:
         return {}
     return {"valid_from": told.valid_from, "may_supersede": told.may_supersede}
 

@@ -91,7 +91,9 @@ def _has_verb(text: str, reading: AnalysedText) -> bool:
 
 
 def _has_number(text: str) -> bool:
-    return any(sign.isdigit() for sign in text) or bool(AnalysedText(text).words_in_lists("numbers"))
+    """Not as its first word: "9 and 12 minutes later" is one time."""
+    _, _, rest = text.strip().partition(" ")
+    return any(sign.isdigit() for sign in rest) or bool(AnalysedText(rest).words_in_lists("numbers"))
 
 
 def _has_words(text: str) -> bool:

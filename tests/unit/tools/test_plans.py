@@ -298,3 +298,28 @@ async def test_undo_takes_a_plan_back_that_an_update_has_made(use: Use) -> None:
     assert await recalled(use, "Where does the family live?", as_of=str(day(20)), limit=1) == [home]
     assert (await use("recall_memory", ids=["m1"]))["memories"][0]["when"] == str(day(-20))
     assert (await use("update_memory", id="m1", undo=True))["changed"] == ["when"]
+
+
+async def test_what_is_true_now_does_not_become_a_plan_by_being_told_again(use: Use) -> None:
+    await begun(use, "The pool opens at eight.")
+    nine = "The pool opens at nine."
+    await use("store", text=nine, when="2025-01")
+    await use("store", text=nine, when=str(day(30)), supersedes="m1")
+    assert nine in await recalled(use, "When does the pool open?", as_of="2025-06-01")
+
+
+async def test_a_plan_brings_what_is_true_until_its_day_also_after_that_has_changed(use: Use) -> None:
+    await begun(use, "Everybody gathers by the whiteboard at 9:45.")
+    plan = f"On {written(day(30))} the stand-up moves to 9:30."
+    await use("store", text=plan, when=str(day(30)), supersedes="m1")
+    await use("store", text=(now := "Everybody gathers by the window at 9:50."), supersedes="m1")
+    assert await recalled(use, "When is the stand-up?", limit=2) == [plan, now]
+
+
+async def test_a_plan_whose_text_is_corrected_stays_a_plan(use: Use) -> None:
+    await begun(use, now := "The family lives in Graça.")
+    plan = await use("update_memory", id="m1", text="The family lives in Sintr.", when=str(day(14)))
+    await use("update_memory", id=plan["id"], text="The family lives in Sintra.")
+    assert (await recalled(use, "Where does the family live?"))[0] == now
+    undone = await use("update_memory", id="m1", undo=True)
+    assert undone["id"] == plan["id"]

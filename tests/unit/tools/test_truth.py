@@ -424,3 +424,30 @@ async def test_as_of_a_day_what_was_told_last_until_then_comes_first_undecided(u
     question = "Who was our contact at Lumina?"
     assert await recalled(use, question, as_of="2026-01-20", limit=1) == [older]
     assert await recalled(use, question, as_of="2026-02-25", limit=1) == [newer]
+
+
+async def test_an_old_value_that_is_told_with_a_later_date_is_true_again(use: Use) -> None:
+    """It was taken for the first telling, and put into the past."""
+    admission = (await use("store", text="The admission is seven euros.", when="2020-01"))["id"]
+    nine = "The ticket costs 9 euros."
+    first = (await use("store", text=nine, when="2021-01"))["id"]
+    eleven = await use("store", text="The ticket costs 11 euros.", when="2023-01", supersedes=first)
+    again = await use("store", text=nine, when="2026-01", supersedes=admission)
+    assert again["id"] not in (first, eleven["id"])
+    assert again["superseded"]["id"] == admission
+
+
+async def test_what_is_told_with_the_first_telling_is_kept_and_what_is_true_now_named(use: Use) -> None:
+    for text in ("The harbour froze over", "The bakery opens at seven"):
+        await use("store", text=text)
+    first = (await use("store", text="The studio's courier is Chronopost."))["id"]
+    told = {"text": "The studio's courier is DHL now."}
+    second = await use("store", **told)
+    third = await use("store", text="The studio switched its courier from DHL to CTT.", supersedes=second["id"])
+    answer = await use("store", **told, supersedes=first, key="k1", lesson="Compare the couriers each year.")
+    assert f"{third['id']} is true instead" in answer["notice"]
+    [memory] = (await use("recall_memory", ids=[second["id"]]))["memories"]
+    assert memory["lesson"] == "Compare the couriers each year."
+    assert (await use("store", **told, supersedes=first, key="k1"))["id"] == second["id"]
+    with pytest.raises(RuntimeError, match="k1"):
+        await use("store", text="The dog is brown.", key="k1")
