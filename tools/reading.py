@@ -314,7 +314,7 @@ class SearchArguments(ToolArguments):
     permission="read",
 )
 async def search_memory(call: ToolCallContext, arguments: SearchArguments) -> dict[str, Any]:
-    """Search memories, diary, chat and notes for exact words, newest first: names, dates, phrases; without query, list
+    """Search memories, diary, chat and notes for exact text, newest first: names, dates, phrases; without query, list
     memories by date or theme. For look-ups, time spans, faded ones (dead). By meaning use recall."""
     call = call.in_project(arguments.project)
     page = await _search(call, arguments)
