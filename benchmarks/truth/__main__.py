@@ -40,7 +40,7 @@ WITH_RULE = RecallConfig()
 WITHOUT_RULE = replace(WITH_RULE, newer_among_near_equals=False)
 
 
-async def measure_questions(store: TruthStore, chains: list[Chain], *, explicit: bool) -> Counter[str]:
+async def measure_questions(store: TruthStore, chains: list[Chain]) -> Counter[str]:
     """Counts over the questions of the chains, by name and half."""
     counts: Counter[str] = Counter()
 
@@ -60,14 +60,14 @@ async def measure_questions(store: TruthStore, chains: list[Chain], *, explicit:
             any_came = any(place(id_, answer) <= WITHIN for id_ in (*older, current))
             count(f"{prefix}any version within ten", chain.half, any_came)
         count("chains", chain.half, True)
-        if explicit:
-            moment = FIRST_DAY + timedelta(days=chain.past_day)
-            answer = await store.ask(chain.past_question, config=WITH_RULE, as_of=moment)
-            ids = [store.id_of(version) for version in chain.versions]
+        moment = FIRST_DAY + timedelta(days=chain.past_day)
+        ids = [store.id_of(version) for version in chain.versions]
+        for prefix, config in (("", WITH_RULE), ("without the rule: ", WITHOUT_RULE)):
+            answer = await store.ask(chain.past_question, config=config, as_of=moment)
             came = [id_ for id_ in answer if id_ in ids]
-            count("as_of right", chain.half, came[:1] == [ids[chain.past_answer]])
-            count("as_of first of all", chain.half, answer[:1] == [ids[chain.past_answer]])
-            count("as_of wrong version", chain.half, bool(came) and came[0] != ids[chain.past_answer])
+            count(f"{prefix}as_of right", chain.half, came[:1] == [ids[chain.past_answer]])
+            count(f"{prefix}as_of first of all", chain.half, answer[:1] == [ids[chain.past_answer]])
+            count(f"{prefix}as_of wrong version", chain.half, bool(came) and came[0] != ids[chain.past_answer])
     return counts
 
 
@@ -139,7 +139,7 @@ async def measure_role(role: str, others: list[Told], embedder: CachedEmbedder) 
             async with open_memory_store(settings, background=False, embedder=embedder) as memory:
                 store = TruthStore(memory, role)
                 await store.tell(texts, supersedes)
-                figures[name] = await measure_questions(store, chains, explicit=bool(supersedes))
+                figures[name] = await measure_questions(store, chains)
                 figures[f"{name}, controls"] = await measure_controls(store)
                 if not supersedes:
                     figures["proposals"] = measure_proposals(store, others)
