@@ -66,7 +66,6 @@ def retelling_from_unstored_memory(
 ) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     days = tuple(dict.fromkeys(date_of_timeline_entry(item) for item in draft.scene.when if isinstance(item, str)))
-    is_plan = draft.valid_from is not None
     return MemoryRetelling(
         memory_id=of,
         text=draft.scene.action,
@@ -84,7 +83,7 @@ def retelling_from_unstored_memory(
         emotions=draft.emotions,
         emotion=draft.emotion,
         valid_from=draft.valid_from,
-        may_supersede=draft.may_supersede if is_plan else None,
+        may_supersede=draft.may_supersede,
     )
 
 
@@ -110,7 +109,10 @@ def memory_after_retelling(memory: Memory, told: MemoryRetelling) -> Memory:
 def can_take_plan(memory: Memory, draft: Memory) -> bool:
     """Whether the memory may be told again by a draft that takes another's place from a day to come on: it tells of the
     future itself, and of no other day or memory. What is true now must not become a plan. True for any other draft."""
-    if draft.valid_from is None or (memory.valid_from, memory.may_supersede) == (draft.valid_from, draft.may_supersede):
+    if draft.may_supersede is None or (memory.valid_from, memory.may_supersede) == (
+        draft.valid_from,
+        draft.may_supersede,
+    ):
         return True
     is_same = memory.valid_from in (None, draft.valid_from) and memory.may_supersede in (None, draft.may_supersede)
     return is_same and memory.id != draft.may_supersede and is_in_future(memory.happened_at, draft.created_at)
@@ -118,7 +120,7 @@ def can_take_plan(memory: Memory, draft: Memory) -> bool:
 
 def _plan_told(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:
     """The fields of a memory that is said to take the place of another one only now, when it is told again."""
-    if told.may_supersede is None or memory.valid_from is not None:
+    if told.may_supersede is None or memory.valid_from is not None or memory.truth != "current":
         return {}
     return {"valid_from": told.valid_from, "may_supersede": told.may_supersede}
 

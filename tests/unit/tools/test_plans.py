@@ -323,3 +323,12 @@ async def test_a_plan_whose_text_is_corrected_stays_a_plan(use: Use) -> None:
     assert (await recalled(use, "Where does the family live?"))[0] == now
     undone = await use("update_memory", id="m1", undo=True)
     assert undone["id"] == plan["id"]
+
+
+async def test_a_change_of_an_event_to_come_that_is_told_twice_is_one_memory(use: Use) -> None:
+    """It is no plan, though it has a beginning of its own: the event keeps its day."""
+    await begun(use)
+    old = (await use("store", text=f"Aurélie flies on {day(130)} with AF276.", when=str(day(130))))["id"]
+    change = {"text": f"Aurélie flies on {day(130)} with AF292.", "supersedes": old}
+    first = await use("store", **change)
+    assert (await use("store", **change))["id"] == first["id"]
