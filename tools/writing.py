@@ -346,9 +346,9 @@ async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: U
             return _update_as_json(call, undone)
     else:
         outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
-    first, *_ = sorted(outcome.changed, key=lambda memory: memory.id != memory_id)
+    named = next((memory for memory in outcome.changed if memory.id == memory_id), outcome.changed[0])
     return {
-        "id": first.short_id,
+        "id": named.short_id,
         "changed": ["truth"],
         "versions": [memory_version_as_json(memory) for memory in outcome.changed],
     }

@@ -12,7 +12,7 @@ from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexPoint, WritableIndex
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan
-from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scene, Scope, Vector
+from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
 from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
 from madeleine.memory.rules.dynamics.truth import (
     require_current_memory,
@@ -56,15 +56,16 @@ async def find_earlier_similar_memories(
     known = together + [
         (other, cosine)
         for other, cosine in near
-        if other.status in LIVING_STATUSES
-        and not other.compressed
-        and other.truth == "current"
-        and other.id != supersedes
-        and other.level in (None, point.memory.level)  # else it would go sooner than what is told now
+        if _can_be_told_again_by(point.memory, other) and other.truth == "current" and other.id != supersedes
     ]
     return EarlierSimilarMemories(
         near, together, [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
     )
+
+
+def _can_be_told_again_by(new: Memory, other: Memory) -> bool:
+    is_shown = other.status in LIVING_STATUSES and not other.compressed
+    return is_shown and other.level in (None, new.level)  # else it would go sooner than what is told now
 
 
 async def ids_sharing_words(index: WritableIndex, scope: Scope, memory: Memory) -> list[MemoryId]:
@@ -126,39 +127,35 @@ async def find_absorber_or_outdated_duplicate(
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
         return RepeatedOutdatedMemory(earlier, None)
-    current = await ledger.current_version_ids(scope, [latest.id])
-    return RepeatedOutdatedMemory(earlier, next(iter(await ledger.memories_by_ids(scope, [*current.values()])), None))
+    return RepeatedOutdatedMemory(earlier, await _current_version(ledger, scope, latest))
+
+
+async def _current_version(ledger: StoreScenesLedger, scope: Scope, memory: Memory) -> Memory | None:
+    ids = await ledger.current_version_ids(scope, [memory.id])
+    return next(iter(await ledger.memories_by_ids(scope, [*ids.values()])), None)
 
 
 async def find_first_telling_superseded_since(
-    ledger: StoreScenesLedger,
-    scope: Scope,
-    *,
-    told: Scene,
-    memory: Memory,
-    supersedes: Memory,
-    near: Sequence[tuple[Memory, float]],
+    ledger: StoreScenesLedger, scope: Scope, new: Memory, supersedes: Memory, near: Sequence[tuple[Memory, float]]
 ) -> RepeatedOutdatedMemory | None:
-    """The superseded memory with the very text and dates, if it was told after what it is to supersede: it was true
-    then, and is not true again because its place in the chain is told late. None if `supersedes` is what has taken its
-    place. `memory`: that the scene would become."""
-    words = wording_key(told.action)
+    """The superseded memory with the very text and dates of the new one, if it was told after what it is to supersede:
+    it was true then, and is not true again because its place in the chain is told late. None if `supersedes` is what
+    has taken its place."""
+    words = wording_key(new.scene.action)
     first = next(
         (
             one
             for one, _ in near
-            if one.truth == "superseded" and one.number > supersedes.number and one.scene.when == told.when
-            if one.status in LIVING_STATUSES and not one.compressed and one.level in (None, memory.level)
+            if one.truth == "superseded" and one.number > supersedes.number and one.scene.when == new.scene.when
+            if _can_be_told_again_by(new, one)
             if wording_key(one.scene.action) == words
         ),
         None,
     )
     if first is None:
         return None
-    [current] = (await ledger.current_version_ids(scope, [first.id])).values() or [None]
-    if current is None or current == supersedes.id:
-        return None
-    return RepeatedOutdatedMemory(first, next(iter(await ledger.memories_by_ids(scope, [current])), None))
+    current = await _current_version(ledger, scope, first)
+    return None if current is None or current.id == supersedes.id else RepeatedOutdatedMemory(first, current)
 
 
 def start_before_end(memory: Memory) -> datetime:

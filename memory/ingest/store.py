@@ -280,9 +280,7 @@ class StoreScenes:
         scene, memory = draft.scene, draft.point.memory
         if scene.distinct or scene.is_update or draft.since is None or draft.superseded is None:
             return None
-        first = await find_first_telling_superseded_since(
-            self.ledger, scope, told=scene.scene, memory=memory, supersedes=draft.superseded, near=earlier.near
-        )
+        first = await find_first_telling_superseded_since(self.ledger, scope, memory, draft.superseded, earlier.near)
         has_room = first and has_room_for_retelling(first.earlier, _reinforcement(first.earlier.id, scene, memory))
         return first if has_room else None
 

@@ -18,10 +18,9 @@ from madeleine.memory.ingest.ports import IdempotencyKeyOutcome
 from madeleine.memory.lessons.values import Lesson
 from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.truth import Supersession, start_of_truth_or_telling
-from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling
+from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling, retelling_changes_index
 from madeleine.memory.rules.storing.statements import count_shared_content_words
 from madeleine.memory.text.same_words import wording_key
-from madeleine.memory.text.terms import bm25_text_of_memory
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
@@ -89,8 +88,7 @@ class StorePlan:
     def reinforce(self, memory: Memory, reinforcement: MemoryRetelling) -> None:
         self.reinforcements.append(reinforcement)
         after = self.retold[memory.id] = memory_after_retelling(memory, reinforcement)
-        self.changes_index |= bm25_text_of_memory(after) != bm25_text_of_memory(memory)
-        self.changes_index |= after.valid_from != memory.valid_from
+        self.changes_index |= retelling_changes_index(memory, after)
 
     def supersede(self, draft: SceneDraft, outcome: IdempotencyKeyOutcome, since: datetime | None = None) -> None:
         """The act that comes with a scene. Nothing for what supersedes nothing, and for an act that is told again.

@@ -80,7 +80,7 @@ class ChangeMemoryTruth:
             if memory.valid_from is not None and is_in_future(memory.valid_from, now)
         ]
         known = await self.store.ledger.memories_by_ids(scope, [memory_id]) if plans else []
-        if not known or known[0].truth != "current" or known[0].valid_from is not None:  # an act, which has its journal
+        if not known or known[0].truth != "current" or known[0].valid_from is not None:  # an act is undone first
             return None
         changes = await self.ledger.revision_history(scope, [memory_id])
         return None if changes and changes[-1].at > plans[-1].created_at else plans[-1]

@@ -44,8 +44,8 @@ def memory_with_version_dates(new: Memory, old: Memory, now: datetime) -> tuple[
     since = start_of_supersession(old, new)
     if (when := _event_dates(old, new, now)) is None:
         return new, since
-    told = tuple(entry for entry in new.scene.when if entry not in when and not _is_day_of_telling(new))
-    scene = replace(new.scene, when=(*when, *told))
+    given = () if _is_day_of_telling(new) else tuple(entry for entry in new.scene.when if entry not in when)
+    scene = replace(new.scene, when=(*when, *given))
     return replace(new, scene=scene, happened_at=first_timeline_moment(when, now), valid_from=since), since
 
 

@@ -26,6 +26,7 @@ from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.text.wording import have_equivalent_wording
 
 MAX_RETELLINGS_PER_MEMORY = 20
@@ -104,6 +105,11 @@ def memory_after_retelling(memory: Memory, told: MemoryRetelling) -> Memory:
         retold=(*memory.retold, *_added_entries(memory, told)),
         **_plan_told(memory, told),
     )
+
+
+def retelling_changes_index(before: Memory, after: Memory) -> bool:
+    """Whether the index holds something else of the memory after it was told again, or after that was taken back."""
+    return bm25_text_of_memory(before) != bm25_text_of_memory(after) or before.valid_from != after.valid_from
 
 
 def can_take_plan(memory: Memory, draft: Memory) -> bool:

@@ -59,8 +59,8 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
 
 
 def _most_alike(stems: Mapping[str, Collection[str]], words: Collection[str]) -> str:
-    """The clause of which the words are the greatest part, of several the longest: the first one names the subject,
-    too, which all share. A clause of one word is none yet."""
+    """The clause with the greatest share of its words among them, of several the longest. Not with the most: the clause
+    that names the subject shares that, too, whatever is told of it. A clause of one word has a share of a half."""
 
     def shared(clause: str) -> tuple[float, int]:
         count = sum(stem in words for stem in stems[clause])
@@ -76,13 +76,17 @@ def _clauses(reading: AnalysedText) -> Iterator[str]:
             start = 0
             for end in _weak_ends(reading.lexicons).finditer(text):
                 parts = text[start : end.start()], text[end.end() :]
-                if all(
-                    _has_verb(part, reading) or (not end[0].isalpha() and _has_words(part)) for part in parts
-                ) or all(_has_number(part) and _has_words(part) for part in parts):
+                if _are_clauses(parts, reading, joined_by_word=end[0].isalpha()):
                     yield text[start : end.start()].strip(" .:")
                     start = end.end()
             if clause := text[start:].strip(" .:"):
                 yield clause
+
+
+def _are_clauses(parts: tuple[str, str], reading: AnalysedText, *, joined_by_word: bool) -> bool:
+    if all(_has_verb(part, reading) or (not joined_by_word and _has_words(part)) for part in parts):
+        return True
+    return all(_has_number(part) and _has_words(part) for part in parts)
 
 
 def _has_verb(text: str, reading: AnalysedText) -> bool:

@@ -35,8 +35,8 @@ from madeleine.memory.rules.storing.retelling import (
     additions_of_retelling,
     memory_after_retelling,
     memory_without_retelling,
+    retelling_changes_index,
 )
-from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.storage.sql.administration import (
     read_store_setting,
     record_audit_entry,
@@ -246,7 +246,6 @@ async def _reinforce_memories(
     if not batch:
         return added
     known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
-    indexed_before = {memory.id: (bm25_text_of_memory(memory), memory.valid_from) for memory in known}
     memories_now = {memory.id: memory for memory in known}
     for reinforcement in batch:
         id_ = reinforcement.memory_id
@@ -258,8 +257,7 @@ async def _reinforce_memories(
     rows = [row_from_memory(memory) for memory in memories_now.values()]
     binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
     await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, binds)
-    indexed_now = {id_: (bm25_text_of_memory(memory), memory.valid_from) for id_, memory in memories_now.items()}
-    changed_ids = [id_ for id_, indexed in indexed_now.items() if indexed != indexed_before[id_]]
+    changed_ids = [memory.id for memory in known if retelling_changes_index(memory, memories_now[memory.id])]
     await mark_memories_for_index(transaction, changed_ids)
     await transaction.execute_many(
         _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
@@ -279,7 +277,7 @@ async def remove_reinforcement_additions(
     row = row_from_memory(memory)
     binds = row_of_being_binds(scope, memory.id, **{name: row[name] for name in _REINFORCED_COLUMNS})
     await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, [binds])
-    if bm25_text_of_memory(memory) != bm25_text_of_memory(before):
+    if retelling_changes_index(before, memory):
         await mark_memories_for_index(transaction, [memory.id])
 
 

@@ -332,3 +332,13 @@ async def test_a_change_of_an_event_to_come_that_is_told_twice_is_one_memory(use
     change = {"text": f"Aurélie flies on {day(130)} with AF292.", "supersedes": old}
     first = await use("store", **change)
     assert (await use("store", **change))["id"] == first["id"]
+
+
+async def test_the_advice_is_followed_late_for_an_event_to_come(use: Use) -> None:
+    """What is stored of it has the day of the event, which the call did not name."""
+    await begun(use)
+    named = [f"Aurélie flies on {day(130)} with AF{number}." for number in (276, 292, 310)]
+    first, second = [(await use("store", text=text, when=str(day(130)), distinct=True))["id"] for text in named[:2]]
+    await use("store", text=named[2], supersedes=second)
+    answer = await use("store", text=named[1], supersedes=first)
+    assert (answer["id"], answer["superseded"]["id"]) == (second, first)
