@@ -37,6 +37,11 @@ export function replace(element, ...children) {
   return element;
 }
 
+/** Draw in the place of a view: what the view still draws of itself, of an answer that was under way, is seen by nobody. */
+export function supplant(main, ...children) {
+  main.replaceWith(h("div", {}, ...children));
+}
+
 /** Stored text: in the direction of its own script, without effect on what stands around it. */
 export function stored(text, tag = "span", properties = {}) {
   return h(tag, { dir: "auto", ...properties, class: `stored ${properties.class ?? ""}`.trim() }, text);

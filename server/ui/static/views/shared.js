@@ -1,7 +1,7 @@
 // What all beings of the store share: policies, decisions, procedures, conventions, knowledge; by whom, and with their history.
 
 import { tool } from "../api.js";
-import { ask, button, field, h, link, message, replace, stored } from "../dom.js";
+import { ask, button, field, h, link, message, replace, stored, supplant } from "../dom.js";
 import { badge, dayOf, empty, may, number, plural, section, state } from "../parts.js";
 
 export const past = "What was shared and true then, by all that is known today.";
@@ -17,8 +17,7 @@ const KINDS = {
 export async function show(main, { argument }) {
   const draw = argument ? () => showFact(main, argument) : () => showAll(main);
   await draw();
-  // What an erasure leaves shown is its proof.
-  return { live: (event) => { if (event.type === "shared" && !document.querySelector("dialog") && !main.querySelector("[data-proof]")) draw().catch((error) => message(error.message, "error")); } };
+  return { live: (event) => { if (event.type === "shared" && !document.querySelector("dialog")) draw().catch((error) => message(error.message, "error")); } };
 }
 
 async function showAll(main) {
@@ -108,7 +107,7 @@ async function erase(fact, main) {
   try {
     const done = await tool("retract", { id: fact.id, erase: true });
     const left = await tool("search_shared", { id: fact.id }).then(() => `${fact.id} is still there.`, () => `Looked for again: there is no ${fact.id} any more.`);
-    replace(main, h("h1", {}, "Erased"), section("Proof", h("ul", { "data-proof": true }, h("li", {}, `Erased: ${done.id}.`), h("li", {}, left)),
+    supplant(main, h("h1", {}, "Erased"), section("Proof", h("ul", {}, h("li", {}, `Erased: ${done.id}.`), h("li", {}, left)),
       done.copies?.length ? [h("p", {}, `${plural(done.copies.length, "copy that was made before may still hold it", "copies that were made before may still hold it")}; only you can delete them:`), h("ul", {}, done.copies.map((copy) => stored(typeof copy === "string" ? copy : copy.path ?? JSON.stringify(copy), "li")))] : null),
     h("p", {}, link("To the shared facts", "shared")));
   } catch (error) { message(error.message, "error"); }
