@@ -29,9 +29,14 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
-from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
+from madeleine.memory.rules.dynamics.truth import (
+    beginning_of_validity,
+    start_of_truth_or_telling,
+    version_start_date_text,
+)
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
+from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 
 if TYPE_CHECKING:
@@ -249,7 +254,26 @@ def supersession_advice(memory: Memory, before: Memory) -> str:
     return (
         f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
         f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
+        f"{_correction_advice(memory, before)}"
     )
+
+
+def possible_change_advice(memory: Memory, resembled: Memory) -> str:
+    """What to do where the new memory tells of a change, and what it resembles may be what has changed (ADR 74)."""
+    is_earlier = start_of_truth_or_telling(resembled) < start_of_truth_or_telling(memory)
+    if resembled.truth != "current" or not is_earlier or not StatementForComparison(memory.scene.action).states_change:
+        return ""
+    return (
+        f"This tells of a change. If {resembled.short_id} is what has changed, repeat this store with supersedes: "
+        f"{resembled.short_id} (that makes no second memory).{_correction_advice(memory, resembled)}"
+    )
+
+
+def _correction_advice(memory: Memory, before: Memory) -> str:
+    """What supersedes a mistake leaves it true for the time before."""
+    if not StatementForComparison(memory.scene.action).states_correction:
+        return ""
+    return f" If {before.short_id} was wrong from the start, correct it instead: update_memory({before.short_id}, text)."
 
 
 def repeated_outdated_memory_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:

@@ -22,6 +22,7 @@ from madeleine.memory.rules.storing.statements import (
 from madeleine.memory.rules.storing.supersession import (
     MAX_NEIGHBOURS_READ_FOR_SUPERSESSION,
     MAX_SUPERSESSION_CANDIDATES_COMPARED,
+    MIN_POSSIBLE_CHANGE_SCORE,
     MIN_SUPERSESSION_PROPOSAL_COSINE,
     MIN_SUPERSESSION_PROPOSAL_SCORE,
     WordRarities,
@@ -32,6 +33,15 @@ from madeleine.memory.rules.storing.supersession import (
 )
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SupersessionCandidate:
+    """`is_proposed`: likely enough to be kept as what the new memory may supersede. If not, the new one tells of a
+    change, and this is what it most likely speaks of: whoever stores it can tell (ADR 74)."""
+
+    memory: Memory
+    is_proposed: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +58,7 @@ class SupersessionCandidateSearch:
         *,
         is_read: bool = True,
         unindexed: Collection[MemoryId] = (),
-    ) -> Memory | None:
+    ) -> SupersessionCandidate | None:
         """The earlier current memory that the new one most likely takes the place of, of those `near` with their
         cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
         are compared in place of the cosines. `unindexed`: those that are stored together with the new one."""
@@ -71,7 +81,7 @@ class SupersessionCandidateSearch:
 
     async def _find(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], unindexed: Collection[MemoryId]
-    ) -> Memory | None:
+    ) -> SupersessionCandidate | None:
         living = sorted((pair for pair in near if pair[0].status in LIVING_STATUSES), key=lambda pair: -pair[1])
         nearest = [(other, cosine) for other, cosine in living[:MAX_NEIGHBOURS_READ_FOR_SUPERSESSION] if cosine > 0]
         new = cached_statement_for_comparison(memory.scene.action)
@@ -91,8 +101,9 @@ class SupersessionCandidateSearch:
             or (have_different_future_days(memory, other) and states_change_of_old_statement(new, old))
         ]
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
-            return but_for_a_value[0] if len(but_for_a_value) == 1 else None
-        best, best_score = None, MIN_SUPERSESSION_PROPOSAL_SCORE
+            return SupersessionCandidate(but_for_a_value[0]) if len(but_for_a_value) == 1 else None
+        best = None
+        best_score = MIN_POSSIBLE_CHANGE_SCORE if new.states_change else MIN_SUPERSESSION_PROPOSAL_SCORE
         candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
         rarities = await self._rarities(scope, [old for _, _, old in candidates], indexed)
@@ -101,7 +112,7 @@ class SupersessionCandidateSearch:
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
             if score > best_score:
                 best, best_score = other, score
-        return best
+        return SupersessionCandidate(best, best_score > MIN_SUPERSESSION_PROPOSAL_SCORE) if best else None
 
     async def _rarities(
         self, scope: Scope, statements: Sequence[StatementForComparison], indexed: Sequence[bool]

@@ -327,7 +327,10 @@ class StoreScenes:
             if undated_vector is not None:
                 near = with_cosines_to_vector(near, undated_vector, vectors)
             unindexed = {other.id for other, _ in together}
-            before = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
+            found = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
+            if found is not None and not found.is_proposed:
+                return replace(memory, resembles=found.memory.id)
+            before = None if found is None else found.memory
         if before is None:
             return memory
         plan.proposed[memory.id] = before

@@ -124,7 +124,7 @@ def newer_replaces_older_score(
         - 3.8 * share_of_same_wording(new, old)
         - 2.4 * math.log(1 + len(old.content_words_by_stem))
         - 1.4 * (only_old - only_new)
-        + 1.6 * new.analysed_text.matches_lexicon_pattern("change")
+        + 1.6 * new.states_change
         + 0.7 * link.is_proposed
         + 2.1 * link.joined_by_proposals
         + 2.1 * link.resembles

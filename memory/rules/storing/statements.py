@@ -63,6 +63,15 @@ class StatementForComparison:
         return {_stem(word): word for word in self.content_words}
 
     @cached_property
+    def states_change(self) -> bool:
+        return self.analysed_text.matches_lexicon_pattern("change")
+
+    @cached_property
+    def states_correction(self) -> bool:
+        """That something was never so: then nothing has changed."""
+        return self.analysed_text.matches_lexicon_pattern("corrected")
+
+    @cached_property
     def change_words(self) -> Set[str]:
         """Those that tell of a change."""
         return self.analysed_text.words_matching_lexicon_pattern("change")
@@ -188,11 +197,7 @@ def states_change_in_one_place(new: StatementForComparison, old: StatementForCom
 
 def states_change_of_old_statement(new: StatementForComparison, old: StatementForComparison) -> bool:
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
-    if (
-        new.contains_question_mark
-        or old.contains_question_mark
-        or not new.analysed_text.matches_lexicon_pattern("change")
-    ):
+    if new.contains_question_mark or old.contains_question_mark or not new.states_change:
         return False
     values = frozenset(old.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS))
     subject = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}

@@ -30,6 +30,8 @@ from madeleine.memory.rules.storing.statements import (
 MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
 MIN_SUPERSESSION_PROPOSAL_SCORE = -0.75
 """Of pairs with just this score a third are changes. A change that is not proposed is answered as it was (ADR 38)."""
+MIN_POSSIBLE_CHANGE_SCORE = -2.0
+"""From it, of one that tells of a change, the pair is named for whoever stores it, and not proposed (ADR 74)."""
 MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6
@@ -100,7 +102,7 @@ def supersession_score(
     others = max(MEAN_NEIGHBOUR_COSINE_FLOOR, sum(other_cosines) / max(1, len(other_cosines)))
     score = (
         10 * (cosine - others) / max(MIN_COSINE_NORMALIZATION_RANGE, 1 - others)
-        + 2.3 * new.analysed_text.matches_lexicon_pattern("change")
+        + 2.3 * new.states_change
         - 3.1 * math.log(1 + len(old.content_words_by_stem))
     )
     if not rarity.is_known:

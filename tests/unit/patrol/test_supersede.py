@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from madeleine.memory.ingest.proposals import SupersessionCandidate
 from madeleine.memory.model import Memory, Scope
 from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.patrol.deciding.requests import DecisionRequest
@@ -24,9 +25,9 @@ class _LastStored:
 
     async def __call__(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], **_: object
-    ) -> Memory | None:
+    ) -> SupersessionCandidate | None:
         before, self.before = self.before, memory
-        return before
+        return SupersessionCandidate(before) if before else None
 
     async def prefetch(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Nothing to remember."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
+from madeleine.memory.ingest.proposals import SupersessionCandidate, SupersessionCandidateSearch
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryId, Scene, Scope, content_hash
 from madeleine.memory.recall.recall import RecallConfig, RecallMemories
@@ -171,7 +171,7 @@ class _RecordedSearch(SupersessionCandidateSearch):
 
     async def __call__(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], **_: object
-    ) -> Memory | None:
+    ) -> SupersessionCandidate | None:
         object.__setattr__(self, "cosines", {other.scene.action: cosine for other, cosine in near})
         return None
 

@@ -1,0 +1,47 @@
+"""What a new memory that tells of a change may have changed, named for the caller to judge (ruling 14, ADR 74)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.tools.conftest import Use, recalled
+
+BACKUPS = "Nightly backups of db-main go to an S3 bucket in Dublin and are held for 14 days."
+LONGER = "On the auditor's demand backups of db-main are kept for 35 days from now on."
+OTHERS = ("The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven")
+
+
+async def stored(use: Use, *texts: str) -> list[dict[str, object]]:
+    return [await use("store", text=text) for text in (*OTHERS, *texts)][len(OTHERS) :]
+
+
+async def test_a_change_that_is_not_proposed_names_what_it_most_likely_changed(use: Use) -> None:
+    old, new = await stored(use, BACKUPS, LONGER)
+    assert "may_supersede" not in new
+    assert new["resembles"] == {"id": old["id"], "text": BACKUPS}
+    assert "This tells of a change." in str(new["notice"])
+    assert f"repeat this store with supersedes: {old['id']}" in str(new["notice"])
+    decided = await use("store", text=LONGER, supersedes=old["id"])
+    assert (decided["id"], decided["superseded"]["id"]) == (new["id"], old["id"])
+    assert "This tells of a change" not in decided.get("notice", "")
+    assert await recalled(use, "How long are backups of db-main kept?") == [LONGER]
+
+
+async def test_what_tells_of_no_change_gets_no_advice(use: Use) -> None:
+    _, new = await stored(use, BACKUPS, "Backups of db-main are kept for 35 days, as the auditor had demanded.")
+    assert "This tells of a change" not in str(new.get("notice"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The kiosk at the pier is closed on Mondays.", "It was a typo: the kiosk at the pier is closed on Tuesdays."),
+        ("Graça is allergic to shellfish.", "Graça is allergic to nuts; shellfish had been written down by mistake."),
+        ("Der Kiosk am Hafen hat montags zu.", "Das war falsch: der Kiosk am Hafen hat dienstags zu."),
+    ],
+)
+async def test_a_mistake_is_not_advised_as_a_change_alone(use: Use, old: str, new: str) -> None:
+    """What supersedes a mistake would leave it true for the time before."""
+    before, after = await stored(use, old, new)
+    assert f"If {before['id']} was wrong from the start, correct it instead" in str(after["notice"])
+    assert f"update_memory({before['id']}, text)" in str(after["notice"])
