@@ -329,7 +329,7 @@ class StoreScenes:
             unindexed = {other.id for other, _ in together}
             found = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
             if found is not None and not found.is_proposed:
-                return replace(memory, resembles=found.memory.id)
+                return replace(memory, resembles=resembles or found.memory.id)
             before = None if found is None else found.memory
         if before is None:
             return memory
