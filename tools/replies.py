@@ -273,7 +273,9 @@ def _correction_advice(memory: Memory, before: Memory) -> str:
     """What supersedes a mistake leaves it true for the time before."""
     if not StatementForComparison(memory.scene.action).states_correction:
         return ""
-    return f" If {before.short_id} was wrong from the start, correct it instead: update_memory({before.short_id}, text)."
+    return (
+        f" If {before.short_id} was wrong from the start, correct it instead: update_memory({before.short_id}, text)."
+    )
 
 
 def repeated_outdated_memory_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:

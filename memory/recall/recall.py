@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -39,11 +39,11 @@ from madeleine.memory.recall.selection import (
     RecallQuery,
     RecallSelection,
     RecallSelector,
-    distinct_true_versions,
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.rules.dynamics.truth import id_of_version_true_at, is_in_future
+from madeleine.memory.recall.true_versions import distinct_true_versions, preferences_among, true_version_ids
+from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
 from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, merge_recall_gate_outcomes
@@ -279,7 +279,7 @@ class RecallMemories:
         matching, near = merge_recall_gate_outcomes(gates)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
-            true = await self._true_versions(scope, query, pool, near_ids)
+            true = await true_version_ids(self.ledger, scope, query, pool, near_ids)
             near_true = dict.fromkeys(distinct_true_versions(near_ids, true), 0.0)
             nearest = await self._newer_first(scope, query, near_true, pool)
             evidence = RankingEvidence(gates=gates, shown_for=true)
@@ -300,23 +300,24 @@ class RecallMemories:
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
-        true = await self._true_versions(scope, query, pool, {*dict(best_first), *near_ids})
+        true = await true_version_ids(self.ledger, scope, query, pool, {*dict(best_first), *near_ids})
         shown: dict[MemoryId, float] = {}
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
         newer = await self._newer_first(scope, query, shown, pool)
-        ordered, read = newer.scores, newer.read
-        brought = (id_ for id_ in ordered if id_ not in shown and read[id_].category == "procedural")
-        procedural = (pool.ids[i] for i in matching if pool.features[i].category == "procedural")
-        versions = (*(true.get(id_, id_) for id_ in procedural), *brought)
+        ordered = newer.scores
+        matched = {pool.ids[i]: pool.features[i] for i in matching}
+        read, preferences = await preferences_among(
+            self.ledger, scope, ordered, matched=matched, true=true, read=newer.read
+        )
         return RankedCandidates(
             scores=ordered,
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             words_only_reason=reason,
             near_misses=tuple(id_ for id_ in distinct_true_versions(near_ids, true) if id_ not in ordered),
-            procedural=frozenset(filter(None, versions)),
+            procedural=preferences,
             loaded_memories=read,
             evidence=RankingEvidence(
                 gates=gates, scored=scored, positions=matching, shown_for=true, lifted=newer.lifted
@@ -375,21 +376,6 @@ class RecallMemories:
             is_of_past=is_of_past,
             now=query.as_of or now,
         )
-
-    async def _true_versions(
-        self, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
-    ) -> Mapping[MemoryId, MemoryId | None]:
-        """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
-        where nothing is known of that time. Matches that were never superseded cost nothing."""
-        as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
-        features = zip(pool.ids, pool.features, strict=True)
-        versions = [id_ for id_, found in features if found.version in places and id_ in matching]
-        if not versions:
-            return {}
-        if as_of is None:
-            return {**await self.ledger.current_version_ids(scope, versions)}
-        chains = await self.ledger.all_versions(scope, versions)
-        return {id_: id_of_version_true_at(chain, as_of) for id_, chain in chains.items()}
 
 
 async def _no_vector() -> Vector | None:

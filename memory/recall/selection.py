@@ -182,11 +182,6 @@ def is_recallable_as_of(memory: Memory, as_of: datetime | None) -> bool:
     return memory.absorbed_into is None and was_true_at(memory, as_of)
 
 
-def distinct_true_versions(ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]) -> tuple[MemoryId, ...]:
-    """The true version of each memory that has several, each once; those of which nothing is known are left out."""
-    return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
-
-
 @dataclass(eq=False)
 class RecallSelector:
     """Selects memories for an answer of one format. Memories that died or were absorbed since they were indexed are

@@ -1,0 +1,53 @@
+"""Of what matches, the versions that are true, and which of them are preferences (rulings 14, 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from madeleine.memory.index import CandidatePool, RankingFeatures
+from madeleine.memory.model import Memory, MemoryId, Scope
+from madeleine.memory.recall.ports import RecallLedger
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.rules.dynamics.truth import id_of_version_true_at
+
+
+async def true_version_ids(
+    ledger: RecallLedger, scope: Scope, query: RecallQuery, pool: CandidatePool, matching: Collection[MemoryId]
+) -> Mapping[MemoryId, MemoryId | None]:
+    """The version that is true now, or was true as of the query, of each match that has several (ruling 14); None
+    where nothing is known of that time. Matches that were never superseded cost nothing."""
+    as_of, places = query.as_of, {"earlier"} if query.as_of is None else {"earlier", "last"}
+    features = zip(pool.ids, pool.features, strict=True)
+    versions = [id_ for id_, found in features if found.version in places and id_ in matching]
+    if not versions:
+        return {}
+    if as_of is None:
+        return {**await ledger.current_version_ids(scope, versions)}
+    chains = await ledger.all_versions(scope, versions)
+    return {id_: id_of_version_true_at(chain, as_of) for id_, chain in chains.items()}
+
+
+def distinct_true_versions(ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]) -> tuple[MemoryId, ...]:
+    """The true version of each memory that has several, each once; those of which nothing is known are left out."""
+    return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
+
+
+async def preferences_among(
+    ledger: RecallLedger,
+    scope: Scope,
+    shown: Collection[MemoryId],
+    *,
+    matched: Mapping[MemoryId, RankingFeatures],
+    true: Mapping[MemoryId, MemoryId | None],
+    read: Mapping[MemoryId, Memory],
+) -> tuple[Mapping[MemoryId, Memory], frozenset[MemoryId]]:
+    """All that were read, and the preferences among those shown. A version may be of another category than the one that
+    matched, and what was a preference once is a memory like any other. `matched`: with what the index knows of them;
+    `true`: of the matches that have several versions."""
+    of_index = {id_ for id_, found in matched.items() if found.category == "procedural" and id_ not in true}
+    others = [id_ for id_ in shown if id_ not in matched or id_ in true]
+    if missing := [id_ for id_ in others if id_ not in read]:
+        read = {**read, **{memory.id: memory for memory in await ledger.memories_by_ids(scope, missing)}}
+    known = (read[id_] for id_ in others if id_ in read)
+    of_ledger = {memory.id for memory in known if memory.category == "procedural" and memory.truth == "current"}
+    return read, frozenset(of_index.intersection(shown) | of_ledger)

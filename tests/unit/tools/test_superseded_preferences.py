@@ -1,0 +1,34 @@
+"""A memory that supersedes a preference and is none, and the other way round (rulings 14, 15)."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from tests.unit.tools.conftest import Use
+
+OLD = "Dagny asked me to keep pull requests below 400 changed lines."
+NEW = "Dagny's rule on pull requests was relaxed to 600 changed lines."
+
+
+@pytest.mark.parametrize(("before", "after"), [("procedural", ""), ("", "procedural"), ("procedural", "procedural")])
+@pytest.mark.parametrize("question", ["Dagny's rule on pull requests", "How many lines may pull requests have?", OLD])
+async def test_what_supersedes_a_preference_is_recalled(use: Use, before: str, after: str, question: str) -> None:
+    """It was taken for a preference, as the superseded one had matched, and then left out as none."""
+    await use("store", text="The harbour froze over")
+    old = (await use("store", text=OLD, **({"category": before} if before else {})))["id"]
+    new = await use("store", text=NEW, supersedes=old, **({"category": after} if after else {}))
+    found = await use("recall", query=question, format="memories")
+    place = "preferences" if after else "memories"
+    assert [memory["id"] for memory in found.get(place, [])] == [new["id"]]
+    assert "omitted" not in found
+
+
+async def test_a_superseded_preference_is_recalled_as_of_its_time(use: Use) -> None:
+    await use("store", text="The harbour froze over")
+    day = date.today()
+    old = (await use("store", text=OLD, category="procedural", when=str(day - timedelta(40))))["id"]
+    await use("store", text=NEW, supersedes=old, category="procedural", when=str(day - timedelta(9)))
+    found = await use("recall", query="pull requests", format="memories", as_of=str(day - timedelta(20)))
+    assert [memory["id"] for memory in found["memories"]] == [old]
