@@ -196,7 +196,7 @@ class InMemoryMemories:
         return versions
 
     async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
-        asked, found = set(ids), dict[MemoryId, MemoryId]()
+        asked = set(ids)
         own = self._store.own(scope)
         living = [one for one in own if one.status in LIVING_STATUSES and one.truth == "current" and not one.compressed]
         resembling = [
@@ -204,15 +204,22 @@ class InMemoryMemories:
             for one in living
             if one.id in asked and one.resembles in asked
         ]
-        while later := [one for one in living if one.may_supersede in asked and one.id not in found]:
-            found |= {one.id: one.may_supersede for one in later if one.may_supersede}
-            asked = {one.id for one in later}
         known = {one.id: one for one in own}
+        proposing = [one for one in own if one.status in LIVING_STATUSES and one.truth != "retracted"]
+        found: dict[tuple[MemoryId, MemoryId], None] = {}
+        links = [(one.id, one.may_supersede) for one in proposing if one.may_supersede in asked]
+        while links:
+            newer, older = links.pop()
+            if older is not None and (newer, older) not in found:
+                found[newer, older] = None
+                links += [(one.id, newer) for one in proposing if one.may_supersede == newer]
+                links += [(one, older) for one in [known[newer].superseded_by] if one is not None]
+        current = {one.id for one in living}
         told = [(one, known[one.resembles]) for one in living if one.id in ids and one.resembles in known]
         again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
         latest = await self.current_version_ids(scope, [id_ for _, id_ in again])
         return [
-            *(PossibleNewerVersionPair(newer, older, is_proposed=True) for newer, older in found.items()),
+            *(PossibleNewerVersionPair(newer, older, is_proposed=True) for newer, older in found if newer in current),
             *resembling,
             *(
                 PossibleNewerVersionPair(latest[id_], one.id, is_proposed=True, has_superseded_text=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import and_, bindparam, false, func, or_, select, true, union_all
+from sqlalchemy import and_, bindparam, case, false, func, or_, select, true, union_all
 
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersionPair
@@ -57,28 +57,30 @@ _SELECT_VERSIONS = (
     .where(_m.absorbed_into.is_(None))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
-_is_current = (
-    _IS_OWN,
-    MEMORY_IS_IN_BOUND_PROJECT,
-    _m.status != "dead",
-    _m.truth == "current",
-    _m.compressed.is_(False),
-)
+_is_found = (_IS_OWN, MEMORY_IS_IN_BOUND_PROJECT, _m.status != "dead", _m.compressed.is_(False))
+_is_current = (*_is_found, _m.truth == "current")
 _SELECT_PLANS = mark_query_as_brief_read(
     select(*MEMORY_COLUMNS)
     .where(_m.may_supersede == bindparam("id"), _m.valid_from.is_not(None), *_is_current)
     .order_by(_m.seq)
 )
 _proposed = (
-    select(_m.id.label("newer"), _m.may_supersede.label("older"))
+    select(_m.id.label("newer"), _m.may_supersede.label("older"), _m.superseded_by.label("next"))
     .join(_asked, _m.may_supersede == _asked.c.value)
-    .where(_m.may_supersede.is_not(None), *_is_current)
+    .where(_m.may_supersede.is_not(None), *_is_found, _m.truth != "retracted")
     .cte("proposed", recursive=True)
 )
+_is_next = _m.id == _proposed.c.next
 _proposed = _proposed.union(
-    select(_m.id, _m.may_supersede)
-    .select_from(_proposed.join(memories_table, _m.may_supersede == _proposed.c.newer))
-    .where(_m.may_supersede.is_not(None), *_is_current)
+    # What was proposed to supersede one of these, and what has superseded what was proposed.
+    select(_m.id, case((_is_next, _proposed.c.older), else_=_proposed.c.newer), _m.superseded_by)
+    .select_from(
+        _proposed.join(
+            memories_table,
+            or_(and_(_m.may_supersede.is_not(None), _m.may_supersede == _proposed.c.newer), _is_next),
+        )
+    )
+    .where(*_is_found, _m.truth != "retracted")
 )
 _other_asked = json_list_item_rows(bindparam("ids"))
 _told_table, _after_table = memories_table.alias("told"), memories_table.alias("after")
@@ -98,7 +100,9 @@ _told_again = _told_again.union(
 )
 _SELECT_TOLD_LATER = mark_query_as_brief_read(
     union_all(
-        select(_proposed.c.newer, _proposed.c.older, true(), false()),
+        select(_proposed.c.newer, _proposed.c.older, true(), false())
+        .join(memories_table, _m.id == _proposed.c.newer)
+        .where(*_is_current),
         select(_m.id, _m.resembles, false(), false())
         .join(_asked, _m.id == _asked.c.value)
         .join(_other_asked, _m.resembles == _other_asked.c.value)

@@ -112,6 +112,17 @@ class TruthContract:
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
         assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == []
 
+    async def test_what_has_superseded_a_proposed_memory_stands_for_it(self, ledger: StoringLedger) -> None:
+        first, second, third = memory("lives in Lyon"), memory("moved to Rome"), memory("left for Oslo")
+        await ledger.memories.commit_store_batch(ADA, batch(first, replace(second, may_supersede=first.id)))
+        await told_again(ledger, second, third)
+        links = [PossibleNewerVersionPair(third.id, first.id, is_proposed=True)]
+        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == links
+        assert await ledger.recall.possible_newer_versions(BOB, [first.id]) == []
+        await ledger.memories.retract(ADA, third.id, "misheard", at=CHANGED_AT)
+        links = [PossibleNewerVersionPair(second.id, first.id, is_proposed=True)]
+        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == links
+
     async def test_what_resembles_a_memory_is_found_among_those_asked_for(self, ledger: StoringLedger) -> None:
         first = memory("the class teacher is Frau Pohl")
         second = replace(memory("Herr Yildiz teaches the class"), resembles=first.id)
