@@ -28,9 +28,20 @@ _CLAUSE_MARK = re.compile(r"[,;:，、،]")
 def iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
     """Its dates and months, in order, and the first day of "3 to 9 February". A day without its year is the one that is
     nearest to the day of telling."""
-    dated = _with_iso_days(text, told)
-    days = (day for match in _ISO_DAY.finditer(dated) for day in (*_first_days(dated, match), match[1]))
+    days = (day for span in _spans_named(text, told) for day in span)
     return [period for day in days if (period := parse_iso_period(day)) is not None]
+
+
+def first_iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
+    """The same, but of "3 to 9 February" the first day alone."""
+    return [period for day, *_ in _spans_named(text, told) if (period := parse_iso_period(day)) is not None]
+
+
+def _spans_named(text: str, told: date) -> Iterator[tuple[str, ...]]:
+    """ISO: each date or month, or the first and the last day."""
+    dated = _with_iso_days(text, told)
+    for match in _ISO_DAY.finditer(dated):
+        yield (*_first_days(dated, match), match[1])
 
 
 def _first_days(text: str, last: re.Match[str]) -> Iterator[str]:

@@ -13,7 +13,11 @@ from datetime import datetime
 from madeleine.memory.model import DatedAction, Memory, TimelineEntry, first_timeline_moment, first_timeline_period
 from madeleine.memory.rules.dynamics.truth import is_in_future, stated_start_of_memory
 from madeleine.memory.text.dates import IsoPeriod
-from madeleine.memory.text.future_days import iso_periods_named_in_text, validity_start_stated_in_text
+from madeleine.memory.text.future_days import (
+    first_iso_periods_named_in_text,
+    iso_periods_named_in_text,
+    validity_start_stated_in_text,
+)
 
 
 def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> datetime | None:
@@ -34,9 +38,9 @@ def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> date
 
 def memory_with_version_dates(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
     """The new memory with its dates as a version that supersedes the old one, and since when it does; None for a plan,
-    which supersedes nothing yet. A day that is no future day says since when the new text is true; a future event
+    which supersedes nothing yet. A day that has passed says since when the new text is true; a future event
     keeps its own day, or has the one that the text names."""
-    is_told_as_begun = first_timeline_period(new.scene.when) is not None and not is_in_future(new.happened_at, now)
+    is_told_as_begun = not _is_day_of_telling(new) and not is_in_future(new.happened_at, now)
     if not is_told_as_begun and (begin := future_start_of_replacement(old, new, now)):
         return replace(new, valid_from=begin, may_supersede=old.id), None
     if is_in_future(new.happened_at, now) and old.valid_from is not None and is_in_future(old.valid_from, now):
@@ -98,8 +102,9 @@ def _days_named(memory: Memory) -> list[IsoPeriod]:
 
 
 def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
-    """ISO, each once, in order."""
-    days = (day.text for day in _days_named(memory) if day.precision == "day" and is_in_future(day.start, now))
+    """ISO, each once, in order; of a period its first day."""
+    named = first_iso_periods_named_in_text(memory.scene.action, memory.created_at.date())
+    days = (day.text for day in named if day.precision == "day" and is_in_future(day.start, now))
     return tuple(dict.fromkeys(days))
 
 

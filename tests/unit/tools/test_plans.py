@@ -197,8 +197,10 @@ async def test_what_begins_on_a_day_that_only_its_text_tells_supersedes_on_that_
     again = await use("store", text=text, supersedes=old)
     assert (again["id"], again["status"]) == (answer["id"], "reinforced")
     assert f"{old} stays true until then" in again["notice"], "nothing was said"
-    at_once = await use("store", text=text, supersedes=old, when=str(day(0)))
-    assert at_once["superseded"]["id"] == old, "by a day of today it is decided"
+    told_today = await use("store", text=text, supersedes=old, when=str(day(0)))
+    assert "superseded" not in told_today, "agents date what they store by the day of telling"
+    at_once = await use("store", text=text, supersedes=old, when=str(day(-1)))
+    assert at_once["superseded"]["id"] == old, "by an earlier day it is decided"
 
 
 async def test_a_second_rise_leaves_the_first_one_as_it_is(use: Use) -> None:

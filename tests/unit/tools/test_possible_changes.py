@@ -37,6 +37,7 @@ async def test_what_tells_of_no_change_gets_no_advice(use: Use) -> None:
     [
         ("The kiosk at the pier is closed on Mondays.", "It was a typo: the kiosk at the pier is closed on Tuesdays."),
         ("Graça is allergic to shellfish.", "Graça is allergic to nuts; shellfish had been written down by mistake."),
+        ("Ngozi's injection is at 10:15.", "We had noted the wrong hour: Ngozi's injection is at 10:45."),
         ("Der Kiosk am Hafen hat montags zu.", "Das war falsch: der Kiosk am Hafen hat dienstags zu."),
     ],
 )

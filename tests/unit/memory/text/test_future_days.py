@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
-from madeleine.memory.text.future_days import iso_periods_named_in_text, validity_start_stated_in_text
+from madeleine.memory.text.future_days import (
+    first_iso_periods_named_in_text,
+    iso_periods_named_in_text,
+    validity_start_stated_in_text,
+)
 from tests.rows import for_each_row
 
 TOLD = date(2026, 11, 25)
@@ -72,3 +76,8 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
 )
 def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days: list[str]) -> None:
     assert [day.text for day in iso_periods_named_in_text(text, TOLD)] == days
+
+
+def test_of_a_period_the_first_day_can_be_asked_for_alone() -> None:
+    text = "Jonas is away from 13 to 20 February 2027, and Ada on 1 March 2027."
+    assert [day.text for day in first_iso_periods_named_in_text(text, TOLD)] == ["2027-02-13", "2027-03-01"]
