@@ -201,7 +201,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         and not has_non_inferable_theme(memory.themes)
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
-    resembled = stored.may_have_changed or (None if is_named else stored.resembled)
+    resembled = None if is_named else stored.resembled
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
