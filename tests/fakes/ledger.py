@@ -207,10 +207,10 @@ class InMemoryMemories:
         known = {one.id: one for one in own}
         proposing = [one for one in own if one.status in LIVING_STATUSES and one.truth != "retracted"]
         found: dict[tuple[MemoryId, MemoryId], None] = {}
-        links = [(one.id, one.may_supersede) for one in proposing if one.may_supersede in asked]
+        links = [(one.id, old) for one in proposing if (old := one.may_supersede) is not None and old in asked]
         while links:
             newer, older = links.pop()
-            if older is not None and (newer, older) not in found:
+            if (newer, older) not in found:
                 found[newer, older] = None
                 links += [(one.id, newer) for one in proposing if one.may_supersede == newer]
                 links += [(one, older) for one in [known[newer].superseded_by] if one is not None]
