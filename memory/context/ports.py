@@ -14,6 +14,7 @@ from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
+from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 
 
 class ChatReader(Protocol):
@@ -62,21 +63,32 @@ class SessionStartMemories:
     changed: Sequence[Memory] = ()
     possibly_superseded: Mapping[MemoryId, str] = field(default_factory=dict)
 
-    def short_id_of_undecided_supersession(self, memory: Memory) -> str:
-        """Of what the memory may supersede, while nobody has decided that; "" for nothing."""
+    def remark_on(self, memory: Memory) -> str:
+        """What the memory may supersede, while nobody has decided that, or what tells of a change of it and is among
+        these (ADR 74); "" for nothing."""
         older = memory.possibly_superseded_memory_id
-        return self.possibly_superseded.get(older, "") if older else ""
+        if older and older in self.possibly_superseded:
+            return f"may supersede {self.possibly_superseded[older]}"
+        telling = (
+            one
+            for one in self._by_id.values()
+            if one.resembles == memory.id and cached_statement_for_comparison(one.scene.action).states_change
+        )
+        latest = max(telling, key=lambda one: one.number, default=None)
+        return f"{latest.short_id} may tell otherwise" if latest else ""
+
+    @property
+    def _in_order(self) -> dict[PromptPartName, Sequence[Memory]]:
+        return {"pinned": self.pinned, "due": self.due, "important": self.important, "changes": self.changed}
+
+    @property
+    def _by_id(self) -> dict[MemoryId, Memory]:
+        return {memory.id: memory for memories in self._in_order.values() for memory in memories}
 
     def groups(self) -> dict[PromptPartName, list[Memory]]:
         """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless
         the earlier is pinned or the later is true from a day on only."""
-        in_order: dict[PromptPartName, Sequence[Memory]] = {
-            "pinned": self.pinned,
-            "due": self.due,
-            "important": self.important,
-            "changes": self.changed,
-        }
-        everything = {memory.id: memory for memories in in_order.values() for memory in memories}
+        everything = self._by_id
         earlier = {
             before.id
             for memory in everything.values()
@@ -87,7 +99,7 @@ class SessionStartMemories:
         }
         shown: set[MemoryId] = set()
         groups: dict[PromptPartName, list[Memory]] = {}
-        for part, memories in in_order.items():
+        for part, memories in self._in_order.items():
             groups[part] = [
                 memory for memory in memories if memory.id not in shown and (memory.pinned or memory.id not in earlier)
             ]

@@ -119,10 +119,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
             for part, memories in start.groups().items()
             for entry in _entries_best_first(
                 part,
-                (
-                    (memory.id, render_memory_line_with_id(memory, start.short_id_of_undecided_supersession(memory)))
-                    for memory in memories
-                ),
+                ((memory.id, render_memory_line_with_id(memory, start.remark_on(memory))) for memory in memories),
             )
         ),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),

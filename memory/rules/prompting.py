@@ -277,11 +277,11 @@ def render_dated_item(label: str, at: datetime, text: str) -> str:
     return render_list_item(f"[{label}] {at.date().isoformat()}: {text}")
 
 
-def render_memory_line_with_id(memory: Memory, may_supersede: str) -> str:
-    """The line of a prompt block, cut, behind the id by which the memory can be opened or changed. `may_supersede`: id
-    of what it may take the place of; "" for nothing."""
+def render_memory_line_with_id(memory: Memory, remark: str) -> str:
+    """The line of a prompt block, cut, behind the id by which the memory can be opened or changed. `remark`: on what
+    may be true instead; "" for nothing."""
     line = truncate_with_ellipsis(f"{memory.short_id} {render_memory_line(memory)}", MAX_MEMORY_LINE_WITH_ID_CHARS)
-    return f"{line} (may supersede {may_supersede})" if may_supersede else line
+    return f"{line} ({remark})" if remark else line
 
 
 def render_scene_item(memory: Memory) -> str:
