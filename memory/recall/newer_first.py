@@ -35,11 +35,13 @@ MAX_MATCHES_CHECKED_FOR_NEWER = 10
 @dataclass(frozen=True, slots=True)
 class NewerFirstRanking:
     """`scores`: best first. `read`: the memories that were read for it. `lifted`: each memory that stands before an
-    older one, with its score, and that one."""
+    older one, with its score, and that one. `possible_changes`: of one of the best, what was told later, resembles it
+    and tells of a change (ADR 74)."""
 
     scores: Mapping[MemoryId, float]
     read: Mapping[MemoryId, Memory] = field(default_factory=dict)
     lifted: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
+    possible_changes: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
 
 
 async def put_newer_memories_first(
@@ -122,7 +124,24 @@ async def put_newer_memories_first(
         for newer in newer_ones
         if ordered.get(newer) == ordered.get(older) and ordered.get(newer) != scores.get(newer)
     }
-    return NewerFirstRanking(ordered, memories, lifted)
+    return NewerFirstRanking(ordered, memories, lifted, _possible_changes(links, memories))
+
+
+def _possible_changes(
+    links: Sequence[PossibleNewerVersionPair], memories: Mapping[MemoryId, Memory]
+) -> dict[MemoryId, MemoryId]:
+    """By the older one the latest."""
+    pairs = (
+        (memories[link.older], memories[link.newer])
+        for link in links
+        if not link.is_proposed and link.newer in memories and link.older in memories
+    )
+    return {
+        older.id: newer.id
+        for older, newer in sorted(pairs, key=lambda pair: pair[1].number)
+        if start_of_truth_or_telling(newer) > start_of_truth_or_telling(older)
+        and cached_statement_for_comparison(newer.scene.action).states_change
+    }
 
 
 def _names_only_newer(

@@ -57,7 +57,7 @@ class RecallLedger(Protocol):
 
     async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
         """The living current memories that were proposed to supersede one of these, those that were proposed to
-        supersede these, and so on, each in its current version; and those of these that resemble another of them."""
+        supersede these, and so on, each in its current version; and those that resemble one of these."""
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 

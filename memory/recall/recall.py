@@ -187,7 +187,10 @@ class RecallMemories:
             tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
             for group in (selection.preferences, selection.memories)
         )
-        near_ids = ranked.near_misses[: max(0, query.limit - len(memories))]
+        shown = {memory.id for memory in selection.all_memories}
+        changes = [ranked.possible_changes.get(memory.id) for memory, _ in memories]
+        near_misses = ranked.near_misses[: max(0, query.limit - len(memories))]
+        near_ids = [id_ for id_ in dict.fromkeys((*changes, *near_misses)) if id_ is not None and id_ not in shown]
         near = await self.ledger.memories_by_ids(scope, near_ids) if near_ids else []
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
@@ -202,7 +205,7 @@ class RecallMemories:
             notices=ranked.notices,
             reformulated=attempt.rewordings,
             faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
-            omitted=len(ranked.scores.keys() - {memory.id for memory in selection.all_memories}),
+            omitted=len(ranked.scores.keys() - shown - {memory.id for memory in near}),
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
@@ -319,6 +322,7 @@ class RecallMemories:
             near_misses=tuple(id_ for id_ in distinct_true_versions(near_ids, true) if id_ not in ordered),
             procedural=preferences,
             loaded_memories=read,
+            possible_changes=newer.possible_changes,
             evidence=RankingEvidence(
                 gates=gates, scored=scored, positions=matching, shown_for=true, lifted=newer.lifted
             ),

@@ -51,7 +51,7 @@ class RankedCandidates:
     """The matches of a query before any limit. `scores`: best first, in [0, 1]. `tokens`: of all text that a recall may
     return of each. `notices`: what failed, in sentences. `words_only_reason`: why only words were compared, or "".
     `near_misses`: what does not match and is near, best first. `procedural`: the procedural ones among the matches.
-    `loaded_memories`: memories that were read for the ranking."""
+    `loaded_memories`: memories that were read for the ranking. `possible_changes`: as in `NewerFirstRanking`."""
 
     scores: Mapping[MemoryId, float]
     tokens: Mapping[MemoryId, int]
@@ -61,6 +61,7 @@ class RankedCandidates:
     near_misses: tuple[MemoryId, ...] = ()
     procedural: frozenset[MemoryId] = frozenset()
     loaded_memories: Mapping[MemoryId, Memory] = field(default_factory=dict)
+    possible_changes: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
     evidence: RankingEvidence | None = None
     rescored_by: str = ""
     """What has replaced the scores since: "reranker" or "fusion"."""

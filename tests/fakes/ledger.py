@@ -202,7 +202,7 @@ class InMemoryMemories:
         resembling = [
             PossibleNewerVersionPair(one.id, one.resembles, is_proposed=False)
             for one in living
-            if one.id in asked and one.resembles in asked
+            if one.resembles in asked
         ]
         known = {one.id: one for one in own}
         proposing = [one for one in own if one.status in LIVING_STATUSES and one.truth != "retracted"]

@@ -104,7 +104,6 @@ _SELECT_TOLD_LATER = mark_query_as_brief_read(
         .join(memories_table, _m.id == _proposed.c.newer)
         .where(*_is_current),
         select(_m.id, _m.resembles, false(), false())
-        .join(_asked, _m.id == _asked.c.value)
         .join(_other_asked, _m.resembles == _other_asked.c.value)
         .where(*_is_current),
         select(_told_again.c.newer, _told_again.c.older, true(), true())

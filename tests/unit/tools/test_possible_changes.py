@@ -46,3 +46,12 @@ async def test_a_mistake_is_not_advised_as_a_change_alone(use: Use, old: str, ne
     before, after = await stored(use, old, new)
     assert f"If {before['id']} was wrong from the start, correct it instead" in str(after["notice"])
     assert f"update_memory({before['id']}, text)" in str(after["notice"])
+
+
+async def test_a_recall_names_beside_a_memory_what_may_tell_a_change_of_it(use: Use) -> None:
+    """The older one stood alone, though the store had linked the two."""
+    old, new = await stored(use, BACKUPS, LONGER)
+    assert new["resembles"] == {"id": old["id"], "text": BACKUPS}
+    found = await use("recall", query="nightly backups S3 bucket Dublin", format="memories", limit=1)
+    assert [memory["id"] for memory in found["memories"]] == [old["id"]]
+    assert [memory["id"] for memory in found["near"]] == [new["id"]]
