@@ -35,8 +35,8 @@ MAX_MATCHES_CHECKED_FOR_NEWER = 10
 @dataclass(frozen=True, slots=True)
 class NewerFirstRanking:
     """`scores`: best first. `read`: the memories that were read for it. `lifted`: each memory that stands before an
-    older one, with its score, and that one. `possible_changes`: of one of the best, what was told later, resembles it
-    and tells of a change (ADR 74)."""
+    older one, with its score, and that one. `possible_changes`: of one of the best, the match that was told later,
+    resembles it and tells of a change (ADR 74)."""
 
     scores: Mapping[MemoryId, float]
     read: Mapping[MemoryId, Memory] = field(default_factory=dict)
@@ -124,17 +124,17 @@ async def put_newer_memories_first(
         for newer in newer_ones
         if ordered.get(newer) == ordered.get(older) and ordered.get(newer) != scores.get(newer)
     }
-    return NewerFirstRanking(ordered, memories, lifted, _possible_changes(links, memories))
+    return NewerFirstRanking(ordered, memories, lifted, _possible_changes(links, memories, scores))
 
 
 def _possible_changes(
-    links: Sequence[PossibleNewerVersionPair], memories: Mapping[MemoryId, Memory]
+    links: Sequence[PossibleNewerVersionPair], memories: Mapping[MemoryId, Memory], matches: Collection[MemoryId]
 ) -> dict[MemoryId, MemoryId]:
     """By the older one the latest."""
     pairs = (
         (memories[link.older], memories[link.newer])
         for link in links
-        if not link.is_proposed and link.newer in memories and link.older in memories
+        if not link.is_proposed and link.newer in matches and link.newer in memories and link.older in memories
     )
     return {
         older.id: newer.id
