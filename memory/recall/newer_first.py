@@ -66,7 +66,7 @@ async def put_newer_memories_first(
     if not best or (not is_of_past and asks_for_past(analyse_query(question))):
         return NewerFirstRanking(scores)
     links = await ledger.possible_newer_versions(scope, best)
-    proposed = [link.newer for link in links if link.newer in scores or not only_matches]
+    proposed = [link.newer for link in links if link.newer in scores or (link.is_proposed and not only_matches)]
     ids = list(dict.fromkeys((*best, *proposed)))
     memories = {memory.id: memory for memory in await ledger.memories_by_ids(scope, ids)}
     replaced = [] if only_matches else await _replaced_by_plans(ledger, scope, memories, now)
