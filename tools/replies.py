@@ -29,11 +29,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
-from madeleine.memory.rules.dynamics.truth import (
-    beginning_of_validity,
-    start_of_truth_or_telling,
-    version_start_date_text,
-)
+from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
 from madeleine.memory.rules.storing.statements import StatementForComparison
@@ -258,14 +254,11 @@ def supersession_advice(memory: Memory, before: Memory) -> str:
     )
 
 
-def possible_change_advice(memory: Memory, resembled: Memory) -> str:
-    """What to do where the new memory tells of a change, and what it resembles may be what has changed (ADR 74)."""
-    is_earlier = start_of_truth_or_telling(resembled) < start_of_truth_or_telling(memory)
-    if resembled.truth != "current" or not is_earlier or not StatementForComparison(memory.scene.action).states_change:
-        return ""
+def possible_change_advice(memory: Memory, before: Memory) -> str:
+    """What to do where the new memory tells of a change, and this one may be what has changed (ADR 74)."""
     return (
-        f"This tells of a change. If {resembled.short_id} is what has changed, repeat this store with supersedes: "
-        f"{resembled.short_id} (that makes no second memory).{_correction_advice(memory, resembled)}"
+        f"This tells of a change. If {before.short_id} is what has changed, repeat this store with supersedes: "
+        f"{before.short_id} (that makes no second memory).{_correction_advice(memory, before)}"
     )
 
 

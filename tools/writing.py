@@ -201,7 +201,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         and not has_non_inferable_theme(memory.themes)
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
-    resembled = None if is_named else stored.resembled
+    resembled = stored.may_have_changed or (None if is_named else stored.resembled)
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
@@ -217,7 +217,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         missing_vector_notice("Stored", stored.embedding_error),
         ADVICE_ON_MISSING_NON_INFERABLE_THEME if advice_due else "",
         supersession_advice(memory, before) if before else "",
-        possible_change_advice(memory, resembled) if resembled and not (before or stored.superseded) else "",
+        possible_change_advice(memory, stored.may_have_changed) if stored.may_have_changed else "",
         known_memory_supersedes_notice(stored),
         repeated_outdated_memory_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),

@@ -103,7 +103,8 @@ class SupersessionCandidateSearch:
         if but_for_a_value:  # several are a series: the runs of each day, the phones of a family
             return SupersessionCandidate(but_for_a_value[0]) if len(but_for_a_value) == 1 else None
         best = None
-        best_score = MIN_POSSIBLE_CHANGE_SCORE if new.states_change else MIN_SUPERSESSION_PROPOSAL_SCORE
+        tells_of_change = new.states_change or new.states_correction
+        best_score = MIN_POSSIBLE_CHANGE_SCORE if tells_of_change else MIN_SUPERSESSION_PROPOSAL_SCORE
         candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
         rarities = await self._rarities(scope, [old for _, _, old in candidates], indexed)

@@ -70,6 +70,8 @@ class StoredSceneResult:
     superseded: Memory | None = None
     may_supersede: Memory | None = None
     """A current memory that may no longer be true now; nothing is done about it without an act (ruling 14)."""
+    may_have_changed: Memory | None = None
+    """The same, less likely: the new memory tells of a change (ADR 74)."""
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
@@ -190,7 +192,10 @@ class StoreScenes:
             if points and await index_committed_points(self.index, points):
                 report_indexed(point.memory.id for point in fresh)
             # What the call itself has stored has its number now.
-            proposed = {id_: new.get(older.id, older) for id_, older in plan.proposed.items()}
+            proposed, possible = (
+                {id_: new.get(older.id, older) for id_, older in named.items()}
+                for named in (plan.proposed, plan.possible)
+            )
             answers = await self._answers(scope, plan.outcomes, new | changed, embedded.error_text)
             return [
                 replace(
@@ -202,6 +207,7 @@ class StoreScenes:
                 else replace(
                     answer,
                     may_supersede=proposed.get(answer.memory.id),
+                    may_have_changed=possible.get(answer.memory.id),
                     told_again=plan.told_again.get(answer.memory.id),
                 )
                 for answer, scene in zip(answers, (draft.scene for draft in drafts), strict=True)
@@ -329,6 +335,7 @@ class StoreScenes:
             unindexed = {other.id for other, _ in together}
             found = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
             if found is not None and not found.is_proposed:
+                plan.possible[memory.id] = found.memory
                 return replace(memory, resembles=resembles or found.memory.id)
             before = None if found is None else found.memory
         if before is None:

@@ -66,6 +66,8 @@ class StorePlan:
         self.outcomes: list[StoreOutcomeWithRepeatFlag] = []
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
+        self.possible: dict[MemoryId, Memory] = {}
+        """The same, where that is less likely."""
         self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}

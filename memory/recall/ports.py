@@ -46,8 +46,9 @@ class RecallLedger(Protocol):
     async def preferences(
         self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
     ) -> list[Memory]:
-        """Living procedural memories that are not disabled in the being's profile: those in `matching_ids`, in order;
-        where `include_standing`, then the others by importance, then the newest. At most `limit`."""
+        """Procedural memories that are not disabled in the being's profile: those in `matching_ids`, in order, whether
+        they are true now or were once; where `include_standing`, then those of the others that are living and current,
+        by importance, then the newest. At most `limit`."""
 
     async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""

@@ -41,13 +41,13 @@ async def preferences_among(
     true: Mapping[MemoryId, MemoryId | None],
     read: Mapping[MemoryId, Memory],
 ) -> tuple[Mapping[MemoryId, Memory], frozenset[MemoryId]]:
-    """All that were read, and the preferences among those shown. A version may be of another category than the one that
-    matched, and what was a preference once is a memory like any other. `matched`: with what the index knows of them;
+    """All that were read, and the preferences among those shown: a version may be of another category than the one that
+    matched. `matched`: with what the index knows of them;
     `true`: of the matches that have several versions."""
     of_index = {id_ for id_, found in matched.items() if found.category == "procedural" and id_ not in true}
     others = [id_ for id_ in shown if id_ not in matched or id_ in true]
     if missing := [id_ for id_ in others if id_ not in read]:
         read = {**read, **{memory.id: memory for memory in await ledger.memories_by_ids(scope, missing)}}
     known = (read[id_] for id_ in others if id_ in read)
-    of_ledger = {memory.id for memory in known if memory.category == "procedural" and memory.truth == "current"}
+    of_ledger = {memory.id for memory in known if memory.category == "procedural"}
     return read, frozenset(of_index.intersection(shown) | of_ledger)

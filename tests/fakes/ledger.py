@@ -271,14 +271,12 @@ class InMemoryMemories:
         enabled = {
             one.id: one
             for one in reversed(self._store.own(scope))
-            if one.category == "procedural"
-            and one.status != "dead"
-            and one.truth == "current"
-            and one.id not in self._store.disabled_preferences
+            if one.category == "procedural" and one.id not in self._store.disabled_preferences
         }
         preferences = [enabled.pop(id_) for id_ in matching_ids if id_ in enabled]
         if include_standing:
-            preferences += sorted(enabled.values(), key=lambda one: (-one.importance, -one.created_at.timestamp()))
+            standing = (one for one in enabled.values() if one.status != "dead" and one.truth == "current")
+            preferences += sorted(standing, key=lambda one: (-one.importance, -one.created_at.timestamp()))
         return preferences[:limit]
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:

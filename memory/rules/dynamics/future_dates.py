@@ -59,6 +59,9 @@ def start_of_supersession(old: Memory, new: Memory) -> datetime:
     period = first_timeline_period(new.scene.when)
     if new.valid_from is not None or period is None or period.start > new.created_at:
         return new.valid_from or new.created_at
+    stated = validity_start_stated_in_text(new.scene.action, period.start.date())
+    if stated is not None and period.start < stated.start <= new.created_at:  # a plan, told again when its day has come
+        return stated.start
     told = stated_start_of_memory(old, new.created_at)
     begin = old.valid_from or (told.start if told else None)
     return begin if begin is not None and period.start < begin <= period.end else period.start

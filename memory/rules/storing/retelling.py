@@ -24,6 +24,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
+from madeleine.memory.text.future_days import validity_start_stated_in_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import bm25_text_of_memory
@@ -113,15 +114,20 @@ def retelling_changes_index(before: Memory, after: Memory) -> bool:
 
 
 def can_take_plan(memory: Memory, draft: Memory) -> bool:
-    """Whether the memory may be told again by a draft that takes another's place from a day to come on: it tells of the
-    future itself, and of no other day or memory. What is true now must not become a plan. True for any other draft."""
+    """Whether the memory may be told again by a draft that takes another's place from a day to come on: its date or its
+    text tells of the future itself, and of no other day or memory. What is true now must not become a plan. True for
+    any other draft."""
     if draft.may_supersede is None or (memory.valid_from, memory.may_supersede) == (
         draft.valid_from,
         draft.may_supersede,
     ):
         return True
     is_same = memory.valid_from in (None, draft.valid_from) and memory.may_supersede in (None, draft.may_supersede)
-    return is_same and memory.id != draft.may_supersede and is_in_future(memory.happened_at, draft.created_at)
+    if not is_same or memory.id == draft.may_supersede:
+        return False
+    stated = validity_start_stated_in_text(memory.scene.action, memory.created_at.date())
+    tells_of_plan = stated is not None and stated.start == draft.valid_from
+    return tells_of_plan or is_in_future(memory.happened_at, draft.created_at)
 
 
 def _plan_told(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:

@@ -68,8 +68,9 @@ class StatementForComparison:
 
     @cached_property
     def states_correction(self) -> bool:
-        """That something was never so: then nothing has changed."""
-        return self.analysed_text.matches_lexicon_pattern("corrected")
+        """That something was never so, and not that it has changed: no other word tells of a change."""
+        mistaken = self.analysed_text.words_matching_lexicon_pattern("corrected")
+        return bool(mistaken) and self.change_words <= mistaken
 
     @cached_property
     def change_words(self) -> Set[str]:

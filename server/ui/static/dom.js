@@ -39,7 +39,9 @@ export function replace(element, ...children) {
 
 /** Draw in the place of a view: what the view still draws of itself, of an answer that was under way, is seen by nobody. */
 export function supplant(main, ...children) {
-  main.replaceWith(h("div", {}, ...children));
+  const drawn = h("div", {}, ...children);
+  main.replaceWith(drawn);
+  document.title = `${drawn.querySelector("h1").textContent} – Madeleine`;
 }
 
 /** Stored text: in the direction of its own script, without effect on what stands around it. */

@@ -81,25 +81,28 @@ _IS_DISABLED_PREFERENCE = exists().where(
 )
 _matching_item = dialect.json_list_item_rows(bindparam("matching"))
 _matching = select(_matching_item.c.key, _matching_item.c.value).subquery()
-_IS_PREFERENCE = (
+_IS_ENABLED_PREFERENCE = (
     # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
     _m.category == literal_column("'procedural'"),
+    ~_IS_DISABLED_PREFERENCE,
+    MEMORY_IS_IN_BOUND_PROJECT,
+)
+_IS_STANDING_PREFERENCE = (
+    *_IS_ENABLED_PREFERENCE,
     _m.status.in_([literal_column("'active'"), literal_column("'dying'")]),
     _m.truth == "current",
     _m.compressed.is_(False),
-    ~_IS_DISABLED_PREFERENCE,
-    MEMORY_IS_IN_BOUND_PROJECT,
 )
 _SELECT_MATCHING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
     .join_from(memories_table, _matching, _matching.c.value == _m.id)
-    .where(dialect.without_index_use(_m.being_id) == _BEING, *_IS_PREFERENCE)
+    .where(dialect.without_index_use(_m.being_id) == _BEING, *_IS_ENABLED_PREFERENCE)
     .order_by(_matching.c.key)
     .limit(bindparam("most"))
 )
 _SELECT_STANDING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, *_IS_PREFERENCE, _m.tool != literal_column(f"'{REPORT_FAILURE_TOOL_NAME}'"))
+    .where(_m.being_id == _BEING, *_IS_STANDING_PREFERENCE, _m.tool != literal_column(f"'{REPORT_FAILURE_TOOL_NAME}'"))
     .order_by(_m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("most"))
 )

@@ -102,7 +102,7 @@ _SELECT_TOLD_LATER = mark_query_as_brief_read(
     union_all(
         select(_proposed.c.newer, _proposed.c.older, true(), false())
         .join(memories_table, _m.id == _proposed.c.newer)
-        .where(*_is_current),
+        .where(_proposed.c.newer != _proposed.c.older, *_is_current),
         select(_m.id, _m.resembles, false(), false())
         .join(_other_asked, _m.resembles == _other_asked.c.value)
         .where(*_is_current),

@@ -203,6 +203,19 @@ async def test_what_begins_on_a_day_that_only_its_text_tells_supersedes_on_that_
     assert at_once["superseded"]["id"] == old, "by an earlier day it is decided"
 
 
+@pytest.mark.parametrize("when", [{}, {"when": str(day(0))}])
+async def test_a_plan_that_only_its_text_tells_of_is_one_memory(use: Use, when: dict[str, str]) -> None:
+    """ruling 13: told with `supersedes` only when it was repeated, it became a second memory."""
+    await begun(use)
+    old = (await use("store", text=NOW))["id"]
+    begin = (day(60).replace(day=1) + timedelta(days=32)).replace(day=1)
+    text = f"From {begin} on {LATER}"
+    first = await use("store", text=text, **when)
+    again = await use("store", text=text, supersedes=old, **when)
+    assert (again["id"], again["status"]) == (first["id"], "reinforced")
+    assert f"{old} stays true until then" in again["notice"]
+
+
 async def test_a_second_rise_leaves_the_first_one_as_it_is(use: Use) -> None:
     """Both are to come; the first one is true until the second one."""
     await begun(use)

@@ -32,11 +32,21 @@ async def test_what_tells_of_no_change_gets_no_advice(use: Use) -> None:
     assert "This tells of a change" not in str(new.get("notice"))
 
 
+async def test_each_of_a_series_gets_no_advice(use: Use) -> None:
+    """Several that differ but for a value are all true."""
+    runs = await stored(use, *(f"Run {n} of the import was stopped after {n + 3} minutes." for n in range(1, 5)))
+    assert not any("This tells of a change" in str(run.get("notice")) for run in runs)
+
+
+async def test_a_change_is_not_advised_as_a_mistake(use: Use) -> None:
+    _, new = await stored(use, "The depot is in Lyon.", "Since May the depot is not in Lyon but in Rome.")
+    assert "wrong from the start" not in str(new.get("notice"))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("The kiosk at the pier is closed on Mondays.", "It was a typo: the kiosk at the pier is closed on Tuesdays."),
-        ("Graça is allergic to shellfish.", "Graça is allergic to nuts; shellfish had been written down by mistake."),
+        ("The kiosk is closed on Mondays.", "The day of the kiosk was noted wrongly, it is Tuesday."),
         ("Ngozi's injection is at 10:15.", "We had noted the wrong hour: Ngozi's injection is at 10:45."),
         ("Der Kiosk am Hafen hat montags zu.", "Das war falsch: der Kiosk am Hafen hat dienstags zu."),
     ],

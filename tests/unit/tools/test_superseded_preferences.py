@@ -25,10 +25,15 @@ async def test_what_supersedes_a_preference_is_recalled(use: Use, before: str, a
     assert "omitted" not in found
 
 
-async def test_a_superseded_preference_is_recalled_as_of_its_time(use: Use) -> None:
+@pytest.mark.parametrize("is_enabled", [True, False])
+async def test_a_superseded_preference_is_recalled_as_of_its_time(use: Use, is_enabled: bool) -> None:
+    """Not one that is disabled in the profile."""
     await use("store", text="The harbour froze over")
     day = date.today()
     old = (await use("store", text=OLD, category="procedural", when=str(day - timedelta(40))))["id"]
+    if not is_enabled:
+        await use("profile", action="disable", kind="preferences", name=old)
     await use("store", text=NEW, supersedes=old, category="procedural", when=str(day - timedelta(9)))
     found = await use("recall", query="pull requests", format="memories", as_of=str(day - timedelta(20)))
-    assert [memory["id"] for memory in found["memories"]] == [old]
+    assert [memory["id"] for memory in found.get("preferences", [])] == [old] * is_enabled
+    assert found["memories"] == []

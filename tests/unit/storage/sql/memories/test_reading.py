@@ -58,8 +58,8 @@ async def test_those_that_match_are_first_then_the_important_then_the_new(ledger
     assert await preferences(ledger, limit=0) == []
 
 
-async def test_only_living_procedural_memories_that_are_not_switched_off_are_preferences(ledger: Ledger) -> None:
-    """Of the being's own (spec P1)."""
+async def test_only_procedural_memories_that_are_not_switched_off_are_preferences(ledger: Ledger) -> None:
+    """Of the being's own (spec P1). Those that match may be of a time that is asked for; the others live."""
     kept, dying, dead, off = (a_preference(text) for text in ("kept", "dying", "dead", "off"))
     fact = a_memory("no preference")
     await put(ledger, kept, replace(dying, status="dying"), replace(dead, status="dead"), off, fact)
@@ -67,7 +67,7 @@ async def test_only_living_procedural_memories_that_are_not_switched_off_are_pre
     await ledger.context.write_profile_entry(ADA, replace(entry, enabled=False))
     assert set(await preferences(ledger)) == {kept.id, dying.id}
     matching = [off.id, dead.id, fact.id, kept.id]
-    assert await preferences(ledger, matching_ids=matching, include_standing=False) == [kept.id]
+    assert await preferences(ledger, matching_ids=matching, include_standing=False) == [dead.id, kept.id]
     assert await preferences(ledger, BOB, matching_ids=matching) == []
 
 
