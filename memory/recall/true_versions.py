@@ -42,8 +42,7 @@ async def preferences_among(
     read: Mapping[MemoryId, Memory],
 ) -> tuple[Mapping[MemoryId, Memory], frozenset[MemoryId]]:
     """All that were read, and the preferences among those shown: a version may be of another category than the one that
-    matched. `matched`: with what the index knows of them;
-    `true`: of the matches that have several versions."""
+    matched. `matched`: with what the index knows of them; `true`: of the matches that have several versions."""
     of_index = {id_ for id_, found in matched.items() if found.category == "procedural" and id_ not in true}
     others = [id_ for id_ in shown if id_ not in matched or id_ in true]
     if missing := [id_ for id_ in others if id_ not in read]:
