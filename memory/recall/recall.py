@@ -56,6 +56,9 @@ from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_p
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 MAX_UNKNOWN_WORDS_NAMED = 8
+MIN_OMITTED_SCORE_SHARE = 0.8
+"""Of the weakest score that is shown, from which what the limit leaves out is counted: nearly every question matches
+dozens of memories a little, and their number tells nothing."""
 NEAREST_PIECE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
@@ -90,8 +93,9 @@ class RecallResult:
     """spec L2, ruling 15. Memories and preferences, each group best first, with their scores; a preference that only
     stands in a prompt block, and does not match, has the score 0. `text`: what the token budget was spent on,
     `total_tokens` of it; `budget_used` = total_tokens / token_budget. `words_only_reason`: why only words were
-    compared, or "". `reformulated`: the rewordings that were tried as well. `omitted`: number of matches beyond the
-    limit and the budget; `truncated` and `too_long` as in `RecallSelection`."""
+    compared, or "". `reformulated`: the rewordings that were tried as well. `omitted`: number of matches
+    beyond the limit and the budget that are nearly as good as what is shown; `truncated` and `too_long` as in
+    `RecallSelection`."""
 
     memories: tuple[tuple[Memory, float], ...]
     total_tokens: int
@@ -192,6 +196,7 @@ class RecallMemories:
         near_misses = ranked.near_misses[: max(0, query.limit - len(memories))]
         near_ids = [id_ for id_ in dict.fromkeys((*changes, *near_misses)) if id_ is not None and id_ not in shown]
         near = await self.ledger.memories_by_ids(scope, near_ids) if near_ids else []
+        weakest = min((score for _, score in (*preferences, *memories) if score), default=0.0)
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
             self.activations.add_reactivations(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
@@ -205,7 +210,11 @@ class RecallMemories:
             notices=ranked.notices,
             reformulated=attempt.rewordings,
             faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
-            omitted=len(ranked.scores.keys() - shown - {memory.id for memory in near}),
+            omitted=sum(
+                score >= MIN_OMITTED_SCORE_SHARE * weakest
+                for id_, score in ranked.scores.items()
+                if id_ not in shown and id_ not in near_ids
+            ),
             truncated=selection.truncated,
             too_long=selection.too_long,
             near=tuple(memory for memory in near if is_recallable_as_of(memory, query.as_of)),
