@@ -133,7 +133,7 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
     weakest = min((score for _, score in found.memories), default=0.0)
     left_out = [score for memory, score in everything if memory not in taken]
     assert found.omitted == sum(score >= MIN_OMITTED_SCORE_SHARE * weakest for score in left_out)
-    assert found.omitted >= 2, "what is nearly as good"
+    assert found.omitted >= 1, "what is nearly as good"
 
 
 async def test_a_memory_longer_than_the_budget_is_cut_and_marked_if_nothing_else_fits(home: Home) -> None:
