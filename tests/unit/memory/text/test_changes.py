@@ -107,9 +107,9 @@ NO_CHANGES = {
         Die Großmutter kommt am Sonntag vorbei.
     """,
     "en": """
-We went to a concert in Berlin.
-The backups of the wiki go to a NAS in the cellar.
-She fell from a ladder in the garden.
+        We went to a concert in Berlin.
+        The backups of the wiki go to a NAS in the cellar.
+        She fell from a ladder in the garden.
         The bus stops in front of the school.
         He stood there with his hands in his pockets.
         The moon rises over the hill.
