@@ -128,7 +128,10 @@ class RecallExplainer:
         if filtered := self._filtered(memory):
             return "filtered", filtered
         if id_ in self.ranked.scores:
-            return await self._left_out(memory)
+            outcome, reason = await self._left_out(memory)
+            if id_ in self.near:
+                return "near", f"{reason} It may tell what became of a memory that is shown."
+            return outcome, reason
         if id_ in self.near:
             return "near", f"{self._below_gate(id_)} It is related, and named so."
         if id_ in self.ranked.pool.ids:

@@ -65,3 +65,5 @@ async def test_a_recall_names_beside_a_memory_what_may_tell_a_change_of_it(use: 
     found = await use("recall", query="nightly backups S3 bucket Dublin", format="memories", limit=1)
     assert [memory["id"] for memory in found["memories"]] == [old["id"]]
     assert [memory["id"] for memory in found["near"]] == [new["id"]]
+    asked = {"query": "nightly backups S3 bucket Dublin", "limit": 1, "explain": new["id"], "format": "memories"}
+    assert "It may tell what became of a memory that is shown." in str(await use("recall", **asked))
