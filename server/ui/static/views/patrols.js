@@ -17,19 +17,26 @@ export async function show(main, { name, argument }) {
       if (event.type !== "patrol") return;
       const bar = main.querySelector("#patrol-progress");
       if (bar && event.event === "progress") { bar.hidden = false; bar.querySelector("progress").value = event.done / event.total; bar.querySelector("span").textContent = event.name; }
-      if (["ends", "fails"].includes(event.event) && !document.querySelector("dialog") && !main.querySelector("form.decision :focus")) draw(main);
+      if (["ends", "fails"].includes(event.event)) drawUnlessDeciding(main);
     },
   };
 }
 
-async function draw(main) {
+/** Draw, unless somebody is deciding when it begins, or when the data have arrived. */
+async function drawUnlessDeciding(main) {
+  const isDeciding = () => document.querySelector("dialog") !== null || main.querySelector("form.decision :focus") !== null;
+  if (!isDeciding()) await draw(main, isDeciding);
+}
+
+async function draw(main, isUnwanted = () => false) {
   const [{ runs }, pending] = await Promise.all([get("runs", { limit: 50 }), may("maintain") ? tool("run_patrol", { decisions: [], details: true }) : { pending: [] }]);
+  if (isUnwanted()) return;
   const patrol = async (values) => {
     for (const control of main.querySelectorAll(".actions button")) control.disabled = true;
     try {
       const report = await tool("run_patrol", { details: true, ...values });
       if (values.dry_run) showPreview(main, report);
-      else { message("The patrol has ended."); await draw(main); }
+      else { message("The patrol has ended."); await drawUnlessDeciding(main); }
     } catch (error) { message(error.message, "error"); }
     for (const control of main.querySelectorAll(".actions button")) control.disabled = false;
   };
