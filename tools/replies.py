@@ -32,7 +32,7 @@ from madeleine.memory.rules.dynamics.future_dates import future_start_of_replace
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_timeline_lines
-from madeleine.memory.rules.storing.statements import StatementForComparison
+from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 
 if TYPE_CHECKING:
@@ -263,8 +263,8 @@ def possible_change_advice(memory: Memory, before: Memory) -> str:
 
 
 def _correction_advice(memory: Memory, before: Memory) -> str:
-    """What supersedes a mistake leaves it true for the time before."""
-    if not StatementForComparison(memory.scene.action).states_correction:
+    """Advise to correct the old memory where the new one says that it was wrong: superseded, it stays true before."""
+    if not cached_statement_for_comparison(memory.scene.action).states_correction:
         return ""
     return (
         f" If {before.short_id} was wrong from the start, correct it instead: update_memory({before.short_id}, text)."

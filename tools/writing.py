@@ -233,7 +233,7 @@ def _undated_event_notice(stored: StoredSceneResult) -> str:
     if not (day := future_day_missing_from_dates(memory, memory.created_at)):
         return ""
     return (
-        f"If this is what happens on {day}, and does not hold already: update_memory({memory.short_id}, when: {day}); "
+        f"If this is an event on {day}, and not what holds already: update_memory({memory.short_id}, when: {day}); "
         f"it is dated {memory_date(memory)}."
     )
 

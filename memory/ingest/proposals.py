@@ -37,8 +37,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SupersessionCandidate:
-    """`is_proposed`: likely enough to be named as what the new memory may supersede. If not, the new one tells of a
-    change, and this is what it most likely speaks of (ADR 74)."""
+    """A memory that a new one may have made untrue. `is_proposed`: likely enough to be kept and offered as what the new
+    one may supersede; otherwise it is only named to whoever stores, as the new one tells of a change (ADR 74)."""
 
     memory: Memory
     is_proposed: bool = True

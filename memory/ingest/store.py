@@ -71,7 +71,8 @@ class StoredSceneResult:
     may_supersede: Memory | None = None
     """A current memory that may no longer be true now; nothing is done about it without an act (ruling 14)."""
     may_have_changed: Memory | None = None
-    """The same, less likely: the new memory tells of a change (ADR 74)."""
+    """What the new memory, which tells of a change, may have changed, where nothing is likely enough for
+    `may_supersede` (ADR 74)."""
     not_kept: str = ""
     resembled: Memory | None = None
     """The one that `resembles` names."""
@@ -333,11 +334,11 @@ class StoreScenes:
             if undated_vector is not None:
                 near = with_cosines_to_vector(near, undated_vector, vectors)
             unindexed = {other.id for other, _ in together}
-            found = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
-            if found is not None and not found.is_proposed:
-                plan.possible[memory.id] = found.memory
-                return replace(memory, resembles=resembles or found.memory.id)
-            before = None if found is None else found.memory
+            candidate = await self.search_superseded(scope, memory, near, is_read=is_readable, unindexed=unindexed)
+            if candidate is not None and not candidate.is_proposed:
+                plan.possible[memory.id] = candidate.memory
+                return replace(memory, resembles=resembles or candidate.memory.id)
+            before = None if candidate is None else candidate.memory
         if before is None:
             return memory
         plan.proposed[memory.id] = before

@@ -67,7 +67,7 @@ class StorePlan:
         self.proposed: dict[MemoryId, Memory] = {}
         """By the id of a memory: the one that it may supersede."""
         self.possible: dict[MemoryId, Memory] = {}
-        """The same, where that is less likely."""
+        """By the id of a memory that tells of a change: what it may have changed, not likely enough to be proposed."""
         self.told_again: dict[MemoryId, RepeatedOutdatedMemory] = {}
         self._capacity = capacity
         self.retold: dict[MemoryId, Memory] = {}

@@ -130,7 +130,7 @@ async def put_newer_memories_first(
 def _possible_changes(
     links: Sequence[PossibleNewerVersionPair], memories: Mapping[MemoryId, Memory], matches: Collection[MemoryId]
 ) -> dict[MemoryId, MemoryId]:
-    """By the older one the latest."""
+    """Return, by the id of each older memory, the latest match that resembles it and tells of a change."""
     pairs = (
         (memories[link.older], memories[link.newer])
         for link in links

@@ -57,8 +57,9 @@ class RecallLedger(Protocol):
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
     async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
-        """The living current memories that were proposed to supersede one of these, those that were proposed to
-        supersede these, and so on, each in its current version; and those that resemble one of these."""
+        """Pairs of a living, current memory and an older one that it may supersede. Starting from `ids`: memories that
+        were proposed to supersede one of them, then those that were proposed to supersede these, and so on; one that
+        was superseded since is replaced by its current version. Also memories that resemble one of `ids`."""
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
 

@@ -41,12 +41,12 @@ async def preferences_among(
     true: Mapping[MemoryId, MemoryId | None],
     read: Mapping[MemoryId, Memory],
 ) -> tuple[Mapping[MemoryId, Memory], frozenset[MemoryId]]:
-    """All that were read, and the preferences among those shown: a version may be of another category than the one that
-    matched. `matched`: with what the index knows of them; `true`: of the matches that have several versions."""
-    of_index = {id_ for id_, found in matched.items() if found.category == "procedural" and id_ not in true}
-    others = [id_ for id_ in shown if id_ not in matched or id_ in true]
-    if missing := [id_ for id_ in others if id_ not in read]:
+    """Return `read` with the memories that had to be read for this, and the ids of the preferences among `shown`. The
+    index knows the category of a match that is shown itself; a version shown in its place may be of another one.
+    `matched`: the matches, as the index knows them. `true`: as `true_version_ids` returns it."""
+    of_index = {id_ for id_, features in matched.items() if features.category == "procedural" and id_ not in true}
+    versions = [id_ for id_ in shown if id_ not in matched or id_ in true]
+    if missing := [id_ for id_ in versions if id_ not in read]:
         read = {**read, **{memory.id: memory for memory in await ledger.memories_by_ids(scope, missing)}}
-    known = (read[id_] for id_ in others if id_ in read)
-    of_ledger = {memory.id for memory in known if memory.category == "procedural"}
+    of_ledger = {id_ for id_ in versions if id_ in read and read[id_].category == "procedural"}
     return read, frozenset(of_index.intersection(shown) | of_ledger)

@@ -33,12 +33,12 @@ def iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
 
 
 def first_iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
-    """The same, but of "3 to 9 February" the first day alone."""
+    """Its dates and months, in order, as `iso_periods_named_in_text`; of "3 to 9 February" only the first day."""
     return [period for day, *_ in _spans_named(text, told) if (period := parse_iso_period(day)) is not None]
 
 
 def _spans_named(text: str, told: date) -> Iterator[tuple[str, ...]]:
-    """ISO: each date or month, or the first and the last day."""
+    """Each date or month as one ISO text, each "3 to 9 February" as two: its first and its last day."""
     dated = _with_iso_days(text, told)
     for match in _ISO_DAY.finditer(dated):
         yield (*_first_days(dated, match), match[1])

@@ -25,7 +25,7 @@ def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> date
     at once."""
     if new.valid_from is not None:
         return new.valid_from if is_in_future(new.valid_from, now) else None
-    begin = _future_beginning(new, now)
+    begin = future_beginning_stated_in_text(new, now)
     day = _day_to_come(old, now)
     if not is_in_future(new.happened_at, now):
         return begin if begin is not None and (day is None or day < begin) else None
@@ -77,7 +77,7 @@ def different_future_day_in_text(memory: Memory, now: datetime) -> str:
 def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
     """The one future day that its text names, where it is dated to no future day; "" for none, and for a day from
     which on something is true."""
-    if _day_to_come(memory, now) is not None or _future_beginning(memory, now) is not None:
+    if _day_to_come(memory, now) is not None or future_beginning_stated_in_text(memory, now) is not None:
         return ""
     days = _future_days_named(memory, now)
     return days[0] if len(days) == 1 else ""
@@ -94,8 +94,8 @@ def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
     return day if is_in_future(day, now) else None
 
 
-def _future_beginning(memory: Memory, now: datetime) -> datetime | None:
-    """From when on, by its text, it is true."""
+def future_beginning_stated_in_text(memory: Memory, now: datetime) -> datetime | None:
+    """The future moment from which on the memory is true by its own text; None if it states none."""
     begin = validity_start_stated_in_text(memory.scene.action, memory.created_at.date())
     return begin.start if begin and is_in_future(begin.start, now) else None
 
@@ -130,7 +130,11 @@ def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TimelineEntry
     """Dates of the future event that both tell of, if the new one's own say no future day; None for no event."""
     if is_in_future(new.happened_at, now) or any(isinstance(entry, DatedAction) for entry in new.scene.when):
         return None
-    if not old.scene.when or not is_in_future(old.happened_at, now) or _future_beginning(old, now) is not None:
+    if (
+        not old.scene.when
+        or not is_in_future(old.happened_at, now)
+        or future_beginning_stated_in_text(old, now) is not None
+    ):
         return None
     known = {named.text for named in _days_named(old)}
     told = _future_days_named(new, now)

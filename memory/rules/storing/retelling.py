@@ -22,9 +22,9 @@ from madeleine.memory.model import (
     date_of_timeline_entry,
     timeline_to_json,
 )
+from madeleine.memory.rules.dynamics.future_dates import future_beginning_stated_in_text
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
-from madeleine.memory.text.future_days import validity_start_stated_in_text
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import bm25_text_of_memory
@@ -125,9 +125,8 @@ def can_take_plan(memory: Memory, draft: Memory) -> bool:
     is_same = memory.valid_from in (None, draft.valid_from) and memory.may_supersede in (None, draft.may_supersede)
     if not is_same or memory.id == draft.may_supersede:
         return False
-    stated = validity_start_stated_in_text(memory.scene.action, memory.created_at.date())
-    tells_of_plan = stated is not None and stated.start == draft.valid_from
-    return tells_of_plan or is_in_future(memory.happened_at, draft.created_at)
+    stated = future_beginning_stated_in_text(memory, draft.created_at)
+    return (stated is not None and stated == draft.valid_from) or is_in_future(memory.happened_at, draft.created_at)
 
 
 def _plan_told(memory: Memory, told: MemoryRetelling) -> dict[str, Any]:

@@ -64,11 +64,13 @@ class StatementForComparison:
 
     @cached_property
     def states_change(self) -> bool:
+        """Whether it has a word or phrase that tells of a change."""
         return self.analysed_text.matches_lexicon_pattern("change")
 
     @cached_property
     def states_correction(self) -> bool:
-        """That something was never so, and not that it has changed: no other word tells of a change."""
+        """Whether it says that something was wrong from the start: it has a word for a mistake, and no other that tells
+        of a change."""
         mistaken = self.analysed_text.words_matching_lexicon_pattern("corrected")
         return bool(mistaken) and self.change_words <= mistaken
 

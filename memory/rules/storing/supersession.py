@@ -31,7 +31,7 @@ MIN_SUPERSESSION_PROPOSAL_COSINE = 0.3
 MIN_SUPERSESSION_PROPOSAL_SCORE = -0.75
 """Of pairs with just this score a third are changes. A change that is not proposed is answered as it was (ADR 38)."""
 MIN_POSSIBLE_CHANGE_SCORE = -2.0
-"""From it, of one that tells of a change, the pair is named for whoever stores it, and not proposed (ADR 74)."""
+"""Least score of a memory that tells of a change to name what it may have changed. Nothing is proposed (ADR 74)."""
 MAX_SUPERSESSION_CANDIDATES_COMPARED = 3
 """Nearest memories that are compared; of the changes 90 % name the nearest, 94 % one of three."""
 MAX_NEIGHBOURS_READ_FOR_SUPERSESSION = 6

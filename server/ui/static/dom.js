@@ -37,11 +37,16 @@ export function replace(element, ...children) {
   return element;
 }
 
-/** Draw in the place of a view: what the view still draws of itself, of an answer that was under way, is seen by nobody. */
-export function supplant(main, ...children) {
-  const drawn = h("div", {}, ...children);
-  main.replaceWith(drawn);
-  document.title = `${drawn.querySelector("h1").textContent} – Madeleine`;
+/** Replace a view's element by a new one, so that an answer that the view still waits for cannot draw over it. */
+export function replaceView(main, ...children) {
+  const view = h("div", {}, ...children);
+  main.replaceWith(view);
+  showTitle(view);
+}
+
+/** The heading of what is shown becomes the title of the document. */
+export function showTitle(shown) {
+  document.title = `${shown.querySelector("h1")?.textContent ?? "Madeleine"} – Madeleine`;
 }
 
 /** Stored text: in the direction of its own script, without effect on what stands around it. */

@@ -1,7 +1,7 @@
 // Forgetting of one memory or of several: what will be erased, the question, the proof.
 
 import { tool } from "./api.js";
-import { ask, h, link, message, stored, supplant } from "./dom.js";
+import { ask, h, link, message, replaceView, stored } from "./dom.js";
 import { number, plural, section } from "./parts.js";
 
 const AT_ONCE = 50;
@@ -45,7 +45,7 @@ function showProof(main, done) {
   const what = done.erased.length > NAMED ? plural(done.erased.length, "memory", "memories") : done.erased.join(", ") || "nothing";
   const looked = done.still.length ? `${done.still.join(", ")}: still there.`
     : done.erased.length === 1 ? `Looked for again: there is no ${done.erased[0]} any more.` : "Looked for again: there is none of them any more.";
-  supplant(main, h("h1", {}, "Forgotten"),
+  replaceView(main, h("h1", {}, "Forgotten"),
     section("Proof", h("ul", {},
       h("li", {}, `Erased: ${what}${with_ ? `, with ${with_}` : ""}.`), h("li", {}, looked),
       h("li", {}, done.notice || "The remaining bytes on disk are overwritten.")),

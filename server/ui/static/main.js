@@ -1,7 +1,7 @@
 // The frame of the page: session, navigation, the date that everything is shown as of, live events.
 
 import { get, listen, loginByLink, loginByToken, logout, Refused } from "./api.js";
-import { button, h, link, message, replace } from "./dom.js";
+import { button, h, link, message, replace, showTitle } from "./dom.js";
 import { dayOf, state } from "./parts.js";
 
 const VIEWS = [
@@ -47,8 +47,7 @@ async function show({ keepFocus = false, sameStage = false } = {}) {
     const next = await view.show(stage, at);
     if (turn !== pass) { next?.leave?.(); return; }
     shown = next ?? {};
-    const title = main.querySelector("h1")?.textContent ?? "Madeleine";
-    document.title = `${title} – Madeleine`;
+    showTitle(main);
     if (!keepFocus && document.activeElement?.id !== "search-words") { main.focus({ preventScroll: true }); scrollTo(0, 0); }
   } catch (error) {
     if (error instanceof Refused && error.status === 401) return askForLogin(error);

@@ -82,7 +82,6 @@ _proposed = _proposed.union(
     )
     .where(*_is_found, _m.truth != "retracted")
 )
-_other_asked = json_list_item_rows(bindparam("ids"))
 _told_table, _after_table = memories_table.alias("told"), memories_table.alias("after")
 _told, _after = _told_table.c, _after_table.c
 _told_again = (
@@ -103,9 +102,7 @@ _SELECT_TOLD_LATER = mark_query_as_brief_read(
         select(_proposed.c.newer, _proposed.c.older, true(), false())
         .join(memories_table, _m.id == _proposed.c.newer)
         .where(_proposed.c.newer != _proposed.c.older, *_is_current),
-        select(_m.id, _m.resembles, false(), false())
-        .join(_other_asked, _m.resembles == _other_asked.c.value)
-        .where(*_is_current),
+        select(_m.id, _m.resembles, false(), false()).join(_asked, _m.resembles == _asked.c.value).where(*_is_current),
         select(_told_again.c.newer, _told_again.c.older, true(), true())
         .join(memories_table, _m.id == _told_again.c.newer)
         .where(_told_again.c.newer != _told_again.c.older, *_is_current),

@@ -1,7 +1,7 @@
 // What all beings of the store share: policies, decisions, procedures, conventions, knowledge; by whom, and with their history.
 
 import { tool } from "../api.js";
-import { ask, button, field, h, link, message, replace, stored, supplant } from "../dom.js";
+import { ask, button, field, h, link, message, replace, replaceView, stored } from "../dom.js";
 import { badge, dayOf, empty, may, number, plural, section, state } from "../parts.js";
 
 export const past = "What was shared and true then, by all that is known today.";
@@ -107,7 +107,7 @@ async function erase(fact, main) {
   try {
     const done = await tool("retract", { id: fact.id, erase: true });
     const left = await tool("search_shared", { id: fact.id }).then(() => `${fact.id} is still there.`, () => `Looked for again: there is no ${fact.id} any more.`);
-    supplant(main, h("h1", {}, "Erased"), section("Proof", h("ul", {}, h("li", {}, `Erased: ${done.id}.`), h("li", {}, left)),
+    replaceView(main, h("h1", {}, "Erased"), section("Proof", h("ul", {}, h("li", {}, `Erased: ${done.id}.`), h("li", {}, left)),
       done.copies?.length ? [h("p", {}, `${plural(done.copies.length, "copy that was made before may still hold it", "copies that were made before may still hold it")}; only you can delete them:`), h("ul", {}, done.copies.map((copy) => stored(typeof copy === "string" ? copy : copy.path ?? JSON.stringify(copy), "li")))] : null),
     h("p", {}, link("To the shared facts", "shared")));
   } catch (error) { message(error.message, "error"); }
