@@ -29,7 +29,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, MemoryId, Provenance, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import SearchByMessageTags, SearchStoredTexts, split_search_terms
+from madeleine.memory.recall.search import SearchByTagsFromMessage, SearchStoredTexts, split_search_terms
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 
 SCOPE = Scope(BeingId("benchmark"), count_activations=False)
@@ -85,7 +85,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
 
 
 async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
-    by_message = SearchByMessageTags(ledger.search, stem_english_word)
+    by_message = SearchByTagsFromMessage(ledger.search, stem_english_word)
     search = SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=lambda: END)
     words = texts.words
 

@@ -30,7 +30,7 @@ from rich.rule import Rule
 from rich.table import Table
 
 from examples.conversation import read_conversation, store_arguments
-from madeleine.server.clients.catalogue import server_start_command
+from madeleine.server.clients.catalogue import server_start_command_line
 
 TIMEOUT_SECONDS = 300.0
 """The first call waits until the embedding model is loaded; a patrol may take long."""
@@ -270,7 +270,7 @@ class Demo:
         expect(bool(memories), f"the cluster {subclusters[0]['name']} is empty")
 
     def show_how_to_connect(self) -> None:
-        command = server_start_command()
+        command = server_start_command_line()
         entry = {"command": command[0], "args": command[1:]}
         self.heading("Connect a client")
         for client, text in (

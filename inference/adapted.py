@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference.model_directory import find_model_directory
+from madeleine.inference.model_directory import model_directory_details_from_path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import normalize_vector_rows
@@ -61,7 +61,7 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
         raise InvalidInput(f"The adapter in {path} cannot be read: {error}") from error
     if matrix.ndim != 2 or not np.isfinite(matrix).all():
         raise InvalidInput(f"The adapter in {path} is damaged: {ADAPTER_MATRIX_FILE} holds no matrix of numbers.")
-    if identity != embedding_model_name_of_base(base):
+    if identity != embedding_model_name_of_base_model(base):
         raise InvalidInput(
             f"The adapter in {path} has as its base {base}, which is another model than the one that the adapter was "
             "made for. Put that one back, or train the adapter again."
@@ -69,15 +69,15 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
     return AdaptedModel(path.resolve(), base, identity, np.asarray(matrix, np.float32))
 
 
-def embedding_model_name_of_base(base: str) -> EmbeddingModelName:
+def embedding_model_name_of_base_model(base: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
-    directory = find_model_directory(base)
+    directory = model_directory_details_from_path(base)
     return directory.name if directory else EmbeddingModelName(base)
 
 
 def write_adapted_model(path: Path, base: str, matrix: NDArray[np.float32], description: dict[str, Any]) -> None:
     """`description`: how it was made and what it gained, for people. Raises `OSError`."""
-    described = {"base": base, "base_identity": embedding_model_name_of_base(base)} | description
+    described = {"base": base, "base_identity": embedding_model_name_of_base_model(base)} | description
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     np.save(path / ADAPTER_MATRIX_FILE, np.asarray(matrix, np.float32), allow_pickle=False)
     # Last: it makes the directory a model.

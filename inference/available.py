@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged
-from madeleine.inference.adapted import embedding_model_name_of_base, find_adapted_model
-from madeleine.inference.model_directory import find_model_directory
+from madeleine.inference.adapted import embedding_model_name_of_base_model, find_adapted_model
+from madeleine.inference.model_directory import model_directory_details_from_path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 
 
-def models_without_network(models_dir: Path) -> list[str]:
+def names_of_models_available_offline(models_dir: Path) -> list[str]:
     """The default model, its fp32 form where its package is installed, those that fastembed has fetched, and the
     directories with a model in `models_dir`."""
     names = [PACKAGED_MODEL_NAME]
@@ -20,10 +20,10 @@ def models_without_network(models_dir: Path) -> list[str]:
     return [*names, *_fetched_models(models_dir / "hub"), *_model_directories(models_dir)]
 
 
-def vector_name_of_model(name: str) -> EmbeddingModelName:
+def model_name_identifying_vectors(name: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
     adapted = find_adapted_model(name)
-    return adapted.name if adapted else embedding_model_name_of_base(name)
+    return adapted.name if adapted else embedding_model_name_of_base_model(name)
 
 
 def model_name_or_absolute_path(name: str) -> str:
@@ -49,7 +49,7 @@ def _model_directories(models_dir: Path) -> list[str]:
     found = []
     for folder in sorted(models_dir.glob("*/")):
         try:
-            if find_adapted_model(str(folder)) or find_model_directory(str(folder)):
+            if find_adapted_model(str(folder)) or model_directory_details_from_path(str(folder)):
                 found.append(str(folder))
         except InvalidInput:  # another folder, or a model that is not whole
             continue

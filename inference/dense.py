@@ -24,7 +24,7 @@ from madeleine.inference.loading import (
     model_load_errors_translated,
     register_fastembed_model,
 )
-from madeleine.inference.model_directory import find_model_directory, load_directory_embedding_engine
+from madeleine.inference.model_directory import load_directory_embedding_engine, model_directory_details_from_path
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import VectorSpace
@@ -61,7 +61,7 @@ def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
     if name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
         return packaged.PACKAGED_MODEL_DIMENSION
-    if directory := find_adapted_model(name) or find_model_directory(name):
+    if directory := find_adapted_model(name) or model_directory_details_from_path(name):
         return directory.dimension
     from fastembed import TextEmbedding
 
@@ -83,7 +83,7 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
         return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
     if adapted := find_adapted_model(name):
         return _load_adapted_model(adapted, models_dir)
-    if directory := find_model_directory(name):
+    if directory := model_directory_details_from_path(name):
         with model_load_errors_translated(directory.name, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"):
             own = load_directory_embedding_engine(directory)
         space = read_or_measure_space_of_model(directory.name, models_dir, own.embed)
@@ -172,7 +172,7 @@ class DenseEmbedder:
         """`name`: of the model, or a directory. `patience`: seconds that a call waits for a model that is being loaded;
         as long as it takes for a model that is on the disk, a few seconds for one that has to be fetched. Raises
         `InvalidInput` for a directory without a model."""
-        directory = find_adapted_model(name) or find_model_directory(name)
+        directory = find_adapted_model(name) or model_directory_details_from_path(name)
         self._name = directory.name if directory else EmbeddingModelName(name)
         self._configured_name = name
         has_source = name == FP32_MODEL_NAME and packaged.find_fp32_model_directory() is not None

@@ -50,7 +50,7 @@ class DocumentsWithQueries:
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalScore:
+class RetrievalEvaluationMetrics:
     """Means over the queries, in [0, 1]."""
 
     queries: int
@@ -118,7 +118,7 @@ def embed_all(embed: EmbedTexts, texts: Sequence[str]) -> NDArray[np.float32]:
     return np.concatenate([embed(part) for part in parts])
 
 
-def retrieval_scores_by_query_category(results: Iterable[QueryEvaluation]) -> dict[str, RetrievalScore]:
+def retrieval_scores_by_query_category(results: Iterable[QueryEvaluation]) -> dict[str, RetrievalEvaluationMetrics]:
     """Of each category in order of its name, then of all together."""
     grouped: dict[str, list[QueryEvaluation]] = defaultdict(list)
     everything = list(results)
@@ -129,8 +129,8 @@ def retrieval_scores_by_query_category(results: Iterable[QueryEvaluation]) -> di
     return {name: _mean_score(of_category) for name, of_category in ordered.items() if of_category}
 
 
-def _mean_score(results: Sequence[QueryEvaluation]) -> RetrievalScore:
-    return RetrievalScore(
+def _mean_score(results: Sequence[QueryEvaluation]) -> RetrievalEvaluationMetrics:
+    return RetrievalEvaluationMetrics(
         len(results),
         fmean(result.ndcg_at_k for result in results),
         fmean(recall_at_k(result.ranks, result.relevant, at=5) for result in results),

@@ -54,7 +54,7 @@ NEGATIVES_OF_QUERY, SKIPPED_NEGATIVES = 4, 1
 RESAMPLES, LOWER_BOUND = 1_000, 0.025
 """Of the paired differences on the held-out queries: the adapter must help with a certainty of 97.5 %."""
 
-WriteQuestions = Callable[[str], Awaitable[Sequence[str]]]
+GenerateQuestionsAboutText = Callable[[str], Awaitable[Sequence[str]]]
 """Questions that a passage answers, by a language model."""
 
 
@@ -111,7 +111,7 @@ async def run_fine_tuning(
     return await pipeline.fine_tune(mined, base_model)
 
 
-class LinearAdapterPipeline:
+class LinearAdapterFineTuningPipeline:
     """`FineTuningPipeline` on the processor. `embed`: of the base model."""
 
     def __init__(
@@ -120,7 +120,7 @@ class LinearAdapterPipeline:
         embed: EmbedTexts,
         work_dir: Path,
         *,
-        write_questions: WriteQuestions | None = None,
+        write_questions: GenerateQuestionsAboutText | None = None,
         training: AdapterTrainingParameters | None = None,
     ) -> None:
         if not config.checkpoint_path:

@@ -37,7 +37,7 @@ SHA256_BY_MODEL_FILE: Mapping[str, str] = {
 
 LAYERS, HEADS, WIDTH, INNER_WIDTH, WORDS, SOURCE_POSITIONS = 6, 12, 384, 1536, 30522, 512
 MAX_INT8_MODEL_TOKENS = 256
-MAX_INT8_WEIGHT = 64
+MAX_WEIGHT_AVOIDING_INT16_OVERFLOW = 64
 """The greatest weight: two products with a byte, 2 × 255 × 64, fit in 16 bits, where AVX2 adds them up."""
 LAYER_NORM_EPSILON = 1e-12
 
@@ -62,7 +62,7 @@ def make_int8_model(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -> None:
     `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
     """
     made = {
-        INT8_MODEL_FILE: quantize_to_int8_onnx(read_fp32_tensors(read_checked_file(source, FP32_WEIGHTS_FILE))),
+        INT8_MODEL_FILE: int8_onnx_bytes_from_tensors(read_fp32_tensors(read_checked_file(source, FP32_WEIGHTS_FILE))),
         TOKENIZER_FILE: read_checked_file(source, TOKENIZER_FILE),
     }
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def read_fp32_tensors(weights: bytes) -> Tensors:
     return tensors
 
 
-def quantize_to_int8_onnx(source: Tensors) -> bytes:
+def int8_onnx_bytes_from_tensors(source: Tensors) -> bytes:
     """The ONNX file."""
     graph = _Graph()
     words, word_scales = _quantized(source["words"], axis=1, maximum=127)
@@ -169,7 +169,7 @@ class _Graph:
         return self._node("DynamicQuantizeLinear", [states], names, "", {})
 
     def product(self, source: Tensors, name: str, given: list[str]) -> str:
-        weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_INT8_WEIGHT)
+        weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT_AVOIDING_INT16_OVERFLOW)
         states, scale, zero = given
         inputs = [states, self.tensor(f"{name}.weight", weights), scale, self.tensor(f"{name}.scale", scales[0]), zero]
         bias = self.tensor(f"{name}.bias", source[f"{name}.bias"])

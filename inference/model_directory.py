@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ONNX_FILE_NAMES = ("onnx/model.onnx", "model.onnx")
 TOKENIZER_FILE_NAME = "tokenizer.json"
-DEFAULT_MAX_MODEL_TOKENS = 512
+DEFAULT_EMBEDDING_MODEL_TOKEN_LIMIT = 512
 HASHED_BLOCKS, HASHED_BLOCK_BYTES = 64, 65_536
 """Of a large file so many blocks of so many bytes, evenly spread, are hashed: some milliseconds."""
 
@@ -55,7 +55,7 @@ class ModelDirectory:
         return EmbeddingModelName(f"directory/{self.path.name}#{digest.hexdigest()[:12]}")
 
 
-def find_model_directory(name: str) -> ModelDirectory | None:
+def model_directory_details_from_path(name: str) -> ModelDirectory | None:
     """The directory that `name` is the path of; None if it is none. Raises `InvalidInput` for one that lacks what a
     model needs."""
     path = Path(name).expanduser()
@@ -94,7 +94,9 @@ def max_tokens_of_model_directory(path: Path) -> int:
         _json(path / "sentence_bert_config.json").get("max_seq_length"),
         _json(path / "tokenizer_config.json").get("model_max_length"),
     ]
-    return min([limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_MAX_MODEL_TOKENS])
+    return min(
+        [limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_EMBEDDING_MODEL_TOKEN_LIMIT]
+    )
 
 
 def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray[np.int64]]:

@@ -22,7 +22,7 @@ PACKAGED_VECTOR_SPACE_FILE = Path(__file__).parent / "packaged_vector_space.npz"
 logger = logging.getLogger(__name__)
 
 
-def measure_vector_space(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
+def measure_vector_space_of_model(embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
     """480 sentences: 1 s with the default model."""
     texts = tomllib.loads(SAMPLE_SENTENCES_FILE.read_text("utf-8"))
     pairs = {language: [line.split(" | ") for line in text.strip().splitlines()] for language, text in texts.items()}
@@ -49,7 +49,7 @@ def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArra
     try:
         return read_vector_space(path)
     except (OSError, ValueError, KeyError):
-        space = measure_vector_space(embed)
+        space = measure_vector_space_of_model(embed)
     try:
         write_vector_space(path, space)
     except OSError as error:
@@ -60,7 +60,7 @@ def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArra
 def main() -> None:
     from madeleine.inference.packaged import load_int8_embedding_engine
 
-    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space(load_int8_embedding_engine().embed))
+    write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space_of_model(load_int8_embedding_engine().embed))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class SearchArguments(TypedDict, total=False):
     """All fields, with provenance; the default here."""
 
 
-class MemoriesArguments(TypedDict, total=False):
+class ClusterMemoriesArguments(TypedDict, total=False):
     """Arguments of `Memory.memories` for a cluster."""
 
     cluster_id: str

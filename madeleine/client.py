@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from madeleine import models
 from madeleine.arguments import (
+    ClusterMemoriesArguments,
     ContextArguments,
-    MemoriesArguments,
     Moment,
     ObserveArguments,
     PatrolArguments,
@@ -38,7 +38,7 @@ __all__ = ["Memory", "connect"]
 LIBRARY_CLIENT_NAME = "madeleine library"
 """In the provenance of what is stored."""
 
-LibraryAnswerT = TypeVar("LibraryAnswerT", bound=models.LibraryAnswer)
+LibraryAnswerT = TypeVar("LibraryAnswerT", bound=models.ClientAnswerBaseModel)
 
 
 class Memory:
@@ -64,7 +64,7 @@ class Memory:
     async def store_scenes(self, scenes: Sequence[Mapping[str, Any]]) -> models.StoreScenesResult:
         """Keep several scenes (at most 20), each a mapping with "text" and the arguments of `store`. One that cannot be
         stored does not keep the others from being stored; if none can, that is raised as of `store`."""
-        told = [{name: iso_text_if_date(value) for name, value in scene.items()} for scene in scenes]
+        told = [{name: iso_text_if_date_else_unchanged(value) for name, value in scene.items()} for scene in scenes]
         return await self._ask(models.StoreScenesResult, "store", scenes=told)
 
     async def recall(self, query: str = "", **optional: Unpack[RecallArguments]) -> models.RecallResult:
@@ -87,7 +87,7 @@ class Memory:
         return await self._ask(models.SearchPage, "search_memory", **asked, **{"details": True, **optional})
 
     async def memories(
-        self, ids: Sequence[str] | None = None, **of_cluster: Unpack[MemoriesArguments]
+        self, ids: Sequence[str] | None = None, **of_cluster: Unpack[ClusterMemoriesArguments]
     ) -> models.MemoryPage:
         """Return complete memories, faded ones too: by `ids` (at most 50), or those of a cluster, newest first.
 
@@ -137,17 +137,19 @@ class Memory:
         """Append messages (at most 100, in order) to the history of a conversation, word for word; what is worth
         remembering of them becomes memories. Each is a mapping with "role" ("user", "assistant", "system" or "tool"),
         "text" and, if known, "speaker", "when" and "key", an id within the session: a repeated one is kept once."""
-        told = [{name: iso_text_if_date(value) for name, value in message.items()} for message in messages]
+        told = [
+            {name: iso_text_if_date_else_unchanged(value) for name, value in message.items()} for message in messages
+        ]
         return await self._ask(
             models.ObserveMessagesResult, "observe", session_id=session_id, messages=told, **optional
         )
 
-    async def share(self, text: str = "", **optional: Unpack[ShareArguments]) -> models.SharedResult:
+    async def share(self, text: str = "", **optional: Unpack[ShareArguments]) -> models.KnowledgeSharingResult:
         """Share what every being of this store should know, under this being's name.
 
         Raises `NotPermitted` for a kind that the role of this connection may not write, `NotCurrent`, `KeyConflict`.
         """
-        return await self._ask(models.SharedResult, "share", **({"text": text} if text else {}), **optional)
+        return await self._ask(models.KnowledgeSharingResult, "share", **({"text": text} if text else {}), **optional)
 
     async def search_shared(
         self, query: str = "", **optional: Unpack[SearchSharedArguments]
@@ -155,7 +157,7 @@ class Memory:
         """Return what matches among what all share and this being's own memories, best first; without a query, what is
         shared, policies first."""
         asked = {"query": query} if query else {}
-        return (await self._ask(models.SharedPage, "search_shared", **asked, **optional)).memories
+        return (await self._ask(models.PageOfSharedMemories, "search_shared", **asked, **optional)).memories
 
     async def retract(
         self, shared_id: str, reason: str = "", *, undo: bool = False, erase: bool = False
@@ -203,11 +205,11 @@ class Memory:
         **arguments: Any,
     ) -> LibraryAnswerT:
         # In Python None stands for an argument that is left out; the tools refuse null.
-        dated = {name: iso_text_if_date(value) for name, value in arguments.items() if value is not None}
+        dated = {name: iso_text_if_date_else_unchanged(value) for name, value in arguments.items() if value is not None}
         return answer.model_validate(await self._call(tool, dated, on_progress=on_progress))
 
 
-def iso_text_if_date(value: Any) -> Any:
+def iso_text_if_date_else_unchanged(value: Any) -> Any:
     """A date or moment as text; anything else as it is."""
     return value.isoformat() if isinstance(value, date) else value
 

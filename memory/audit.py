@@ -31,7 +31,7 @@ def build_audit_entry(
 class RecordAuditEvent:
     """The use case: records recalls and administration, which leave no other trace in the ledger."""
 
-    log: AuditLog
+    log: AuditEntryRecorder
     _: KW_ONLY
     now: Callable[[], datetime]
 
@@ -68,7 +68,7 @@ class AuditEntry:
     seq: int = 0
 
 
-class AuditLog(Protocol):
+class AuditEntryRecorder(Protocol):
     """For events that change nothing stored: written in batches off the request path, within a second. Changes are
     audited by the ledger, in their own transaction."""
 

@@ -46,7 +46,7 @@ class ConversationMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatSession:
+class RecordedChatSession:
     """`interface`: where it was held, a client's name or the export that it came from. `messages`: how many it has.
     `project`: the one that it was observed in, None for none (spec O2)."""
 
@@ -76,7 +76,7 @@ class SessionWithUnreadMessages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadMessageCounts:
+class UnreadMessageTotals:
     """Counts of messages, over all beings: `unread` by the memory thread, `put_off` of these until more is said, and
     `abandoned` after too many failures."""
 

@@ -66,7 +66,7 @@ class NotPermitted(MadeleineError):
         self.tool = tool
 
 
-class ModelError(MadeleineError):
+class MachineLearningModelError(MadeleineError):
     """A model failed. Carries its name and the reason."""
 
     template = "The model {model} failed: {reason}"
@@ -77,19 +77,19 @@ class ModelError(MadeleineError):
         self.reason = reason
 
 
-class EmbeddingUnavailable(ModelError):
+class EmbeddingUnavailable(MachineLearningModelError):
     """The embedding model is unavailable; memories are found by words until it is back."""
 
     template = "The embedding model {model} is not available: {reason}"
 
 
-class RerankerUnavailable(ModelError):
+class RerankerUnavailable(MachineLearningModelError):
     """The re-ranking model is unavailable or too slow; recall keeps its order."""
 
     template = "The re-ranking model {model} is not available: {reason}"
 
 
-class LanguageModelUnavailable(ModelError):
+class LanguageModelUnavailable(MachineLearningModelError):
     """The language model did not answer, or refused the key; the patrol continues without it."""
 
     template = "The language model {model} is not available: {reason}"
@@ -107,7 +107,7 @@ class TokenBudgetTooSmallForNextCall(LanguageModelUnavailable):
         self.spent = spent
 
 
-class UnusableAnswer(ModelError):
+class UnusableAnswer(MachineLearningModelError):
     """The language model's answer cannot be used; nothing was changed by it."""
 
     template = "The answer of the language model {model} cannot be used: {reason}"

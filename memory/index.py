@@ -160,7 +160,7 @@ class WordIdfSource(Protocol):
         """BM25's IDF of each word over the being's memories; 0 for stop words; the greatest for words that none has."""
 
 
-class WritableIndex(Protocol):
+class IndexForStoringMemories(Protocol):
     """The methods of the index that storing memories needs. `upsert` is idempotent and visible to the next query."""
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None: ...
@@ -184,7 +184,7 @@ class RecallIndex(WordIdfSource, Protocol):
         same vector comes with other queries too, so that an index may remember."""
 
 
-class Index(WritableIndex, RecallIndex, Protocol):
+class Index(IndexForStoringMemories, RecallIndex, Protocol):
     """The derived index. It may be thrown away at any time."""
 
     async def delete(self, ids: Sequence[MemoryId]) -> None: ...

@@ -107,7 +107,7 @@ class TagSearchQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class TagSearchMatches:
+class TagMatchesInOneSource:
     """The texts of one source that hold any of the tags. Bit `n` of a text's mask is set where it holds tag `n`, the
     bit after the last where it has a related theme. `newest` are (position, mask) of the newest texts of each mask,
     `counts` the number of all texts by mask."""

@@ -56,7 +56,7 @@ KnowledgeKind = Literal["policy", "decision", "procedure", "convention", "knowle
 agent has shared."""
 KNOWLEDGE_KINDS: tuple[KnowledgeKind, ...] = get_args(KnowledgeKind)
 ORGANISATION_BEING_ID = BeingId("@organisation")
-"""The being whose memory is what all beings of this store share. No connection can be its (`may_connect_as_being`)."""
+"""The being whose memory is what all beings of this store share. No connection can be its (`is_connectable_being`)."""
 CALLER_ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -70,7 +70,7 @@ def model_name_in_both_precisions(model: EmbeddingModelName) -> tuple[EmbeddingM
     return (model, EmbeddingModelName(f"{full}@int8") if model == full else full)
 
 
-def may_connect_as_being(being: str) -> bool:
+def is_connectable_being(being: str) -> bool:
     """Whether a connection can be this being's."""
     return being != ORGANISATION_BEING_ID
 
@@ -120,7 +120,7 @@ class DatedAction:
     action: str
 
 
-TimelineEntry = str | DatedAction
+TextOrDatedAction = str | DatedAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Scene:
 
     action: str
     actors: tuple[str, ...] = ()
-    when: tuple[TimelineEntry, ...] = ()
+    when: tuple[TextOrDatedAction, ...] = ()
     setting: str = ""
     dialogue: tuple[str, ...] = ()
     sensory: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class Memory:
     """One record of a being's memory (spec P2).
 
     `importance` is in [0, 1]; `session_count` counts patrol cycles since the last activation;
-    all times are aware, in UTC. `first_timeline_moment` is the first date of the scene that can be read
+    all times are aware, in UTC. `start_of_first_dated_timeline_entry` is the first date of the scene that can be read
     as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
     summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
     `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
@@ -166,13 +166,12 @@ class Memory:
     and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
     Both come from the ledger and are not compared.
 
-    What it says holds from `valid_from`, or where that is None from the earlier of `first_timeline_moment` and
-    `created_at`, until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its
-    successor in `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at
-    most `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was
-    proposed to supersede; None too once that was declined. It is found only in its `project`, None for everywhere;
-    `level`: `session` or `project` for what is kept until that ends, None for good (spec O2).
-    """
+    What it says holds from `valid_from`, or where that is None from the earlier of
+    `start_of_first_dated_timeline_entry` and `created_at`, until `valid_until`, which is exclusive; None while no end
+    is known. A superseded memory names its successor in `superseded_by`, and only such a one does. `before`: the
+    beginning of the text that it superseded, at most `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger.
+    `may_supersede` names an earlier memory that it was proposed to supersede; None too once that was declined. It is
+    found only in its `project`, None for everywhere; `level`: `session` or `project`, whose end ends it (O2)."""
 
     id: MemoryId
     being_id: BeingId
@@ -203,7 +202,7 @@ class Memory:
     last_accessed: datetime | None = None
     turn: int = 0
     resembles: MemoryId | None = None
-    retold: tuple[TimelineEntry, ...] = ()
+    retold: tuple[TextOrDatedAction, ...] = ()
     truth: TruthStatus = "current"
     valid_from: datetime | None = None
     valid_until: datetime | None = None
@@ -308,7 +307,7 @@ def short_id_of_non_memory(id_: str) -> str:
     return id_[:SHORT_ID_CHARS] if len(id_) == UUID_CHARS else id_
 
 
-def date_of_timeline_entry(item: TimelineEntry) -> str:
+def date_of_timeline_entry(item: TextOrDatedAction) -> str:
     """The date of a timeline entry as it was told, without the time of day: a day, a month, a year, an interval. What
     is no date, in a store from before dates were checked, as written."""
     text = item if isinstance(item, str) else item.date
@@ -347,7 +346,7 @@ def texts_omitted_from_scene_line(scene: Scene) -> tuple[str, ...]:
     return (*scene.actors, *scene.dialogue[1:], *scene.sensory, *dated)
 
 
-def keyword_searched_texts(memory: Memory) -> tuple[str, ...]:
+def keyword_searchable_texts_of_memory(memory: Memory) -> tuple[str, ...]:
     """The texts of a memory that keyword search looks into (spec P11). Its themes are compared as wholes."""
     scene = memory.scene
     timeline = timeline_as_search_text((*scene.when, *memory.retold))
@@ -367,13 +366,13 @@ def parse_iso_moment(text: str) -> datetime | None:
     return period.start if period else None
 
 
-def first_timeline_period(when: Sequence[TimelineEntry]) -> IsoPeriod | None:
+def first_timeline_period(when: Sequence[TextOrDatedAction]) -> IsoPeriod | None:
     """The first entry that can be read as a date."""
     periods = (parse_iso_period(item if isinstance(item, str) else item.date) for item in when)
     return next((period for period in periods if period), None)
 
 
-def first_timeline_moment(when: Sequence[TimelineEntry], default: datetime) -> datetime:
+def start_of_first_dated_timeline_entry(when: Sequence[TextOrDatedAction], default: datetime) -> datetime:
     """The start of the first entry that can be read as a date, else `default`."""
     period = first_timeline_period(when)
     return period.start if period else default
@@ -381,20 +380,21 @@ def first_timeline_moment(when: Sequence[TimelineEntry], default: datetime) -> d
 
 def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
     """The first and the last moment of a memory's dates, of a month or a range those of its days; for one without
-    dates `first_timeline_moment`. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
+    dates `start_of_first_dated_timeline_entry`. Entries with an action behind a plain date are another memory's (spec
+    P6 ❹)."""
     when = memory.scene.when
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
     spans = [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 
-def timeline_to_json(when: Sequence[TimelineEntry]) -> list[Any]:
+def timeline_to_json(when: Sequence[TextOrDatedAction]) -> list[Any]:
     return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
 
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def timeline_as_search_text(when: Sequence[TimelineEntry]) -> str:
+def timeline_as_search_text(when: Sequence[TextOrDatedAction]) -> str:
     """The `when` array as JSON text, which keyword search looks into (spec P11)."""
     return _encode_json(timeline_to_json(when))

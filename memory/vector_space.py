@@ -25,7 +25,7 @@ ILLEGIBLE_MARGIN, LEGIBLE_MARGIN = 0.25, 0.32
 begins to read a language, and reads it. Of all-MiniLM-L6-v2: English 0.48, Portuguese 0.32, Russian 0.28, Japanese
 0.25, Arabic 0.14, Chinese 0.04, Korean below 0. At 0.25 its vectors cost JSQuAD more than they give."""
 
-MIN_FOREIGN_LANGUAGE_MARGIN = 0.3
+MIN_MARGIN_FOR_DIFFERENT_LANGUAGES = 0.3
 """How much nearer two texts are to the mean of their own language than to that of the other's, together, from which
 they are of two languages: questions and the memories that answer them in another language have 0.17 to 0.48
 (`benchmarks/small`), those of one language at most 0.17, but for two of 182."""
@@ -67,7 +67,7 @@ class VectorSpace:
     def create_without_languages(cls) -> VectorSpace:
         return cls(np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
 
-    def legibility_of_text(self, vector: Vector) -> float:
+    def legibility_of_text_behind_vector(self, vector: Vector) -> float:
         """In [0, 1]: how well the model reads the text of this vector."""
         return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
 
@@ -87,7 +87,7 @@ class VectorSpace:
         of_query, of_vectors = (self._nearness(products) for products in (query[None] @ self.means.T, mean_products))
         own, others = int(of_query.argmax()), of_vectors.argmax(axis=1)
         margins = of_query.max() - of_query[0, others] + of_vectors.max(axis=1) - of_vectors[:, own]
-        return bool((mean_products.any(axis=1) & (margins >= MIN_FOREIGN_LANGUAGE_MARGIN)).all())
+        return bool((mean_products.any(axis=1) & (margins >= MIN_MARGIN_FOR_DIFFERENT_LANGUAGES)).all())
 
     def centred_by_language(self, vectors: VectorRows) -> VectorRows:
         """float32, (n, dim), unit rows: each without the mean of its language."""
@@ -112,7 +112,7 @@ class VectorSpace:
                 cosines[there[at]] = float(calibrated[at])
         return cosines
 
-    def nearest_language_indexes(self, vectors: VectorRows) -> NDArray[np.intp]:
+    def row_numbers_of_nearest_language_means(self, vectors: VectorRows) -> NDArray[np.intp]:
         """Of each row the index of the nearest mean; 0 in an undivided space."""
         return self._language(vectors) if len(self.means) else np.zeros(len(vectors), np.intp)
 
@@ -123,13 +123,13 @@ class VectorSpace:
         return np.asarray(mean_products - (self.means**2).sum(axis=1) / 2, np.float32)
 
 
-def fit_cosine_calibration(
+def fit_cosine_calibration_to_reference_model(
     space: VectorSpace, vectors: VectorRows, reference_space: VectorSpace, reference: VectorRows
 ) -> CosineCalibration | None:
     """What makes the cosines between unrelated texts of one model those of another, the reference (ruling 16). Both
     vectors of the same texts, in the same order. Only what both models read is compared, and only within a language.
     None for too few texts."""
-    languages = reference_space.nearest_language_indexes(reference)
+    languages = reference_space.row_numbers_of_nearest_language_means(reference)
     is_read = space.legible_text_mask(vectors) & reference_space.legible_text_mask(reference)
     if is_read.sum() < MIN_CALIBRATION_TEXTS:
         return None

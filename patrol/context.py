@@ -100,7 +100,7 @@ class PatrolRunContext:
             self.language_model = MeteredModel(
                 language, self._record_cost, budget=budget, spent_tokens=self._spent_tokens
             )
-        self.reads: PatrolMemoryReader = self.services.ledger.patrol_reader(self.scope)
+        self.reads: PatrolMemoryReader = self.services.ledger.memory_reader_for_patrol(self.scope)
         self._shared_transaction: PatrolTransaction | None = None
         self._step_deadline = 0.0
 

@@ -76,7 +76,7 @@ class PatrolMemoryReader(VectorCache, Protocol):
 
     async def thoughts_for_next_session(self) -> records.ThoughtsForNextSession: ...
 
-    async def decision_requests(
+    async def decision_requests_by_ids(
         self, ids: Sequence[records.DecisionRequestId]
     ) -> list[records.StoredDecisionRequest]: ...
 
@@ -106,7 +106,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     def patrol_transaction(self, scope: Scope) -> AbstractAsyncContextManager[PatrolTransaction]:
         """Commits on a normal exit, else rolls back."""
 
-    def patrol_reader(self, scope: Scope) -> PatrolMemoryReader:
+    def memory_reader_for_patrol(self, scope: Scope) -> PatrolMemoryReader:
         """For preparation without the writer: each read sees the last commit."""
 
     async def store_decision_requests(

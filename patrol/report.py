@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from madeleine.memory.model import MemoryId, RunId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.requests import (
-    AGENT_DECISION_GUIDANCE,
+    AGENT_GUIDANCE_BY_DECISION_NAME,
     DECISION_GUIDANCE_INTRODUCTION,
     DecisionRequest,
     decision_request_for_agent,
@@ -131,7 +131,9 @@ class PatrolReport:
         guidance = {}
         names = [name for name in guidance_names(self.pending) if name not in self.explained]
         if names:
-            guidance = {"how": DECISION_GUIDANCE_INTRODUCTION} | {name: AGENT_DECISION_GUIDANCE[name] for name in names}
+            guidance = {"how": DECISION_GUIDANCE_INTRODUCTION} | {
+                name: AGENT_GUIDANCE_BY_DECISION_NAME[name] for name in names
+            }
         if self.waiting_count and not self.dry_run and not self.explained:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
         report = self.as_record() | {"run_id": short_id_of_non_memory(self.run_id)}

@@ -27,7 +27,7 @@ from madeleine.patrol.deciding.resolution import (
     MAX_OFFERED_DECISION_REQUESTS_BYTES,
     apply_agent_decisions,
     decide_pending_with_model,
-    join_undecided_episodes,
+    merge_undecided_episodes_into_passages,
     offer_decisions_to_agent,
 )
 from madeleine.patrol.report import (
@@ -328,7 +328,7 @@ async def _run_step(context: PatrolRunContext, name: PatrolStepName) -> PatrolSt
         return await _assign_in_batches(context)
     if name in DECISION_HANDLERS:
         is_without_mind = context.language_model is None and not context.dry_run
-        if name == "compress" and is_without_mind and (joined := await join_undecided_episodes(context)):
+        if name == "compress" and is_without_mind and (joined := await merge_undecided_episodes_into_passages(context)):
             return joined
         if context.language_model is None or context.dry_run:
             return PatrolStepReport(

@@ -199,7 +199,7 @@ class UnitOfWork:
         self.clusters[id_] = root
         return root
 
-    def sub_clusters(self) -> list[Cluster]:
+    def non_root_clusters(self) -> list[Cluster]:
         return [cluster for cluster in self.clusters.values() if not cluster.is_root]
 
     def add_sub_cluster(self, name: str, parent: ClusterId) -> Cluster:

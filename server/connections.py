@@ -87,7 +87,7 @@ class ConnectionSlots:
             if not own:
                 del self._by_owner[owner]
 
-    def mark_active(self, owner: str, occupant: ConnectionSlotHolder) -> None:
+    def mark_as_most_recently_active(self, owner: str, occupant: ConnectionSlotHolder) -> None:
         own = self._by_owner.get(owner, {})
         if occupant in own:
             del own[occupant]

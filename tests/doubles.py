@@ -28,9 +28,9 @@ from madeleine.memory.model import (
     Provenance,
     Scene,
     Scope,
-    TimelineEntry,
+    TextOrDatedAction,
     Vector,
-    first_timeline_moment,
+    start_of_first_dated_timeline_entry,
 )
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.vector_space import VectorSpace
@@ -148,7 +148,7 @@ class MemoryFields(TypedDict, total=False):
 def a_memory(
     action: str,
     *,
-    when: tuple[TimelineEntry, ...] = (),
+    when: tuple[TextOrDatedAction, ...] = (),
     actors: tuple[str, ...] = (),
     setting: str = "",
     dialogue: tuple[str, ...] = (),
@@ -165,7 +165,7 @@ def a_memory(
     return Memory(
         scene=Scene(action=action, when=when, actors=actors, setting=setting, dialogue=dialogue, sensory=sensory),
         created_at=NOW,
-        happened_at=first_timeline_moment(when, NOW),
+        happened_at=start_of_first_dated_timeline_entry(when, NOW),
         **given,
     )
 

@@ -10,11 +10,11 @@ from datetime import datetime
 from madeleine.memory.chat import (
     SPOKEN_ROLES,
     ChatRole,
-    ChatSession,
     ConversationMessage,
     MessageId,
+    RecordedChatSession,
     SessionWithUnreadMessages,
-    UnreadMessageCounts,
+    UnreadMessageTotals,
 )
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from tests.doubles import NOW
@@ -133,9 +133,9 @@ class FakeChat:
             found = [message for message in found if message.session_id not in {other_than, *hidden}]
         return found[max(0, len(found) - limit) :]
 
-    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[ChatSession]:
+    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[RecordedChatSession]:
         own = [
-            ChatSession(
+            RecordedChatSession(
                 session_id=id_,
                 title=kept.title,
                 interface=kept.interface,
@@ -162,7 +162,7 @@ class FakeChat:
         ]  # fmt: skip
         return [one for _, one in sorted(due, key=lambda pair: pair[0])][:limit]
 
-    async def session_messages_between(
+    async def session_messages_between_positions(
         self, scope: Scope, session_id: str, *, start: int, end: int
     ) -> list[ConversationMessage]:
         return [message for message, _ in self._of(scope, session_id) if start <= message.position < end]
@@ -188,9 +188,9 @@ class FakeChat:
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
 
-    async def unread_message_counts(self) -> UnreadMessageCounts:
+    async def unread_message_totals(self) -> UnreadMessageTotals:
         every = self._sessions.values()
-        return UnreadMessageCounts(
+        return UnreadMessageTotals(
             unread=sum(kept.next - kept.watched for kept in every),
             put_off=sum(max(0, kept.put_off - kept.watched) for kept in every),
             abandoned=sum(kept.abandoned for kept in every),

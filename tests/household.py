@@ -123,7 +123,7 @@ def orphaned_vectors(path: Path) -> set[str]:
 
 
 class NearbyIndex:
-    """`WritableIndex` that compares with all it was ever given."""
+    """`IndexForStoringMemories` that compares with all it was ever given."""
 
     def __init__(self) -> None:
         self._points: dict[MemoryId, IndexPoint] = {}

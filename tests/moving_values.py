@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import ALL_MEMORY_STATUSES, CALLER_ROLES, KNOWLEDGE_KINDS, MEMORY_CATEGORIES
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.export_file import ExportReader, export_lines, record_counts_in_file_order
+from madeleine.memory.moving.export_file import ExportFileReader, export_lines, record_counts_in_file_order
 from madeleine.memory.moving.ports import ImportReport
 from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from madeleine.storage.sql.database.opening import LedgerLocation
@@ -186,7 +186,7 @@ def exported(ledger: LedgerLocation, being: str | None = None, *, journal: bool 
 
 
 async def imported(ledger: Ledger, lines: Iterable[bytes], *, dry_run: bool = False) -> ImportReport:
-    reader = ExportReader("e.jsonl", iter(lines))
+    reader = ExportFileReader("e.jsonl", iter(lines))
     return await ledger.imports.import_records(
         reader.header, reader.records(), source="e.jsonl", client="tests", at=NOW, dry_run=dry_run
     )
@@ -200,4 +200,4 @@ async def export_after_imports(path: Path, files: Iterable[Sequence[bytes]]) -> 
 
 
 def parsed(lines: Iterable[bytes]) -> Iterator[ExportRecord]:
-    yield from ExportReader("e.jsonl", iter(lines)).records()
+    yield from ExportFileReader("e.jsonl", iter(lines)).records()

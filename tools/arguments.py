@@ -172,7 +172,7 @@ NOTICES_VALIDATION_CONTEXT_KEY = "notices"
 """Key of the validation's context: a list of sentences."""
 
 
-def add_notice(info: ValidationInfo, sentence: str) -> None:
+def add_notice_to_validation_context(info: ValidationInfo, sentence: str) -> None:
     (info.context or {}).get(NOTICES_VALIDATION_CONTEXT_KEY, []).append(sentence)
 
 

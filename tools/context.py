@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.context.values import (
-    MESSAGE_CONTEXT_BLOCKS,
+    CONTEXT_BLOCK_NAMES_FOR_MESSAGE,
     BuiltContext,
     ContextBlockName,
     ContextFlags,
@@ -26,11 +26,11 @@ from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.rules.prompting import MAX_PROMPT_MESSAGE_CHARS, memories_in_prompt_order, truncate_with_ellipsis
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments, validate_tool_arguments
-from madeleine.tools.profile import show_profile
+from madeleine.tools.profile import profile_and_open_notes_as_json
 from madeleine.tools.replies import (
     attributes_as_json,
     datetime_as_iso,
-    memory_ref_as_json,
+    memory_without_text_as_json,
     search_hit_as_json,
     without_empty_fields,
     words_only_notice,
@@ -44,8 +44,9 @@ class ContextArguments(ToolArguments):
     project: Annotated[ShortText, Field(description="Its own too.")] = ""
     token_limit: Annotated[int | None, Field(ge=1, le=1_000_000, description="Of the prompt.")] = None
     blocks: Annotated[
-        list[ContextBlockName], Field(min_length=1, max_length=len(MESSAGE_CONTEXT_BLOCKS), description="Only these.")
-    ] = list(MESSAGE_CONTEXT_BLOCKS)
+        list[ContextBlockName],
+        Field(min_length=1, max_length=len(CONTEXT_BLOCK_NAMES_FOR_MESSAGE), description="Only these."),
+    ] = list(CONTEXT_BLOCK_NAMES_FOR_MESSAGE)
     enable_memories: bool | None = None
     context_verbosity: Annotated[
         int | None, Field(ge=0, le=50, description="Limit of memories, and of messages of each history.")
@@ -123,7 +124,8 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
         **{name: block for name, block in blocks.items() if block is not None},
         **without_empty_fields(
             sources=[
-                memory_ref_as_json(memory) for memory in memories_in_prompt_order([m for m, _ in context.recalled])
+                memory_without_text_as_json(memory)
+                for memory in memories_in_prompt_order([m for m, _ in context.recalled])
             ]
         ),
         "dropped": [
@@ -259,7 +261,7 @@ async def read_diary_resource(call: ToolCallContext) -> str:
 
 
 async def read_profile_resource(call: ToolCallContext) -> str:
-    return _json_text(await show_profile(call, audited_as="memory://profile"))
+    return _json_text(await profile_and_open_notes_as_json(call, audited_as="memory://profile"))
 
 
 MEMORY_RESOURCES = (

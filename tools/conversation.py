@@ -10,7 +10,7 @@ from pydantic import Field
 
 from madeleine.memory.chat import MAX_OBSERVED_MESSAGES_PER_CALL, ChatRole, NewConversationMessage
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.ingest.ingest import IngestedChunk, IngestOutcome, IngestRequest
+from madeleine.memory.ingest.ingest import IngestedChunk, IngestedTextWithChunks, TextIngestRequest
 from madeleine.memory.model import Category, MemoryId, parse_iso_moment, short_id_of_non_memory
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.watch.extraction import ExtractedMemory
@@ -31,7 +31,7 @@ from madeleine.tools.tool import ToolCallContext, object_schema, tool
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
 CHUNK_SCORE_DIGITS = 4
-KEY_OF_FORGOTTEN_TEXT_NOTICE = (
+IDEMPOTENCY_KEY_TEXT_FORGOTTEN_MESSAGE = (
     "This key was used before, and part of that text has been forgotten since. Nothing was stored now. To store a "
     "different text, or this one again, use another key."
 )
@@ -141,7 +141,7 @@ async def ingest(call: ToolCallContext, arguments: IngestArguments) -> dict[str,
     part is scored; parts without anything new or informative are dropped and reported. For one scene in your own words
     use store."""
     key = arguments.key or call.request_key() or None
-    text = arguments.to_dataclass(IngestRequest, key=key, actors=unique(arguments.actors))
+    text = arguments.to_dataclass(TextIngestRequest, key=key, actors=unique(arguments.actors))
     ingested = await call.use_cases.ingest(call.scope, text)
     named = [id_ for chunk in ingested.chunks for id_ in (chunk.id, chunk.resembles) if id_]
     short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, named)
@@ -160,13 +160,15 @@ async def ingest(call: ToolCallContext, arguments: IngestArguments) -> dict[str,
         )
         | notice_field(
             missing_vector_notice("Stored", ingested.embedding_error),
-            KEY_OF_FORGOTTEN_TEXT_NOTICE if counts["forgotten"] else "",
+            IDEMPOTENCY_KEY_TEXT_FORGOTTEN_MESSAGE if counts["forgotten"] else "",
             UNREADABLE_DATE_NOTICE if arguments.when and parse_iso_period(arguments.when) is None else "",
         )
     )
 
 
-def chunk_as_json(chunk: IngestedChunk, ingested: IngestOutcome, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
+def chunk_as_json(
+    chunk: IngestedChunk, ingested: IngestedTextWithChunks, short_ids: Mapping[MemoryId, str]
+) -> dict[str, Any]:
     if chunk.status == "forgotten":
         return {"status": chunk.status}
     text = ingested.text[chunk.start : chunk.start + chunk.length]

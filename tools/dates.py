@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.model import DatedAction, TimelineEntry
+from madeleine.memory.model import DatedAction, TextOrDatedAction
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
 from madeleine.tools.arguments import excerpt_for_error
 
 DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
 
 
-class DatedActionInput(Protocol):
+class TimelineEntryArgument(Protocol):
     @property
     def date(self) -> str: ...
 
@@ -22,7 +22,7 @@ class DatedActionInput(Protocol):
     def action(self) -> str: ...
 
 
-def parse_period_argument(argument: str, text: str) -> IsoPeriod | None:
+def parse_iso_period_argument(argument: str, text: str) -> IsoPeriod | None:
     """The period that an argument names; None for "". Raises `InvalidInput`, which says how dates are written."""
     if not text:
         return None
@@ -36,20 +36,20 @@ def parse_period_argument(argument: str, text: str) -> IsoPeriod | None:
 
 def parse_time_window(since: str, until: str) -> dict[str, datetime | None]:
     """The arguments `since` and `until` as moments, inclusive. Raises `InvalidInput` if nothing is between."""
-    first, last = parse_period_argument("since", since), parse_period_argument("until", until)
+    first, last = parse_iso_period_argument("since", since), parse_iso_period_argument("until", until)
     if first and last and first.start > last.end:
         raise InvalidInput(f"Nothing was done. since: {since} is after until: {until}. Swap them, or leave one out.")
     return {"since": first.start if first else None, "until": last.end if last else None}
 
 
-def parse_timeline(argument: str, items: Sequence[str | DatedActionInput] | str) -> tuple[TimelineEntry, ...]:
+def parse_timeline(argument: str, items: Sequence[str | TimelineEntryArgument] | str) -> tuple[TextOrDatedAction, ...]:
     """A date or a timeline. Raises `InvalidInput` for an entry whose date is none."""
     if isinstance(items, str):
-        parse_period_argument(argument, items)
+        parse_iso_period_argument(argument, items)
         return (items.strip(),)
-    entries: list[TimelineEntry] = []
+    entries: list[TextOrDatedAction] = []
     for place, item in enumerate(items):
         date, name = (item, "") if isinstance(item, str) else (item.date, ".date")
-        parse_period_argument(f"{argument}.{place}{name}", date)
+        parse_iso_period_argument(f"{argument}.{place}{name}", date)
         entries.append(date.strip() if isinstance(item, str) else DatedAction(date.strip(), item.action))
     return tuple(entries)

@@ -15,7 +15,7 @@ from madeleine.memory.rules.feelings import (
     closest_emotion_name,
     emotion_axis_from_approximate_name,
 )
-from madeleine.tools.arguments import ToolArguments, add_notice, excerpt_for_error
+from madeleine.tools.arguments import ToolArguments, add_notice_to_validation_context, excerpt_for_error
 
 
 def _known_labels(told: Any, info: ValidationInfo) -> Any:
@@ -27,10 +27,12 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
         excerpt_for_error(str(listed[position]))[:40] for position, label in labels.items() if label is None
     ]:
         known = ", ".join(EMOTION_LABELS)
-        add_notice(info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}.")
+        add_notice_to_validation_context(
+            info, f"Left out, as no known emotions: {', '.join(unknown[:5])}. Known are {known}."
+        )
     kept = list(dict.fromkeys(filter(None, labels.values())))
     if len(kept) > MAX_EMOTION_LABELS:
-        add_notice(
+        add_notice_to_validation_context(
             info, f"Left out, as a memory has at most {MAX_EMOTION_LABELS}: {', '.join(kept[MAX_EMOTION_LABELS:])}."
         )
     return kept[:MAX_EMOTION_LABELS]
@@ -67,7 +69,9 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
             axes[axis] = float(value)
     if unknown:
         known = ", ".join(EMOTION_AXES)
-        add_notice(info, f"Left out of emotion_vector: {', '.join(unknown[:6])}. Axes are {known}, each from -1 to 1.")
+        add_notice_to_validation_context(
+            info, f"Left out of emotion_vector: {', '.join(unknown[:6])}. Axes are {known}, each from -1 to 1."
+        )
     return axes
 
 

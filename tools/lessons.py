@@ -15,7 +15,7 @@ from madeleine.memory.lessons.lessons import (
     MAX_STEPS,
     LessonProposal,
 )
-from madeleine.memory.lessons.values import LessonWithOutcomeCounts, ReportedTaskFailure
+from madeleine.memory.lessons.values import AgentTaskFailureReport, LessonWithOutcomeCounts
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, SceneLengthText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
@@ -60,7 +60,7 @@ async def report_failure(call: ToolCallContext, arguments: ReportFailureArgument
     """Report a task that failed, so that the lesson is found when its condition comes up again. No conversation: task,
     error, tools. With status propose, call it again with the same failure and the lesson that its instructions ask
     for. Before a task, ask lessons."""
-    failure = arguments.to_dataclass(ReportedTaskFailure)
+    failure = arguments.to_dataclass(AgentTaskFailureReport)
     proposal = None
     if arguments.lesson is not None:
         told = arguments.lesson.model_dump()
@@ -106,7 +106,7 @@ async def find_or_rate_lessons(call: ToolCallContext, arguments: LessonsArgument
     if bool(arguments.task) == bool(arguments.id) or (arguments.outcome and not arguments.id):
         raise InvalidInput("Nothing was done. Give a task, or the id of a lesson, and outcome only with an id.")
     if arguments.task:
-        found = await call.use_cases.lessons.find_lessons(call.scope, arguments.task, limit=arguments.limit)
+        found = await call.use_cases.lessons.lessons_applying_to_task(call.scope, arguments.task, limit=arguments.limit)
         call.audit_recall("lessons", [one.memory.id for one, _ in found])
         return {"lessons": [lesson_as_json(one) | {"score": score} for one, score in found]}
     [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.id])).values()

@@ -65,7 +65,7 @@ async def show_or_edit_profile(call: ToolCallContext, arguments: ProfileArgument
     if action == "show":
         if value:
             raise InvalidInput("Nothing was done. text: leave it out to show something, or use the action set.")
-        return await show_profile(call, kind, name, audited_as="profile")
+        return await profile_and_open_notes_as_json(call, kind, name, audited_as="profile")
     if not kind or not name:
         raise InvalidInput(f"Nothing was done. kind and name are both required to {action} an entry.")
     if (action == "set") != bool(value):
@@ -75,7 +75,7 @@ async def show_or_edit_profile(call: ToolCallContext, arguments: ProfileArgument
     return await change_profile_entry(call, action, kind, name, value)
 
 
-async def show_profile(
+async def profile_and_open_notes_as_json(
     call: ToolCallContext, kind: ProfileOrNoteKind | None = None, name: str = "", *, audited_as: str
 ) -> dict[str, Any]:
     """Entries and open notes. Their ids, and those of their memories, are audited (spec O4)."""

@@ -29,7 +29,7 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
-from madeleine.tools.dates import parse_period_argument, parse_time_window
+from madeleine.tools.dates import parse_iso_period_argument, parse_time_window
 from madeleine.tools.explaining import explanation_as_json, ids_of_explained_memories, resolve_explain_argument
 from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
@@ -37,7 +37,7 @@ from madeleine.tools.replies import (
     cluster_as_json,
     memory_as_json,
     memory_item_as_json,
-    memory_ref_as_json,
+    memory_without_text_as_json,
     notice_field,
     search_hit_as_json,
     short_ids_of_references,
@@ -146,7 +146,7 @@ async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str,
 
 def parse_as_of(text: str) -> datetime | None:
     """The end of a day, a month or a year: what has changed in it counts as changed."""
-    period = parse_period_argument("as_of", text)
+    period = parse_iso_period_argument("as_of", text)
     return period.end if period else None
 
 
@@ -163,7 +163,7 @@ def recall_result_as_json(
     content: dict[str, Any] = {"memories": [item(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
         sources = [
-            memory_ref_as_json(memory) | undecided_supersession_as_json(memory, short_ids)
+            memory_without_text_as_json(memory) | undecided_supersession_as_json(memory, short_ids)
             for memory, _ in _memories_in_text(result, format_)
         ]
         content = {format_: result.text} | without_empty_fields(sources=sources)
@@ -258,7 +258,7 @@ async def read_whole_memories(call: ToolCallContext, arguments: RecallMemoryArgu
         missing = [id_ for id_, full_id in full_ids.items() if full_id in page.missing]
     else:
         cluster_id = ClusterId(await call.use_cases.short_ids.full_id(call.scope, "cluster", cluster))
-        page = await browse.by_cluster(call.scope, cluster_id, limit=arguments.limit, cursor=cursor)
+        page = await browse.memories_of_cluster(call.scope, cluster_id, limit=arguments.limit, cursor=cursor)
         missing = []
     call.audit_recall("recall_memory", [memory.id for memory in page.memories])
     with_details = bool(ids) if arguments.details is None else arguments.details

@@ -31,7 +31,7 @@ from madeleine.memory.recall.ports import ClusterWithMemoryCounts
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
-from madeleine.memory.rules.prompting import latest_timeline_lines
+from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory
 from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 
@@ -90,16 +90,16 @@ def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str,
     return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_annotations_as_json(memory),
+        **memory_dates_lesson_and_status_as_json(memory),
         score=score,
         **attributes_as_json(memory, "feeling"),
-        timeline=list(latest_timeline_lines(memory)),
+        timeline=list(latest_dated_action_lines_of_memory(memory)),
     )
 
 
-def memory_ref_as_json(memory: Memory) -> dict[str, Any]:
+def memory_without_text_as_json(memory: Memory) -> dict[str, Any]:
     """A memory whose text stands elsewhere in the answer."""
-    return {"id": memory.short_id} | memory_annotations_as_json(memory)
+    return {"id": memory.short_id} | memory_dates_lesson_and_status_as_json(memory)
 
 
 def undecided_supersession_as_json(memory: Memory, short_ids: Mapping[MemoryId, str]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def undecided_supersession_as_json(memory: Memory, short_ids: Mapping[MemoryId, 
     return without_empty_fields(may_supersede=short_ids.get(older) if older else None)
 
 
-def memory_annotations_as_json(memory: Memory) -> dict[str, Any]:
+def memory_dates_lesson_and_status_as_json(memory: Memory) -> dict[str, Any]:
     """What every answer says beside a memory's text."""
     return without_empty_fields(
         when=memory_date(memory),
@@ -143,7 +143,8 @@ def memory_as_json(
     return without_empty_fields(
         id=memory.short_id,
         text=memory.scene.action,
-        **memory_annotations_as_json(memory) | attributes_as_json(memory, "status category importance truth"),
+        **memory_dates_lesson_and_status_as_json(memory)
+        | attributes_as_json(memory, "status category importance truth"),
         **truth_details_as_json(memory),
         versions=[memory_version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
@@ -271,7 +272,7 @@ def _correction_advice(memory: Memory, before: Memory) -> str:
     )
 
 
-def repeated_outdated_memory_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
+def new_memory_repeats_outdated_notice(memory: Memory, told_again: RepeatedOutdatedMemory) -> str:
     """What to do where the new memory says what an earlier one said that is not true any more."""
     earlier, now = told_again.earlier, told_again.now
     if now is None:
@@ -287,7 +288,7 @@ def repeated_outdated_memory_notice(memory: Memory, told_again: RepeatedOutdated
     )
 
 
-def known_memory_supersedes_notice(stored: StoredSceneResult) -> str:
+def notice_of_supersession_by_earlier_memory(stored: StoredSceneResult) -> str:
     """That a memory which was there before has taken the place of another one by this store."""
     if stored.superseded is None or (stored.status == "stored" and not stored.repeated):
         return ""

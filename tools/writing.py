@@ -15,9 +15,9 @@ from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.ingest.update_and_forget import UpdateOutcome
 from madeleine.memory.model import Category, EmotionVector, Memory, MemoryChanges, MemoryId, Scene, memory_date
 from madeleine.memory.recall.selection import (
-    ADVICE_ON_MISSING_NON_INFERABLE_THEME,
-    THEME_OF_WHAT_CANNOT_BE_INFERRED,
-    has_non_inferable_theme,
+    ADVICE_ON_MEMORY_LACKING_RECALLED_THEME,
+    NON_INFERABLE_MEMORIES_THEME_NAME,
+    is_tagged_non_inferable,
 )
 from madeleine.memory.rules.dynamics.future_dates import different_future_day_in_text, future_day_missing_from_dates
 from madeleine.memory.rules.feelings import EMOTION_AXES
@@ -34,12 +34,12 @@ from madeleine.tools.arguments import (
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import (
-    known_memory_supersedes_notice,
     memory_version_as_json,
     missing_vector_notice,
+    new_memory_repeats_outdated_notice,
     notice_field,
+    notice_of_supersession_by_earlier_memory,
     possible_change_advice,
-    repeated_outdated_memory_notice,
     supersession_advice,
     without_empty_fields,
 )
@@ -197,8 +197,8 @@ async def _store_together_or_singly(
 async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult, *, has_key: bool) -> dict[str, Any]:
     memory, reinforced, before = stored.memory, stored.status == "reinforced", stored.may_supersede
     advice_due = (
-        THEME_OF_WHAT_CANNOT_BE_INFERRED in call.use_cases.recall.config.themes
-        and not has_non_inferable_theme(memory.themes)
+        NON_INFERABLE_MEMORIES_THEME_NAME in call.use_cases.recall.config.themes
+        and not is_tagged_non_inferable(memory.themes)
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
     resembled = stored.may_have_changed or (None if is_named else stored.resembled)
@@ -215,11 +215,11 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
     ) | notice_field(
         DUPLICATE_WORDING_NOT_KEPT_NOTICE if stored.not_kept else "",
         missing_vector_notice("Stored", stored.embedding_error),
-        ADVICE_ON_MISSING_NON_INFERABLE_THEME if advice_due else "",
+        ADVICE_ON_MEMORY_LACKING_RECALLED_THEME if advice_due else "",
         supersession_advice(memory, before) if before else "",
         possible_change_advice(memory, stored.may_have_changed) if stored.may_have_changed else "",
-        known_memory_supersedes_notice(stored),
-        repeated_outdated_memory_notice(memory, stored.told_again) if stored.told_again else "",
+        notice_of_supersession_by_earlier_memory(stored),
+        new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
         _undated_event_notice(stored),
     )
@@ -343,7 +343,7 @@ async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: U
         try:
             outcome = await call.use_cases.change_truth.undo(call.scope, memory_id)
         except NoTruthChangeToUndo:
-            undone = await call.use_cases.update.undo_last_change(call.scope, memory_id)
+            undone = await call.use_cases.update.undo_last_update(call.scope, memory_id)
             if undone is None:
                 raise
             return _update_as_json(call, undone)

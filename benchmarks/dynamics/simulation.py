@@ -17,7 +17,12 @@ from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.memory.recall.recall import RecallMemories
-from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts, split_search_terms
+from madeleine.memory.recall.search import (
+    BrowseMemories,
+    SearchByTagsFromMessage,
+    SearchStoredTexts,
+    split_search_terms,
+)
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.report import PATROL_STEPS, PatrolReport, PatrolStepName
@@ -61,7 +66,7 @@ class Simulation:
         self.search = SearchStoredTexts(
             ledger.search,
             ledger.activations,
-            search_by_tags=SearchByMessageTags(ledger.search, stem_english_word),
+            search_by_tags=SearchByTagsFromMessage(ledger.search, stem_english_word),
             now=self.now,
         )
         self.browse = BrowseMemories(ledger.recall, ledger.activations, now=self.now)
@@ -87,7 +92,7 @@ class Simulation:
         return counts
 
     async def status_counts(self) -> dict[str, int]:
-        clusters = await self.memory.ledger.patrols.patrol_reader(SCOPE).cluster_memory_counts()
+        clusters = await self.memory.ledger.patrols.memory_reader_for_patrol(SCOPE).cluster_memory_counts()
         return {name: sum(getattr(count, name) for count in clusters) for name in ("active", "dying", "dead")}
 
     async def all_memories(self) -> dict[MemoryId, Memory]:

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig, LessonProposal
-from madeleine.memory.lessons.values import ReportedTaskFailure
+from madeleine.memory.lessons.values import AgentTaskFailureReport
 from madeleine.memory.model import BeingId, Scope
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory_store
@@ -38,7 +38,7 @@ async def learn_all(lessons: LearnLessons) -> list[str]:
     ids: list[str] = []
     for row in failures():
         lesson = {name: row[name] for name in ("discovery", "condition", "action")}
-        failure = ReportedTaskFailure(task=row["condition"], error=row["discovery"])
+        failure = AgentTaskFailureReport(task=row["condition"], error=row["discovery"])
         outcome = await lessons.report_failure(SCOPE, failure, LessonProposal.model_validate(lesson))
         assert outcome.learnt is not None, row
         ids.append(outcome.learnt.memory.id)
@@ -46,7 +46,7 @@ async def learn_all(lessons: LearnLessons) -> list[str]:
 
 
 async def found_ids(lessons: LearnLessons, task: str) -> list[str]:
-    return [learnt.memory.id for learnt, _ in await lessons.find_lessons(SCOPE, task, limit=3)]
+    return [learnt.memory.id for learnt, _ in await lessons.lessons_applying_to_task(SCOPE, task, limit=3)]
 
 
 async def measure(likeness: float) -> None:

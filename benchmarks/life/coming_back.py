@@ -10,7 +10,7 @@ from benchmarks.life.living import NOBODY, SCOPE, LivedStore
 from benchmarks.life.measures import all_memories
 from madeleine.inference.stems import stem_english_word
 from madeleine.memory.keyword_search import KeywordQuery
-from madeleine.memory.recall.search import SearchByMessageTags, SearchStoredTexts, split_search_terms
+from madeleine.memory.recall.search import SearchByTagsFromMessage, SearchStoredTexts, split_search_terms
 
 SAMPLE = 200
 SEED = 1
@@ -27,7 +27,7 @@ async def measure_coming_back(lived: LivedStore) -> dict[str, Any]:
     search = SearchStoredTexts(
         ledger.search,
         ledger.activations,
-        search_by_tags=SearchByMessageTags(ledger.search, stem_english_word),
+        search_by_tags=SearchByTagsFromMessage(ledger.search, stem_english_word),
         now=lived.now,
     )
     hit = set()

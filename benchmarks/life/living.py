@@ -14,14 +14,14 @@ from benchmarks.life import obedient_mind
 from benchmarks.life.lives import Entry, LifeSession, noon_of
 from madeleine.memory.chat import NewConversationMessage
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.ingest import IngestRequest, IngestText
+from madeleine.memory.ingest.ingest import IngestText, TextIngestRequest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObserveConversation, ObservedConversationPart
-from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
+from madeleine.memory.watch.remember import FindMemoriesSimilarToTexts, RememberExtractedMemories
 from madeleine.patrol.context import PatrolServices
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PatrolReport
@@ -89,9 +89,11 @@ class LivedStore:
             TextRarityScorer(index),
             now=self.now,
         )
-        similar = SimilarMemorySearch(ledger.recall, index, embedder)
+        similar = FindMemoriesSimilarToTexts(ledger.recall, index, embedder)
         remember = RememberExtractedMemories(self._store.store_already_redacted_scenes, ledger.memories, similar)
-        self._observe = ObserveConversation(ledger.conversations, remember.store_agent_memory, now=self.now)
+        self._observe = ObserveConversation(
+            ledger.conversations, remember.store_memory_extracted_by_agent, now=self.now
+        )
         self.recall = RecallMemories(ledger.recall, index, embedder, ledger.activations, now=self.now)
         services = PatrolServices(ledger=ledger.patrols, word_idf=index, embedder=embedder, now=self.now)
         self._patrol = RunPatrols(services, ledger.activations)
@@ -123,7 +125,7 @@ class LivedStore:
     async def _ingest_turn(self, turn: Document) -> None:
         """The speaker is the text's own first word: `user` and `assistant`."""
         new = data_sets.scene(turn)
-        request = IngestRequest(
+        request = TextIngestRequest(
             text=turn.text, session_id=turn.session, key=turn.id, when=turn.time, actors=new.scene.actors
         )
         outcome = await self._ingest(SCOPE, request)

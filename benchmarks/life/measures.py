@@ -150,7 +150,9 @@ async def _clusters(
     lived: LivedStore, memories: Mapping[MemoryId, Memory], topics: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
     """Of the memories that are neither dead nor absorbed; those directly under a root are in no cluster."""
-    clusters = {cluster.id: cluster for cluster in await lived.memory.ledger.patrols.patrol_reader(SCOPE).clusters()}
+    clusters = {
+        cluster.id: cluster for cluster in await lived.memory.ledger.patrols.memory_reader_for_patrol(SCOPE).clusters()
+    }
     members: dict[str, list[MemoryId]] = defaultdict(list)
     loose = 0
     for memory in memories.values():

@@ -70,7 +70,7 @@ async def timed_patrol(memory: OpenedMemory, data_dir: Path, *, offer_pending: b
 
 async def timed_reads(memory: OpenedMemory) -> dict[str, float]:
     """Milliseconds of the reads that scan a whole being, medians of 5."""
-    view = memory.ledger.patrols.patrol_reader(SCOPE)
+    view = memory.ledger.patrols.memory_reader_for_patrol(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
         "counts by cluster": view.cluster_memory_counts,

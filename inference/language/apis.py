@@ -12,7 +12,7 @@ from madeleine.inference.language.structured_model import (
     ModelReply,
     SdkArguments,
     StructuredLanguageModel,
-    prompt_messages,
+    language_model_messages_from_prompt,
     system_prompt_with_schema,
 )
 from madeleine.memory.language_model import Prompt
@@ -46,7 +46,7 @@ class AnthropicModel(StructuredLanguageModel):
             "model": model,
             "max_tokens": prompt.max_tokens + THINKING_TOKEN_ALLOWANCE * model.startswith(ALWAYS_THINKING_MODELS),
             "system": prompt.system,
-            "messages": prompt_messages(prompt),
+            "messages": language_model_messages_from_prompt(prompt),
         }
         in_words = plain | {"system": system_prompt_with_schema(prompt, schema)}
         try:
@@ -100,7 +100,7 @@ class OpenAIModel(StructuredLanguageModel):
         """Held to a schema, held to JSON, held to nothing. Other servers ignore parameters that they do not know, so
         they get the schema in words as well."""
         of_openai = self._config.url in ("", OPENAI_URL)
-        turns = prompt_messages(prompt)
+        turns = language_model_messages_from_prompt(prompt)
         # The older name is the one that all servers know, and OpenAI's newer models refuse.
         token_limit = "max_completion_tokens" if of_openai else "max_tokens"
         plain: SdkArguments = {"model": model, token_limit: prompt.max_tokens}

@@ -186,7 +186,9 @@ class StructuredLanguageModel(ABC):
     def _call_cost(self, prompt: Prompt, model: str, reply: ModelReply) -> ModelCallCost:
         input_tokens, output_tokens = reply.input_tokens, reply.output_tokens
         if not input_tokens + output_tokens:
-            input_tokens = _estimated_tokens(prompt.system, *(turn["content"] for turn in prompt_messages(prompt)))
+            input_tokens = _estimated_tokens(
+                prompt.system, *(turn["content"] for turn in language_model_messages_from_prompt(prompt))
+            )
             output_tokens = _estimated_tokens(reply.text)
         cost = model_call_cost_in_usd(model, input_tokens, output_tokens, self._config.prices)
         return ModelCallCost(
@@ -194,7 +196,7 @@ class StructuredLanguageModel(ABC):
         )
 
 
-def prompt_messages(prompt: Prompt) -> list[dict[str, str]]:
+def language_model_messages_from_prompt(prompt: Prompt) -> list[dict[str, str]]:
     """The messages of the request, as both APIs take them."""
     turns = [{"role": "user", "content": prompt.text}]
     if rejected := prompt.rejected:

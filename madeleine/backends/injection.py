@@ -166,7 +166,7 @@ CORE_MEMORY_TOOL = ToolDefinition(
     description="Read your core memory: the blocks that stand in your prompt, with their versions.",
     parameters={"type": "object", "properties": {}, "additionalProperties": False},
 )
-EDIT_CORE_MEMORY_TOOL = ToolDefinition(
+EDIT_CORE_MEMORY_TOOL_DEFINITION = ToolDefinition(
     name="edit_core_memory",
     description="Edit a block of your core memory: write it whole, replace a part (old), or append. Name the version "
     "that you have read, 0 for a new block; if it has changed since, nothing is done and you are told what is new.",
@@ -199,7 +199,7 @@ class SelfEditingInjectionStrategy:
         return "self_editing"
 
     def get_tool_definitions(self) -> tuple[ToolDefinition, ...]:
-        return (CORE_MEMORY_TOOL, EDIT_CORE_MEMORY_TOOL, SEARCH_TOOL, READ_MEMORY_BY_ID_TOOL)
+        return (CORE_MEMORY_TOOL, EDIT_CORE_MEMORY_TOOL_DEFINITION, SEARCH_TOOL, READ_MEMORY_BY_ID_TOOL)
 
     async def prepare_messages(self, agent_id: str, query_text: str, token_budget: int) -> tuple[ChatMessage, ...]:
         """Raises `MemoryRetrievalError`, `MemoryConnectionError`."""
@@ -217,7 +217,7 @@ class SelfEditingInjectionStrategy:
         if name == CORE_MEMORY_TOOL.name:
             found = await self.blocks.core_blocks(agent_id)
             return json.dumps({"blocks": [block.model_dump() for block in found]}, ensure_ascii=False)
-        if name == EDIT_CORE_MEMORY_TOOL.name:
+        if name == EDIT_CORE_MEMORY_TOOL_DEFINITION.name:
             try:
                 edit = CoreBlockEdit.model_validate(arguments)
             except ValueError as error:

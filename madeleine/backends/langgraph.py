@@ -86,7 +86,9 @@ class MadeleineStore(BaseStore):
 
     async def _record(self, namespace: Namespace, key: str) -> MemoryRecord | None:
         found = await self._listed(theme_for_item_key(namespace, key))
-        return next((record for record in found if namespace_and_key_of_record(record) == (namespace, key)), None)
+        return next(
+            (record for record in found if langgraph_namespace_and_key_of_memory(record) == (namespace, key)), None
+        )
 
     async def _put(self, op: PutOp) -> None:
         namespace, key = tuple(op.namespace), op.key
@@ -121,7 +123,7 @@ class MadeleineStore(BaseStore):
             found: Sequence[MemoryRecord] = result.memories
         else:
             found = await self._listed(theme_of_namespace(prefix), most=None if op.filter else wanted)
-        items = (search_item_from_record(record) for record in found if namespace_and_key_of_record(record))
+        items = (search_item_from_record(record) for record in found if langgraph_namespace_and_key_of_memory(record))
         matching = [
             item
             for item in items
@@ -131,13 +133,14 @@ class MadeleineStore(BaseStore):
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         places = (
-            namespace_and_key_of_record(record) for record in await self._listed(theme_of_namespace(ROOT_NAMESPACE))
+            langgraph_namespace_and_key_of_memory(record)
+            for record in await self._listed(theme_of_namespace(ROOT_NAMESPACE))
         )
         every = (place[0] for place in places if place)
         kept = {
             one[: op.max_depth]
             for one in every
-            if all(namespace_matches_condition(one, rule) for rule in op.match_conditions or ())
+            if all(does_namespace_match_condition(one, rule) for rule in op.match_conditions or ())
         }
         return sorted(kept)[op.offset : op.offset + op.limit]
 
@@ -165,7 +168,7 @@ def theme_for_item_key(namespace: Namespace, key: str) -> str:
     return theme_of_namespace((*namespace, "", key))  # no label of a namespace is empty
 
 
-def namespace_and_key_of_record(record: MemoryRecord) -> tuple[Namespace, str] | None:
+def langgraph_namespace_and_key_of_memory(record: MemoryRecord) -> tuple[Namespace, str] | None:
     """Namespace and key; None for a memory that is no item."""
     try:
         place = json.loads(record.setting)
@@ -175,14 +178,14 @@ def namespace_and_key_of_record(record: MemoryRecord) -> tuple[Namespace, str] |
 
 
 def memory_text_from_item_value(value: Mapping[str, Any]) -> str:
-    """What `store_value_from_text` reads back."""
+    """What `langgraph_item_value_from_text` reads back."""
     text = value.get(ITEM_VALUE_TEXT_KEY) if len(value) == 1 else None
-    if isinstance(text, str) and text and text == text.strip() and store_value_from_text(text) == value:
+    if isinstance(text, str) and text and text == text.strip() and langgraph_item_value_from_text(text) == value:
         return text
     return json.dumps(value, ensure_ascii=False)
 
 
-def store_value_from_text(text: str) -> dict[str, Any]:
+def langgraph_item_value_from_text(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError:
@@ -191,14 +194,14 @@ def store_value_from_text(text: str) -> dict[str, Any]:
 
 
 def search_item_from_record(record: MemoryRecord) -> SearchItem:
-    place = namespace_and_key_of_record(record)
+    place = langgraph_namespace_and_key_of_memory(record)
     assert place is not None
     created = record.provenance.stored_at or datetime.now(UTC)
     changes = [revision.until for revision in record.history if revision.until]
     return SearchItem(
         namespace=place[0],
         key=place[1],
-        value=store_value_from_text(record.text),
+        value=langgraph_item_value_from_text(record.text),
         created_at=created,
         updated_at=max([created, *changes]),
         score=record.score,
@@ -228,7 +231,7 @@ def _is_as_wanted(have: Any, want: Any) -> bool:
     return all(_COMPARISONS[name](have, other) for name, other in want.items())
 
 
-def namespace_matches_condition(namespace: Namespace, rule: MatchCondition) -> bool:
+def does_namespace_match_condition(namespace: Namespace, rule: MatchCondition) -> bool:
     path = cast("Namespace", tuple(rule.path))
     if len(path) > len(namespace):
         return False

@@ -11,7 +11,7 @@ from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     ActionAlreadyRecorded,
     require_action_of_application,
-    require_task_of_application,
+    require_task_is_not_patrol_run,
 )
 from madeleine.memory.operations.values import (
     AgentState,
@@ -27,7 +27,7 @@ from madeleine.memory.operations.values import (
     Setting,
     Task,
     TaskFilter,
-    TaskKind,
+    TaskRecordKind,
 )
 
 RecordT = TypeVar("RecordT", bound=OperationalRecord)
@@ -68,14 +68,14 @@ class InMemoryTasks(_Records[Task]):
     keys = ("id",)
 
     async def save(self, task: Task, /) -> None:
-        require_task_of_application(task)
+        require_task_is_not_patrol_run(task)
         await super().save(task)
 
     async def get(self, task_id: str) -> Task | None:
         return self._records.get((task_id,))
 
     async def list_tasks(
-        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
+        self, *, kind: TaskRecordKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         tasks = _selected(self._records.values(), {"kind": kind, **filter})
         return tuple(sorted(tasks, key=lambda task: (task.created_at, task.id)))[:limit]

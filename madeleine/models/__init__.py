@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from madeleine.models.base import LibraryAnswer
+from madeleine.models.base import ClientAnswerBaseModel
 from madeleine.models.conversations import (
     ChatMessage,
     DiaryDay,
@@ -41,11 +41,12 @@ from madeleine.models.memories import (
     StoreScenesResult,
     UpdateResult,
 )
-from madeleine.models.organisation import RetractionResult, SharedPage, SharedRecord, SharedResult
+from madeleine.models.organisation import KnowledgeSharingResult, PageOfSharedMemories, RetractionResult, SharedRecord
 from madeleine.models.patrols import PatrolReport, PatrolSpending, PatrolStepReport
 
 __all__ = [
     "ChatMessage",
+    "ClientAnswerBaseModel",
     "Cluster",
     "ClusterList",
     "CoreBlock",
@@ -57,13 +58,14 @@ __all__ = [
     "EntityNeighbour",
     "EntityRelation",
     "ForgetResult",
-    "LibraryAnswer",
+    "KnowledgeSharingResult",
     "MemoryExplanation",
     "MemoryPage",
     "MemoryRecord",
     "MemoryVersion",
     "NearMatchRecord",
     "ObserveMessagesResult",
+    "PageOfSharedMemories",
     "PatrolReport",
     "PatrolSpending",
     "PatrolStepReport",
@@ -78,9 +80,7 @@ __all__ = [
     "Revision",
     "SearchHit",
     "SearchPage",
-    "SharedPage",
     "SharedRecord",
-    "SharedResult",
     "StoreResult",
     "StoreScenesResult",
     "TimelineRecord",

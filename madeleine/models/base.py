@@ -5,5 +5,5 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class LibraryAnswer(BaseModel):
+class ClientAnswerBaseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")

@@ -8,11 +8,11 @@ from datetime import datetime
 from pydantic import Field
 
 from madeleine.memory.model import Category
-from madeleine.models.base import LibraryAnswer
+from madeleine.models.base import ClientAnswerBaseModel
 from madeleine.models.memories import MemoryRecord, SearchHit
 
 
-class ObserveMessagesResult(LibraryAnswer):
+class ObserveMessagesResult(ClientAnswerBaseModel):
     """`new`: how many were not there yet, with their `ids`; `position`: of the first of them in its session; `known`:
     how many were there. `last_key`: of the session's last message with a key."""
 
@@ -26,12 +26,12 @@ class ObserveMessagesResult(LibraryAnswer):
     redacted: Mapping[str, int] = Field(default_factory=dict)
 
 
-class PromptTurn(LibraryAnswer):
+class PromptTurn(ClientAnswerBaseModel):
     role: str
     content: str
 
 
-class RecentlyActivatedMemory(LibraryAnswer):
+class RecentlyActivatedMemory(ClientAnswerBaseModel):
     id: str
     text: str
     category: Category
@@ -39,7 +39,7 @@ class RecentlyActivatedMemory(LibraryAnswer):
     last_activated: datetime | None = None
 
 
-class ChatMessage(LibraryAnswer):
+class ChatMessage(ClientAnswerBaseModel):
     id: str
     role: str
     text: str
@@ -48,12 +48,12 @@ class ChatMessage(LibraryAnswer):
     session_id: str = ""
 
 
-class DiaryDay(LibraryAnswer):
+class DiaryDay(ClientAnswerBaseModel):
     when: str
     text: str
 
 
-class DroppedBlockEntries(LibraryAnswer):
+class DroppedBlockEntries(ClientAnswerBaseModel):
     """Left out for the token limit: `count` entries with `tokens` tokens of a block; `in_full`: all of it."""
 
     block: str
@@ -62,7 +62,7 @@ class DroppedBlockEntries(LibraryAnswer):
     in_full: bool = False
 
 
-class PromptContext(LibraryAnswer):
+class PromptContext(ClientAnswerBaseModel):
     """`prompt` is the whole context as one text; the blocks follow by themselves. A block that was not asked for, or is
     switched off, is None."""
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from madeleine.models.base import LibraryAnswer
+from madeleine.models.base import ClientAnswerBaseModel
 from madeleine.models.memories import MemoryRecord
 
 
-class Entity(LibraryAnswer):
+class Entity(ClientAnswerBaseModel):
     """`kind`: "actor", "name", "place", "theme" or "date". `memories`: how many name it."""
 
     name: str
@@ -18,7 +18,7 @@ class Entity(LibraryAnswer):
     memories: int
 
 
-class EntityRelation(LibraryAnswer):
+class EntityRelation(ClientAnswerBaseModel):
     """`memory`: id of the memory that says so, which is true from `since` until `until`, each "" while unknown."""
 
     subject: str
@@ -30,7 +30,7 @@ class EntityRelation(LibraryAnswer):
     stated: bool = False
 
 
-class EntityNeighbour(LibraryAnswer):
+class EntityNeighbour(ClientAnswerBaseModel):
     """`via`: the entity between, "" for a neighbour of the first hop. `memories`: ids of a few that name both."""
 
     name: str
@@ -44,7 +44,7 @@ class TimelineRecord(MemoryRecord):
     until: str = ""
 
 
-class Related(LibraryAnswer):
+class Related(ClientAnswerBaseModel):
     """`entities`: others whose names hold the words asked for."""
 
     entity: Entity | None = None
@@ -55,7 +55,7 @@ class Related(LibraryAnswer):
     notice: str = ""
 
 
-class CoreBlock(LibraryAnswer):
+class CoreBlock(ClientAnswerBaseModel):
     name: str
     version: int
     text: str
@@ -64,11 +64,11 @@ class CoreBlock(LibraryAnswer):
     client: str = ""
 
 
-class CoreBlocks(LibraryAnswer):
+class CoreBlocks(ClientAnswerBaseModel):
     blocks: tuple[CoreBlock, ...]
 
 
-class EditedCoreBlock(LibraryAnswer):
+class EditedCoreBlock(ClientAnswerBaseModel):
     """`block` is None where it was erased."""
 
     block: CoreBlock | None = None

@@ -8,10 +8,10 @@ from datetime import datetime
 from pydantic import Field
 
 from madeleine.memory.model import Category
-from madeleine.models.base import LibraryAnswer
+from madeleine.models.base import ClientAnswerBaseModel
 
 
-class Provenance(LibraryAnswer):
+class Provenance(ClientAnswerBaseModel):
     """Where a memory comes from: when it was stored, by which tool, from which client and in which session. `full_id`:
     its UUID; calls take it as well as the short id of the answers."""
 
@@ -22,7 +22,7 @@ class Provenance(LibraryAnswer):
     session_id: str = ""
 
 
-class MemoryVersion(LibraryAnswer):
+class MemoryVersion(ClientAnswerBaseModel):
     """One of the versions of what a memory says. `truth` is "current", "superseded" or "retracted"; it is true from
     `valid_from` until `valid_until`, which is exclusive, each None while unknown."""
 
@@ -33,7 +33,7 @@ class MemoryVersion(LibraryAnswer):
     valid_until: datetime | None = None
 
 
-class StoreResult(LibraryAnswer):
+class StoreResult(ClientAnswerBaseModel):
     """`status` is "stored", or "reinforced" if an earlier memory says the same: then `id` is that memory, `reinforced`
     its text, and the text that was given is not kept."""
 
@@ -57,14 +57,14 @@ class StoreResult(LibraryAnswer):
     notice: str = ""
 
 
-class StoreScenesResult(LibraryAnswer):
+class StoreScenesResult(ClientAnswerBaseModel):
     """`scenes`: one each, in the order in which they were given."""
 
     scenes: tuple[StoreResult, ...]
     notice: str = ""
 
 
-class Revision(LibraryAnswer):
+class Revision(ClientAnswerBaseModel):
     """What a memory was until it was changed; only what changed is set."""
 
     until: datetime | None = None
@@ -76,7 +76,7 @@ class Revision(LibraryAnswer):
     when: tuple[str, ...] | None = None
 
 
-class MemoryRecord(LibraryAnswer):
+class MemoryRecord(ClientAnswerBaseModel):
     """A memory with all that is known of it. `id` is short and never used for another memory. `status` is "active",
     "dying" or "dead". `text` is "" where it stands elsewhere in the answer."""
 
@@ -139,7 +139,7 @@ class NearMatchRecord(MemoryRecord):
     name: str = ""
 
 
-class MemoryExplanation(LibraryAnswer):
+class MemoryExplanation(ClientAnswerBaseModel):
     """Why a memory came, or did not. `outcome` is "recalled", "near", or where it fell out: "past the limit", "too
     long", "below the gate", "no candidate", "superseded", "retracted", "merged", "summarised", "faded", "filtered",
     "switched off", "archived", "unknown". `reason`: a sentence, if the numbers do not say it all."""
@@ -158,14 +158,14 @@ class MemoryExplanation(LibraryAnswer):
     """What decides whether it matches: the parts of its likeness to the query, their `sum`, and what was `needed`."""
 
 
-class RecallExplanation(LibraryAnswer):
+class RecallExplanation(ClientAnswerBaseModel):
     """`ranking`: the profile. `memories`: the best candidates, then the one that was asked for."""
 
     ranking: str
     memories: tuple[MemoryExplanation, ...] = ()
 
 
-class RecallResult(LibraryAnswer):
+class RecallResult(ClientAnswerBaseModel):
     """`memories` for the format "memories", else `fragments` or `prompt` with its `sources`, which have no text.
     Without a query `start`."""
 
@@ -190,7 +190,7 @@ class RecallResult(LibraryAnswer):
     notice: str = ""
 
 
-class SearchHit(LibraryAnswer):
+class SearchHit(ClientAnswerBaseModel):
     """`source` is "memories", "diary", "chat" or "notes"; `text` has at most 400 characters, around the match.
     `when`: the day; of messages and notes the time."""
 
@@ -208,7 +208,7 @@ class SearchHit(LibraryAnswer):
     provenance: Provenance = Provenance()
 
 
-class SearchPage(LibraryAnswer):
+class SearchPage(ClientAnswerBaseModel):
     """Newest first. `next_cursor` is "" on the last page."""
 
     hits: tuple[SearchHit, ...]
@@ -218,7 +218,7 @@ class SearchPage(LibraryAnswer):
     notice: str = ""
 
 
-class MemoryPage(LibraryAnswer):
+class MemoryPage(ClientAnswerBaseModel):
     """`missing`: ids that this being has no memory of. `next_cursor` is "" on the last page."""
 
     memories: tuple[MemoryRecord, ...]
@@ -226,7 +226,7 @@ class MemoryPage(LibraryAnswer):
     next_cursor: str = ""
 
 
-class Cluster(LibraryAnswer):
+class Cluster(ClientAnswerBaseModel):
     """A topic, with the number of its memories by status. `parent`: name of the root that it belongs to. `emotions` and
     `emotion_vector`: how its active memories felt."""
 
@@ -241,11 +241,11 @@ class Cluster(LibraryAnswer):
     emotion_vector: Mapping[str, float] = Field(default_factory=dict)
 
 
-class ClusterList(LibraryAnswer):
+class ClusterList(ClientAnswerBaseModel):
     clusters: tuple[Cluster, ...]
 
 
-class UpdateResult(LibraryAnswer):
+class UpdateResult(ClientAnswerBaseModel):
     """`changed`: names of the fields that were given."""
 
     id: str
@@ -258,7 +258,7 @@ class UpdateResult(LibraryAnswer):
     notice: str = ""
 
 
-class ForgetResult(LibraryAnswer):
+class ForgetResult(ClientAnswerBaseModel):
     """`related`: memories tied to what was erased, which stay and may tell the same."""
 
     erased: tuple[str, ...]

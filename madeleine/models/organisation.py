@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from madeleine.models.base import LibraryAnswer
+from madeleine.models.base import ClientAnswerBaseModel
 from madeleine.models.memories import MemoryRecord, MemoryVersion
 
 
-class SharedResult(LibraryAnswer):
+class KnowledgeSharingResult(ClientAnswerBaseModel):
     """`status`: "shared", or "known" if it was shared before, word for word or under this key."""
 
     id: str
@@ -29,12 +29,12 @@ class SharedRecord(MemoryRecord):
     author_role: str = ""
 
 
-class SharedPage(LibraryAnswer):
+class PageOfSharedMemories(ClientAnswerBaseModel):
     memories: tuple[SharedRecord, ...]
     notice: str = ""
 
 
-class RetractionResult(LibraryAnswer):
+class RetractionResult(ClientAnswerBaseModel):
     """`status`: its state now, or "erased". `changed`: others that the act has changed, as they are."""
 
     id: str

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from madeleine.models.base import LibraryAnswer
+from madeleine.models.base import ClientAnswerBaseModel
 
 
-class PatrolStepReport(LibraryAnswer):
+class PatrolStepReport(ClientAnswerBaseModel):
     """`counts`: what the step did, by name. `skipped`, `failed`: why, or ""."""
 
     name: str
@@ -28,7 +28,7 @@ class PatrolStepReport(LibraryAnswer):
         return {**answer, "counts": counts}
 
 
-class PatrolSpending(LibraryAnswer):
+class PatrolSpending(ClientAnswerBaseModel):
     """On language models. `usd` is None if a price is not known."""
 
     calls: int = 0
@@ -37,7 +37,7 @@ class PatrolSpending(LibraryAnswer):
     usd: float | None = None
 
 
-class PatrolReport(LibraryAnswer):
+class PatrolReport(ClientAnswerBaseModel):
     """`pending`: decisions that a language model or the caller has to make, as `guidance` (kind → instructions) says;
     `still_open`: offers of an earlier answer; `waiting`: how many more there are."""
 

@@ -26,13 +26,13 @@ from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder
 from madeleine.memory.recall.recall import RecallMemories, RecallResult
-from madeleine.memory.recall.search import SearchByMessageTags
+from madeleine.memory.recall.search import SearchByTagsFromMessage
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import (
+    ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT,
     MEMORY_BLOCK_FORMAT,
     PROMPT_PART_NAMES,
     SESSION_START_PROMPT_PARTS,
-    SNAPSHOT_ASSISTANT_REPLY,
     SNAPSHOT_PARTS,
     SYSTEM_PROMPT_PARTS,
     TURN_PARTS,
@@ -68,7 +68,7 @@ class BuildPromptContext:
 
     ledger: ContextLedger
     recall: RecallMemories
-    search: SearchByMessageTags
+    search: SearchByTagsFromMessage
     embedder: Embedder
     activations: ReactivationRecorder
     _: KW_ONLY
@@ -229,7 +229,7 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
     thoughts = remaining("thoughts", enumerate(material.thoughts), lambda numbered: str(numbered[0]))
     return BuiltContext(
         system_prompt=texts.system_prompt,
-        snapshot=(ChatTurn("user", texts.snapshot), ChatTurn("assistant", SNAPSHOT_ASSISTANT_REPLY))
+        snapshot=(ChatTurn("user", texts.snapshot), ChatTurn("assistant", ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT))
         if texts.snapshot
         else (),
         turn=texts.turn,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import ChatSession, ConversationMessage
+from madeleine.memory.chat import ConversationMessage, RecordedChatSession
 from madeleine.memory.core_blocks.ports import CoreBlockReader
 from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, Scope
 from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
@@ -24,7 +24,7 @@ class ChatReader(Protocol):
         """The last ones, oldest first: of one session by position, or of all that the scope's project may see, or of
         these but one by when they were said."""
 
-    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[ChatSession]:
+    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[RecordedChatSession]:
         """Those spoken in latest first; without those of other projects, unless all are asked for."""
 
 
@@ -63,7 +63,7 @@ class SessionStartMemories:
     changed: Sequence[Memory] = ()
     possibly_superseded: Mapping[MemoryId, str] = field(default_factory=dict)
 
-    def remark_on(self, memory: Memory) -> str:
+    def possible_supersession_remark(self, memory: Memory) -> str:
         """What the memory may supersede, while nobody has decided that, or what tells of a change of it and is among
         these (ADR 74); "" for nothing."""
         older = memory.possibly_superseded_memory_id

@@ -30,7 +30,7 @@ MAX_LISTED_NOTES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenProfileEntry:
+class WrittenProfileEntryAndRedactions:
     """`redacted`: number of secrets removed, by kind."""
 
     entry: ProfileEntry
@@ -64,7 +64,7 @@ class EditProfile:
             if (kind is None or entry.kind == kind) and (not key or casefolded_profile_name(entry.name) == key)
         ]
 
-    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenProfileEntry:
+    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenProfileEntryAndRedactions:
         """Return the entry as it is read from now on. Secrets are redacted first. Raises `InvalidInput` for an unknown
         part of the soul, too many entries of a kind, or a preference that another entry already states;
         `StorageFull`, `StorageError`."""
@@ -94,7 +94,7 @@ class EditProfile:
         if replaced:  # concurrent writes: the later one wins
             await self.forget(scope, [replaced])
         current = _find_entry(await self.ledger.profile_entries(scope), kind, entry.name)
-        return WrittenProfileEntry(entry=current or entry, redacted=redaction.found)
+        return WrittenProfileEntryAndRedactions(entry=current or entry, redacted=redaction.found)
 
     async def _with_memory(
         self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None, entries: Sequence[ProfileEntry]

@@ -17,8 +17,8 @@ from madeleine.memory.model import Memory, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting import (
+    ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT,
     PROMPT_PART_NAMES,
-    SNAPSHOT_ASSISTANT_REPLY,
     SNAPSHOT_PARTS,
     STORED_TEXT_IS_DATA_NOTICE,
     SYSTEM_PROMPT_PARTS,
@@ -32,7 +32,7 @@ from madeleine.memory.rules.prompting import (
     render_list_item,
     render_memory_line_with_id,
     render_memory_lines,
-    render_message_item,
+    render_message_as_prompt_list_item,
     render_named_item,
     render_prompt_part,
     render_prompt_parts,
@@ -46,7 +46,7 @@ MAX_SHOWN_LEARNT_PREFERENCES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptEntry:
+class RenderedPromptBlockEntry:
     """A rendered entry. `rank`: its place within its part, 0 the most valuable. `full_text`: a longer text in place of
     `text` where there is room; "" for none."""
 
@@ -78,7 +78,7 @@ class ContextMaterial:
     words_only_reason: str = ""
 
 
-def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags) -> list[PromptEntry]:
+def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags) -> list[RenderedPromptBlockEntry]:
     """Entries in the order in which they are shown, part by part."""
     recalled: dict[str, int] = {memory.id: rank for rank, (memory, _) in enumerate(material.recalled)}
     recent = [memory for memory in material.recent_nodes if memory.id not in recalled]
@@ -89,7 +89,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
     enabled = [entry for entry in material.profile if entry.enabled]
     block = memories_in_prompt_order(memory for memory, _ in material.recalled)
 
-    def named(part: PromptPartName) -> list[PromptEntry]:
+    def named(part: PromptPartName) -> list[RenderedPromptBlockEntry]:
         entries = [entry for entry in enabled if entry.kind == part]
         return _entries_best_first(part, ((entry.id, render_named_item(entry.name, entry.value)) for entry in entries))
 
@@ -119,13 +119,16 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
             for part, memories in start.groups().items()
             for entry in _entries_best_first(
                 part,
-                ((memory.id, render_memory_line_with_id(memory, start.remark_on(memory))) for memory in memories),
+                (
+                    (memory.id, render_memory_line_with_id(memory, start.possible_supersession_remark(memory)))
+                    for memory in memories
+                ),
             )
         ),
         *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
         *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
         *(
-            PromptEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
+            RenderedPromptBlockEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
             for memory, line in zip(block, render_memory_lines(block), strict=True)
         ),
         *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
@@ -152,7 +155,7 @@ def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
     ]
 
 
-def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntry]:
+def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[RenderedPromptBlockEntry]:
     """Shortened entries; with `full`, the whole text as an alternative where it differs."""
     entries = _entries_latest_best(
         "diary", [(day.date, render_named_item(day.date, first_sentence(day.text))) for day in days]
@@ -165,14 +168,18 @@ def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[PromptEntr
 
 
 def _message_texts(messages: Sequence[ConversationMessage]) -> list[tuple[str, str]]:
-    return [(said.id, render_message_item(said.at, said.role, said.speaker, said.text)) for said in messages]
+    return [
+        (said.id, render_message_as_prompt_list_item(said.at, said.role, said.speaker, said.text)) for said in messages
+    ]
 
 
-def _entries_best_first(part: PromptPartName, entries: Iterable[tuple[str, str]]) -> list[PromptEntry]:
-    return [PromptEntry(part=part, id=id_, text=text, rank=rank) for rank, (id_, text) in enumerate(entries)]
+def _entries_best_first(part: PromptPartName, entries: Iterable[tuple[str, str]]) -> list[RenderedPromptBlockEntry]:
+    return [
+        RenderedPromptBlockEntry(part=part, id=id_, text=text, rank=rank) for rank, (id_, text) in enumerate(entries)
+    ]
 
 
-def _entries_latest_best(part: PromptPartName, entries: Sequence[tuple[str, str]]) -> list[PromptEntry]:
+def _entries_latest_best(part: PromptPartName, entries: Sequence[tuple[str, str]]) -> list[RenderedPromptBlockEntry]:
     return _entries_best_first(part, reversed(entries))[::-1]
 
 
@@ -218,7 +225,7 @@ PromptEntrySelection = Mapping[int, bool]
 
 
 def select_prompt_entries(
-    entries: Sequence[PromptEntry], costs: PromptEntryTokenCosts, *, limit: int
+    entries: Sequence[RenderedPromptBlockEntry], costs: PromptEntryTokenCosts, *, limit: int
 ) -> dict[int, bool]:
     """Greedy by priority: each entry that still fits is kept; an entry that is too long leaves its room to the next
     ones. The costs of the selection never exceed `limit`; nothing is kept if `costs.fixed` alone exceeds it."""
@@ -239,7 +246,7 @@ def select_prompt_entries(
     return selection
 
 
-def _positions_by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, int]]:
+def _positions_by_priority(entries: Sequence[RenderedPromptBlockEntry]) -> list[tuple[int, int]]:
     """(index in `PROMPT_PART_PRIORITY`, position), most valuable first."""
     keys = [(PROMPT_PART_PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
     keys += [(_FULL_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full_text]
@@ -250,7 +257,7 @@ def _positions_by_priority(entries: Sequence[PromptEntry]) -> list[tuple[int, in
 class FittedPrompt:
     """`costs`: None where everything fits, so that nothing had to be counted one by one."""
 
-    entries: Sequence[PromptEntry]
+    entries: Sequence[RenderedPromptBlockEntry]
     selection: PromptEntrySelection
     texts: RenderedPrompt
     tokens: Mapping[str, int]
@@ -272,11 +279,11 @@ class FittedPrompt:
 
 
 async def fit_prompt(
-    entries: Sequence[PromptEntry], embedder: Embedder, *, limit: int, with_notice: bool
+    entries: Sequence[RenderedPromptBlockEntry], embedder: Embedder, *, limit: int, with_notice: bool
 ) -> FittedPrompt:
     """Keep as many entries as fit, by priority. Neither the one prompt nor its messages together exceed `limit`."""
     selection = {position: bool(entry.full_text) for position, entry in enumerate(entries)}
-    texts = render_prompt(entries, selection, with_notice=with_notice)
+    texts = render_selected_prompt_entries(entries, selection, with_notice=with_notice)
     tokens = await _count_tokens(texts, embedder)
     if tokens["total"] <= limit:
         return FittedPrompt(entries, selection, texts, tokens)
@@ -284,7 +291,9 @@ async def fit_prompt(
     budget = limit
     while True:
         selection = select_prompt_entries(entries, costs, limit=budget)
-        texts = render_prompt(entries, selection, with_notice=with_notice and costs.fixed_tokens <= budget)
+        texts = render_selected_prompt_entries(
+            entries, selection, with_notice=with_notice and costs.fixed_tokens <= budget
+        )
         tokens = await _count_tokens(texts, embedder)
         if tokens["total"] <= limit or not texts.prompt:
             return FittedPrompt(entries, selection, texts, tokens, costs)
@@ -292,8 +301,8 @@ async def fit_prompt(
         budget -= tokens["total"] - limit
 
 
-def render_prompt(
-    entries: Sequence[PromptEntry], selection: PromptEntrySelection, *, with_notice: bool
+def render_selected_prompt_entries(
+    entries: Sequence[RenderedPromptBlockEntry], selection: PromptEntrySelection, *, with_notice: bool
 ) -> RenderedPrompt:
     by_part: dict[PromptPartName, list[str]] = defaultdict(list)
     for position, entry in enumerate(entries):
@@ -310,7 +319,7 @@ def render_prompt(
 
 async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, int]:
     """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
-    snapshot = f"{texts.snapshot}\n{SNAPSHOT_ASSISTANT_REPLY}" if texts.snapshot else ""
+    snapshot = f"{texts.snapshot}\n{ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT}" if texts.snapshot else ""
     blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
     prompt, turn, *counts = await embedder.count_tokens([texts.prompt, texts.turn, *blocks.values()])
     tokens = dict(zip(blocks, counts, strict=True))
@@ -319,10 +328,12 @@ async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, 
 
 
 async def _entry_costs(
-    entries: Sequence[PromptEntry], embedder: Embedder, *, with_notice: bool
+    entries: Sequence[RenderedPromptBlockEntry], embedder: Embedder, *, with_notice: bool
 ) -> PromptEntryTokenCosts:
     notice = f"{STORED_TEXT_IS_DATA_NOTICE}\n\n" if with_notice else ""
-    reply = f"{SNAPSHOT_ASSISTANT_REPLY}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
+    reply = (
+        f"{ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT}\n" if any(entry.part in SNAPSHOT_PARTS for entry in entries) else ""
+    )
     tags = ["\n".join((*prompt_part_delimiters(part), "\n")) for part in PROMPT_PART_NAMES]
     counted = await embedder.count_tokens(
         [notice, reply, *tags, *(f"{entry.text}\n" for entry in entries), *(f"{e.full_text}\n" for e in entries)]

@@ -17,7 +17,7 @@ ContextBlockName = Literal[
     "system_prompt", "snapshot", "recent_nodes", "memory_block", "memories",
     "history_current_chat", "history_recent", "diary", "thoughts", "tags_placeholder", "start",
 ]  # fmt: skip
-MESSAGE_CONTEXT_BLOCKS: tuple[ContextBlockName, ...] = tuple(
+CONTEXT_BLOCK_NAMES_FOR_MESSAGE: tuple[ContextBlockName, ...] = tuple(
     block for block in get_args(ContextBlockName) if block != "start"
 )
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
@@ -73,7 +73,7 @@ class ContextQuery:
     message: str = ""
     session_id: str = ""
     token_limit: int
-    blocks: frozenset[ContextBlockName] = frozenset(MESSAGE_CONTEXT_BLOCKS)
+    blocks: frozenset[ContextBlockName] = frozenset(CONTEXT_BLOCK_NAMES_FOR_MESSAGE)
     flags: ContextFlags = field(default_factory=ContextFlags)
 
 

@@ -17,7 +17,7 @@ from madeleine.memory.graph.values import (
     RelationTriple,
     entity_key,
 )
-from madeleine.memory.model import Memory, TimelineEntry
+from madeleine.memory.model import Memory, TextOrDatedAction
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
 from madeleine.memory.text.reading import AnalysedText, WordInText
@@ -36,7 +36,7 @@ _BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
 _SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
 
 
-def extract_entities_and_relations(memory: Memory, known: Collection[str] = ()) -> EntitiesOfMemory:
+def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[str] = ()) -> EntitiesOfMemory:
     """Pure. Actors, place, themes and days as the scene tells them; names as far as capitals tell (none in scripts
     without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
     words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
@@ -157,7 +157,7 @@ def _distinct(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, Entity
     return list(by_key.values())[:MAX_ENTITIES]
 
 
-def _day(item: TimelineEntry) -> str:
+def _day(item: TextOrDatedAction) -> str:
     """A day, a month or a year as it is told; "" for a span, and for what is no date."""
     period = parse_iso_period(item if isinstance(item, str) else item.date)
     return period.text[:10] if period is not None and "/" not in period.text else ""

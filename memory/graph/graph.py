@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.extraction import extract_entities_and_relations, keys_of_capitalised_words
+from madeleine.memory.graph.extraction import extract_entities_and_relations_by_rules, keys_of_capitalised_words
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_MENTION_KINDS,
@@ -30,7 +30,7 @@ GRAPH_EXTRACTION_BATCH_MEMORIES = 20
 """Memories read in one go: some 10 ms."""
 MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL = 400
 """Memories that a question has read before it is answered; the background reads the rest."""
-MAX_FOLLOWED_MEMORIES_PER_ENTITY = 300
+MAX_MEMORIES_READ_PER_GRAPH_HOP = 300
 """Of an entity, the latest; a name that is in more of them relates little."""
 MAX_NEIGHBOURS_FOLLOWED_TO_SECOND_HOP = 8
 """Neighbours from which the second hop goes on."""
@@ -71,13 +71,13 @@ class ExtractGraph:
         known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
         def extract() -> list[EntitiesOfMemory]:
-            first = [extract_entities_and_relations(memory, known) for memory in memories]
+            first = [extract_entities_and_relations_by_rules(memory, known) for memory in memories]
             new = {
                 mention.key for one in first for mention in one.mentions if mention.kind in NAME_MENTION_KINDS
             } - known
             again = [bool(new & keys) for keys in possible]
             return [
-                extract_entities_and_relations(one.memory, known | new) if is_repeated else one
+                extract_entities_and_relations_by_rules(one.memory, known | new) if is_repeated else one
                 for one, is_repeated in zip(first, again, strict=True)
             ]
 
@@ -118,7 +118,7 @@ class ExploreEntityGraph:
         entity, like = await self._entity(scope, entity_key(name), limit)
         if entity is None:
             return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
-        naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_FOLLOWED_MEMORIES_PER_ENTITY)
+        naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_MEMORIES_READ_PER_GRAPH_HOP)
         direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
         followed = (
             [one.key for one in direct if one.kind != "date"][:MAX_NEIGHBOURS_FOLLOWED_TO_SECOND_HOP]
@@ -128,7 +128,7 @@ class ExploreEntityGraph:
         further: Sequence[NeighbourEntity] = ()
         if followed:
             known = {entity.key, *(one.key for one in direct)}
-            others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_FOLLOWED_MEMORIES_PER_ENTITY)
+            others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_MEMORIES_READ_PER_GRAPH_HOP)
             further = await self._neighbours(scope, self._true(others, as_of), followed, known=known, hops=2)
         relations = await self._relations(scope, entity.key, followed, as_of)
         timeline = sorted(self._told(naming, as_of), key=lambda memory: (_begins(memory), memory.id))

@@ -64,7 +64,7 @@ class BeingCentroids:
         model, space = self._embedder.model_name, self._embedder.vector_space
         key = scope.being_id, model
         cached = self._sums.get(key, _VectorSum())
-        last_audit, was_invalidated = await self._source.last_audit_number_and_changed_since(
+        last_audit, was_invalidated = await self._source.last_audit_number_and_whether_changed(
             scope, after=cached.last_audit
         )
         if was_invalidated:

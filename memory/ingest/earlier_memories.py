@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from madeleine.memory.embedding import Embedder, VectorByContentHash
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import IndexPoint, WritableIndex
+from madeleine.memory.index import IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.store_plan import MAX_DUPLICATE_CANDIDATES, RepeatedOutdatedMemory, StorePlan
 from madeleine.memory.model import LIVING_STATUSES, ContentHash, Memory, MemoryId, Scope, Vector
-from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
+from madeleine.memory.rules.dynamics.future_dates import superseding_memory_and_start_date
 from madeleine.memory.rules.dynamics.truth import (
     require_current_memory,
     start_of_truth_or_telling,
@@ -38,7 +38,7 @@ class EarlierSimilarMemories(NamedTuple):
 
 async def find_earlier_similar_memories(
     ledger: StoreScenesLedger,
-    index: WritableIndex,
+    index: IndexForStoringMemories,
     scope: Scope,
     point: IndexPoint,
     plan: StorePlan,
@@ -50,7 +50,7 @@ async def find_earlier_similar_memories(
     near = [
         pair
         for pair in await _near(ledger, index, scope, point, sharing_words)
-        if not plan.supersedes_memory(pair[0].id)
+        if not plan.supersedes_given_memory(pair[0].id)
     ]
     together = plan.similar_memories(point)
     known = together + [
@@ -68,7 +68,7 @@ def _can_be_told_again_by(new: Memory, other: Memory) -> bool:
     return is_shown and other.level in (None, new.level)  # else it would go sooner than what is told now
 
 
-async def ids_sharing_words(index: WritableIndex, scope: Scope, memory: Memory) -> list[MemoryId]:
+async def ids_sharing_words(index: IndexForStoringMemories, scope: Scope, memory: Memory) -> list[MemoryId]:
     """Living memories that share the most words with the new one. Raises `IndexUnavailable`."""
     words = memory.scene.action
     return await index.ids_sharing_words(scope, words, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING_STATUSES)
@@ -76,7 +76,7 @@ async def ids_sharing_words(index: WritableIndex, scope: Scope, memory: Memory) 
 
 async def _near(
     ledger: StoreScenesLedger,
-    index: WritableIndex,
+    index: IndexForStoringMemories,
     scope: Scope,
     point: IndexPoint,
     sharing_words: Sequence[MemoryId] | None,
@@ -106,7 +106,7 @@ async def prepare_new_version(
     known = await ledger.memories_by_ids(scope, [supersedes])
     if not known:
         return memory, None, memory.happened_at
-    version, since = memory_with_version_dates(memory, known[0], memory.created_at)
+    version, since = superseding_memory_and_start_date(memory, known[0], memory.created_at)
     if since is None:
         require_current_memory(known[0])
     return version, known[0], since
@@ -131,11 +131,11 @@ async def find_absorber_or_outdated_duplicate(
 
 
 async def _current_version(ledger: StoreScenesLedger, scope: Scope, memory: Memory) -> Memory | None:
-    ids = await ledger.current_version_ids(scope, [memory.id])
+    ids = await ledger.current_version_id_by_memory_id(scope, [memory.id])
     return next(iter(await ledger.memories_by_ids(scope, [*ids.values()])), None)
 
 
-async def find_first_telling_superseded_since(
+async def find_superseded_memory_with_same_text(
     ledger: StoreScenesLedger, scope: Scope, new: Memory, supersedes: Memory, near: Sequence[tuple[Memory, float]]
 ) -> RepeatedOutdatedMemory | None:
     """The superseded memory with the very text and dates of the new one, if it was told after what it is to supersede:
@@ -158,7 +158,7 @@ async def find_first_telling_superseded_since(
     return None if current is None or current.id == supersedes.id else RepeatedOutdatedMemory(first, current)
 
 
-def start_before_end(memory: Memory) -> datetime:
+def start_of_truth_before_supersession(memory: Memory) -> datetime:
     """Since when a superseded memory was true, as far as is known: before it was superseded."""
     begin = start_of_truth_or_telling(memory)
     return begin if was_superseded_after(memory, begin) else (memory.valid_until or begin) - timedelta(microseconds=1)

@@ -12,7 +12,7 @@ from madeleine.memory.ingest.ports import ErasedBytesLedger
 
 DEFAULT_PROMISED_ERASURE_SECONDS = 60.0
 MAX_SCRUB_RETRY_SECONDS = 60.0
-MAX_SCRUB_DELAY_SECONDS = 2.0
+MAX_SCRUB_BATCHING_DELAY_SECONDS = 2.0
 """Time in which more may be forgotten, before the files are rewritten without it."""
 MAX_SCRUB_WAIT_SECONDS = 20.0
 """Of a call that waits, and of closing: rewriting the files takes about 4 s at 10,000 memories."""
@@ -55,7 +55,7 @@ class ErasedBytesScrubber:
         forget more: each run rewrites all files."""
         await self._requested.wait()
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(MAX_SCRUB_DELAY_SECONDS, self.promised_seconds / 4)):
+            async with asyncio.timeout(min(MAX_SCRUB_BATCHING_DELAY_SECONDS, self.promised_seconds / 4)):
                 await self._waited_for.wait()
 
     def request(self) -> None:

@@ -18,7 +18,7 @@ from madeleine.memory.embedding import (
     model_name_of_piece_vectors,
 )
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
-from madeleine.memory.index import Index, IndexPoint, WritableIndex
+from madeleine.memory.index import Index, IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.ports import IndexingLedger
 from madeleine.memory.model import (
     ContentHash,
@@ -39,7 +39,7 @@ BACKGROUND_EMBED_BATCH_TEXTS = 32
 """Texts that the background embeds at once: a recall that comes meanwhile waits for at most one batch."""
 PIECE_EMBEDDING_BATCH_TEXTS = 16
 
-ReportIndexed = Callable[[Iterable[MemoryId]], None]
+ReportIndexedMemoryIds = Callable[[Iterable[MemoryId]], None]
 ReportRebuildProgress = Callable[[int, int], Awaitable[None]]
 """(done, total)"""
 
@@ -66,7 +66,7 @@ class IndexKeeper:
     """New memories that the index has, and whose first mark is pending."""
     _mark_readings: int = field(default=0, init=False)
 
-    def callback_for_newly_indexed_memories(self) -> ReportIndexed:
+    def callback_for_newly_indexed_memories(self) -> ReportIndexedMemoryIds:
         """To be called before a commit. The function that it returns takes the new memories that are in the index
         after it: their marks ask for nothing more. None are remembered if marks were read meanwhile: theirs may be
         among those.
@@ -169,7 +169,8 @@ class IndexKeeper:
 
     def _is_legible(self, vector: Vector | None) -> bool:
         return (
-            vector is None or self.embedder.vector_space.legibility_of_text(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
+            vector is None
+            or self.embedder.vector_space.legibility_of_text_behind_vector(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
         )
 
     async def embed_missing_texts_with(self, embedder: Embedder) -> int:
@@ -282,7 +283,7 @@ async def index_points_from_memories(
             memory=memory,
             words=bm25_text_of_memory(memory),
             vector=vector
-            if vector is not None and space.legibility_of_text(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
+            if vector is not None and space.legibility_of_text_behind_vector(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
             else None,
             tokens=count,
         )
@@ -290,7 +291,7 @@ async def index_points_from_memories(
     ]
 
 
-async def index_committed_points(index: WritableIndex, points: Sequence[IndexPoint]) -> bool:
+async def index_committed_points(index: IndexForStoringMemories, points: Sequence[IndexPoint]) -> bool:
     """Index points after their commit. The pending marks stay until the index is on disk; after a failure, when this
     returns False, the keeper indexes them again."""
     try:

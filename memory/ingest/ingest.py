@@ -37,11 +37,16 @@ from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_STORED_CHUNK_IMPORTANCE,
     chunk_category,
     chunk_importance,
-    chunk_novelty,
+    chunk_novelty_against_centroid,
     chunk_salience,
 )
 from madeleine.memory.rules.storing.chunking import DEFAULT_CHUNK_TOKEN_LIMITS, ChunkTokenLimits, split_into_chunks
-from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import (
+    CountingRedactor,
+    RedactText,
+    redact_secrets,
+    refuse_value_that_is_secret,
+)
 from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import best_cut_position
@@ -52,7 +57,7 @@ CHUNKING_SECTION_CHARS = 16_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest:
+class TextIngestRequest:
     """`category`, `when` and `actors` apply to all chunks; without a category each chunk gets its own. `key` makes the
     call idempotent."""
 
@@ -82,7 +87,7 @@ class IngestedChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestOutcome:
+class IngestedTextWithChunks:
     """`text`: redacted and cleaned. `repeated`: the key was used before for the same text, and nothing was done.
     `embedding_error`: why the memories are found by their words only, for now."""
 
@@ -111,15 +116,15 @@ class IngestText:
         default_factory=WeakValueDictionary, init=False
     )
 
-    async def __call__(self, scope: Scope, request: IngestRequest) -> IngestOutcome:
+    async def __call__(self, scope: Scope, request: TextIngestRequest) -> IngestedTextWithChunks:
         """Store all chunks that are important enough, in one transaction. Texts of a session are embedded at the same
         time, but stored in the order in which they came. Raises `KeyConflict` if the key was used for another text,
         `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
         async with self._session_turn(scope, request.session_id) as turn:
             return await self._ingest(scope, request, turn)
 
-    async def _ingest(self, scope: Scope, request: IngestRequest, turn: Awaitable[Any]) -> IngestOutcome:
-        refuse_secret_argument("key", request.key or "", self.redact)
+    async def _ingest(self, scope: Scope, request: TextIngestRequest, turn: Awaitable[Any]) -> IngestedTextWithChunks:
+        refuse_value_that_is_secret("key", request.key or "", self.redact)
         redaction = CountingRedactor(self.redact)
         # Before it is chunked: a secret may be longer than a chunk.
         text = await asyncio.to_thread(lambda: redaction.redact_text(normalize_unicode_and_whitespace(request.text)))
@@ -142,23 +147,23 @@ class IngestText:
             await self.store.store_already_redacted_scenes(scope, new_scenes, vectors=embedded.vectors) if kept else []
         )
         stored_at = {chunk.start: answer for (chunk, _), answer in zip(kept, stored, strict=True)}
-        ingested = IngestOutcome(
+        ingested = IngestedTextWithChunks(
             text=text,
             chunks=tuple(_chunk_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
             embedding_error=embedded.error_text,
             redacted=redaction.found,
         )
         if request.key is not None:
-            await self.ledger.store_ingest_outcome(scope, request.key, _outcome_to_json(ingested), at=self.now())
+            await self.ledger.record_ingest_outcome(scope, request.key, _outcome_to_json(ingested), at=self.now())
         return ingested
 
-    async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> IngestOutcome:
+    async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> IngestedTextWithChunks:
         chunks = tuple(IngestedChunk(**chunk) for chunk in outcome["chunks"])
         if "digest" not in outcome:
             chunks = await self._remaining(scope, key, text, chunks)
         elif outcome["digest"] != _text_digest(text):
             raise KeyConflict(key)
-        return IngestOutcome(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
+        return IngestedTextWithChunks(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
     async def _remaining(
         self, scope: Scope, key: str, text: str, chunks: Sequence[IngestedChunk]
@@ -221,7 +226,9 @@ class IngestText:
         def score(start: int, new: NewScene, rarity: float) -> tuple[IngestedChunk, NewScene]:
             text = embedded_text(new.scene, new.feeling)
             vector = vectors.get(content_hash(text))
-            newness = 1.0 if vector is None else chunk_novelty(vector, centroid, self.embedder.vector_space)
+            newness = (
+                1.0 if vector is None else chunk_novelty_against_centroid(vector, centroid, self.embedder.vector_space)
+            )
             salient = chunk_salience(AnalysedText(new.scene.action), rarity=rarity)
             worth = chunk_importance(novelty=newness, salience=salient)
             length = len(new.scene.action)
@@ -233,7 +240,7 @@ class IngestText:
         return await asyncio.to_thread(lambda: list(map(score, scenes.keys(), scenes.values(), rarities)))
 
 
-def _scenes_of_pieces(request: IngestRequest, pieces: Sequence[str]) -> dict[int, NewScene]:
+def _scenes_of_pieces(request: TextIngestRequest, pieces: Sequence[str]) -> dict[int, NewScene]:
     """Scenes by their start in the text that the pieces make up."""
     scenes: dict[int, NewScene] = {}
     start = 0
@@ -263,7 +270,7 @@ def _chunk_with_outcome(chunk: IngestedChunk, stored: StoredSceneResult | None) 
 # --- the recorded outcome ----------------------------------------------------------------------------------------
 
 
-def _outcome_to_json(ingested: IngestOutcome) -> dict[str, Any]:
+def _outcome_to_json(ingested: IngestedTextWithChunks) -> dict[str, Any]:
     """The outcome without any of the text."""
     chunks = [asdict(chunk) for chunk in ingested.chunks]
     return {

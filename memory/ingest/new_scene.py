@@ -19,9 +19,9 @@ from madeleine.memory.model import (
     Provenance,
     Scene,
     Scope,
-    first_timeline_moment,
+    start_of_first_dated_timeline_entry,
 )
-from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, refuse_value_that_is_secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def redact_scene(new: NewScene, redact: RedactText) -> tuple[NewScene, Mapping[s
 
     A secret in the key is refused: redacted, the key would be the same as another one.
     """
-    refuse_secret_argument("key", new.key or "", redact)
+    refuse_value_that_is_secret("key", new.key or "", redact)
     redaction = CountingRedactor(redact)
     redacted = redaction.redact_fields(new, "feeling", "lesson", "themes", "session_id")
     return replace(redacted, scene=redaction.redact_scene(new.scene)), redaction.found
@@ -87,5 +87,5 @@ def memory_from_new_scene(scope: Scope, new: NewScene, now: datetime) -> Memory:
             author_role=scope.role if scope.author is not None else None,
         ),
         created_at=now,
-        happened_at=first_timeline_moment(new.scene.when, now),
+        happened_at=start_of_first_dated_timeline_entry(new.scene.when, now),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene
-from madeleine.memory.ingest.ports import NoteLedger
+from madeleine.memory.ingest.ports import NoteRecorder
 from madeleine.memory.model import Category, DatedAction, Emotion, EmotionVector, Memory, Note, NoteId, Scene, Scope
 from madeleine.memory.rules.feelings import (
     EMOTION_AXES,
@@ -148,7 +148,7 @@ class AddedNote:
 
 
 async def add_note(
-    ledger: NoteLedger,
+    ledger: NoteRecorder,
     scope: Scope,
     content: str,
     *,

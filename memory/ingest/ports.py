@@ -22,7 +22,7 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
 
 
@@ -74,8 +74,10 @@ class StoreScenesLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, MemoryId]:
-        """As `RecallLedger.current_version_ids`."""
+    async def current_version_id_by_memory_id(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> Mapping[MemoryId, MemoryId]:
+        """As `RecallLedger.current_version_id_by_memory_id`."""
 
     async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         """The turn that the next memory of each session has."""
@@ -150,14 +152,16 @@ class NoTruthChangeToUndo(CannotUndo):
 class TruthChangeLedger(Protocol):
     """Acts that change what is true, each journalled and undone by one call (ruling 14)."""
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
 
-    async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
+    async def undo_last_truth_change(
+        self, scope: Scope, memory_id: MemoryId, *, at: datetime
+    ) -> TruthActOutcome | None:
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
         memory. Raises `NoTruthChangeToUndo`, and `CannotUndo` if a later act stands on it."""
 
-    async def plans_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+    async def memories_planned_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
         """Current memories that were said to take its place from a day on, the one told last behind."""
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
@@ -185,7 +189,7 @@ class UpdateMemoryLedger(VectorCache, Protocol):
         no such memory."""
 
 
-class NoteLedger(Protocol):
+class NoteRecorder(Protocol):
     async def add_note(self, scope: Scope, note: Note) -> None: ...
 
 
@@ -229,14 +233,14 @@ class IngestLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
     async def earlier_ingest_outcome(self, scope: Scope, key: str) -> dict[str, Any] | None:
         """The outcome of the text with this key; None until the text is ingested to the end."""
 
-    async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+    async def record_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         """Durably; the first outcome of a key stays."""
 
 
 class BeingCentroidSourceLedger(Protocol):
     """Vectors from which the mean of a being's memories is computed."""
 
-    async def last_audit_number_and_changed_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def last_audit_number_and_whether_changed(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
-from madeleine.memory.index import WritableIndex
+from madeleine.memory.index import IndexForStoringMemories
 from madeleine.memory.ingest.earlier_memories import ids_sharing_words
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
@@ -19,7 +19,7 @@ from madeleine.memory.rules.storing.similar_wording import wording_resemblance_u
 
 
 @dataclass(frozen=True, slots=True)
-class StoreScenesPrefetchResult:
+class PrefetchedWordSharingMemoryIds:
     """`sharing_words`: for each of the new memories in order, as `ids_sharing_words`; they hold for whoever has the
     write lock in that `turn`."""
 
@@ -33,14 +33,14 @@ class StoreScenesPrefetcher:
     so that to ask for them again costs nothing."""
 
     ledger: StoreScenesLedger
-    index: WritableIndex
+    index: IndexForStoringMemories
     write_lock: WriteLock
     search_superseded: SupersessionCandidateSearch | None
 
     @asynccontextmanager
     async def prefetch_in_background(
         self, scope: Scope, memories: Sequence[Memory]
-    ) -> AsyncIterator[Awaitable[StoreScenesPrefetchResult]]:
+    ) -> AsyncIterator[Awaitable[PrefetchedWordSharingMemoryIds]]:
         """Reading begins when the caller first waits for something else, and ends with the context."""
         reading = asyncio.create_task(self._read(scope, memories))
         try:
@@ -49,14 +49,14 @@ class StoreScenesPrefetcher:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, scope: Scope, memories: Sequence[Memory]) -> StoreScenesPrefetchResult:
+    async def _read(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemoryIds:
         turn = self.write_lock.start_optimistic_read()
         try:
-            return StoreScenesPrefetchResult(
+            return PrefetchedWordSharingMemoryIds(
                 turn, [await self._ids_sharing_words(scope, memory) for memory in memories]
             )
         except IndexUnavailable:  # the store itself says so, if it still is
-            return StoreScenesPrefetchResult(None, [])
+            return PrefetchedWordSharingMemoryIds(None, [])
 
     async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
         ids = await ids_sharing_words(self.index, scope, memory)

@@ -13,23 +13,27 @@ from typing import Literal
 
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import KeyConflict
-from madeleine.memory.index import IndexPoint, WritableIndex
+from madeleine.memory.index import IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.earlier_memories import (
     EarlierSimilarMemories,
     find_absorber_or_outdated_duplicate,
     find_earlier_similar_memories,
-    find_first_telling_superseded_since,
+    find_superseded_memory_with_same_text,
     id_of_most_similar_memory,
     prepare_new_version,
-    start_before_end,
+    start_of_truth_before_supersession,
     vectors_of_memories,
     with_cosines_to_vector,
 )
-from madeleine.memory.ingest.index_keeper import ReportIndexed, index_committed_points, index_points_from_memories
+from madeleine.memory.ingest.index_keeper import (
+    ReportIndexedMemoryIds,
+    index_committed_points,
+    index_points_from_memories,
+)
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
-from madeleine.memory.ingest.read_ahead import StoreScenesPrefetcher, StoreScenesPrefetchResult
+from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemoryIds, StoreScenesPrefetcher
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
 from madeleine.memory.model import (
@@ -41,13 +45,13 @@ from madeleine.memory.model import (
     content_hash,
     embedded_text,
 )
-from madeleine.memory.retention.levels import memory_as_kept_at_level
+from madeleine.memory.retention.levels import memory_with_level_and_project_of_scope
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, new_memory_tells_nothing_beyond_old
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
-    can_take_plan,
+    can_future_draft_retell_memory,
     has_room_for_retelling,
-    retelling_from_unstored_memory,
+    retelling_of_memory_from_draft,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
@@ -94,12 +98,12 @@ class StoreScenes:
     that none goes away before the commit."""
 
     ledger: StoreScenesLedger
-    index: WritableIndex
+    index: IndexForStoringMemories
     embedder: Embedder
     _: KW_ONLY
     now: Callable[[], datetime]
     on_commit: Callable[[], None] = lambda: None
-    callback_for_newly_indexed_memories: Callable[[], ReportIndexed] = lambda: lambda _: None
+    callback_for_newly_indexed_memories: Callable[[], ReportIndexedMemoryIds] = lambda: lambda _: None
     redact: RedactText = redact_secrets
     write_lock: WriteLock = field(default_factory=WriteLock)
     search_superseded: SupersessionCandidateSearch | None = None
@@ -132,7 +136,9 @@ class StoreScenes:
             await prepare_new_version(self.ledger, scope, memory_from_new_scene(scope, scene, now), scene.supersedes)
             for scene in scenes
         ]
-        versions = [(memory_as_kept_at_level(memory, scope, old), old, since) for memory, old, since in versions]
+        versions = [
+            (memory_with_level_and_project_of_scope(memory, scope, old), old, since) for memory, old, since in versions
+        ]
         memories = [memory for memory, _, _ in versions]
         undated = {
             memory.id: embedded_text(replace(memory.scene, when=()), memory.feeling)
@@ -161,7 +167,7 @@ class StoreScenes:
         drafts: Sequence[SceneDraft],
         embedded: EmbeddingOutcome,
         *,
-        readings: StoreScenesPrefetchResult,
+        readings: PrefetchedWordSharingMemoryIds,
         approve: Callable[[MemoryId], None],
         import_id: str,
     ) -> list[StoredSceneResult]:
@@ -262,8 +268,8 @@ class StoreScenes:
                 approve(told.id)
                 plan.reinforce(told, _reinforcement(told.id, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(told.id, text, "reinforced")
-                if draft.planned_to_supersede:
-                    plan.proposed[told.id] = draft.planned_to_supersede
+                if draft.memory_planned_to_be_superseded:
+                    plan.proposed[told.id] = draft.memory_planned_to_be_superseded
                 if first:
                     plan.told_again[told.id] = first
             else:
@@ -273,7 +279,7 @@ class StoreScenes:
                     turns[session_id] += 1
                 plan.add_index_point(replace(point, memory=memory))
                 outcome = IdempotencyKeyOutcome(memory.id, text, "stored")
-            plan.supersede(draft, outcome, since=start_before_end(first.earlier) if first else None)
+            plan.supersede(draft, outcome, since=start_of_truth_before_supersession(first.earlier) if first else None)
             plan.add_sources_and_lesson(outcome.memory_id, scene.sources, scene.learnt)
             plan.outcomes.append((outcome, False))
             if key is not None:
@@ -287,7 +293,7 @@ class StoreScenes:
         scene, memory = draft.scene, draft.point.memory
         if scene.distinct or scene.is_update or draft.since is None or draft.superseded is None:
             return None
-        first = await find_first_telling_superseded_since(self.ledger, scope, memory, draft.superseded, earlier.near)
+        first = await find_superseded_memory_with_same_text(self.ledger, scope, memory, draft.superseded, earlier.near)
         has_room = first and has_room_for_retelling(first.earlier, _reinforcement(first.earlier.id, scene, memory))
         return first if has_room else None
 
@@ -297,7 +303,7 @@ class StoreScenes:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
         for other, cosine in earlier.candidates:
-            if self._is_same(point, other, cosine, scene) and can_take_plan(other, point.memory):
+            if self._is_same(point, other, cosine, scene) and can_future_draft_retell_memory(other, point.memory):
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None
@@ -327,7 +333,7 @@ class StoreScenes:
         space, least = self.embedder.vector_space, self.thresholds.resembling
         resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
-        before = draft.planned_to_supersede
+        before = draft.memory_planned_to_be_superseded
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
             together = plan.similar_memories_true_earlier(draft.point, earlier.together)
             near = [*near, *together]
@@ -389,4 +395,4 @@ class StoreScenes:
 def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
-    return retelling_from_unstored_memory(of, draft, importance=importance, key=scene.key)
+    return retelling_of_memory_from_draft(of, draft, importance=importance, key=scene.key)

@@ -24,7 +24,7 @@ from madeleine.memory.text.same_words import wording_key
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
-MAX_UNEMBEDDED_SCENES_COMPARED = 500
+MAX_UNEMBEDDED_SCENES_COMPARED_BY_WORDS = 500
 """Scenes of one call, the latest, whose words are compared where the model cannot read them."""
 StoreOutcomeWithRepeatFlag = tuple[IdempotencyKeyOutcome, bool]
 """The outcome for a scene, and whether it is that of an earlier call with the same key."""
@@ -50,7 +50,7 @@ class SceneDraft(NamedTuple):
     since: datetime | None
 
     @property
-    def planned_to_supersede(self) -> Memory | None:
+    def memory_planned_to_be_superseded(self) -> Memory | None:
         return self.superseded if self.since is None else None
 
 
@@ -138,7 +138,7 @@ class StorePlan:
         """(memory, cosine) of those that are true since an earlier time than the point's: of `similar_memories`, or,
         where the model cannot read the text, of those that share the most words, with 1 (the words alone decide)."""
         if point.vector is None:
-            unread = self._unread[-MAX_UNEMBEDDED_SCENES_COMPARED:]
+            unread = self._unread[-MAX_UNEMBEDDED_SCENES_COMPARED_BY_WORDS:]
             shared = {
                 other.id: count_shared_content_words(point.memory.scene.action, other.scene.action) for other in unread
             }
@@ -147,6 +147,6 @@ class StorePlan:
         start = start_of_truth_or_telling(point.memory)
         return [(other, cosine) for other, cosine in similar if start_of_truth_or_telling(other) < start]
 
-    def supersedes_memory(self, memory_id: MemoryId) -> bool:
+    def supersedes_given_memory(self, memory_id: MemoryId) -> bool:
         """By the call itself."""
         return any(act.old == memory_id for act in self.supersessions)

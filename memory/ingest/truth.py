@@ -13,7 +13,11 @@ from madeleine.memory.ingest.ports import TruthChangeLedger
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
-from madeleine.memory.rules.dynamics.truth import UNDONE_VERSION_FIELD_VALUES, TruthChange, is_in_future
+from madeleine.memory.rules.dynamics.truth import (
+    FIELD_VALUES_MARKING_VERSION_AS_UNDONE,
+    TruthActOutcome,
+    is_in_future,
+)
 
 UPDATE_MEMORY_TOOL_NAME = "update_memory"
 
@@ -54,20 +58,20 @@ class ChangeMemoryTruth:
         [stored] = await self.store(scope, [version])
         return stored
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthChange:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthActOutcome:
         """It was wrong: never recalled again, but kept. What it had superseded is current again, or, if it was
         superseded itself, true until its successor. Raises `InvalidInput`, `NotCurrent`, `StorageError`."""
         reason = self.store.redact(reason).text
         now = self.store.now()
         return await self._act(memory_id, lambda: self.ledger.retract(scope, memory_id, reason, at=now))
 
-    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthChange:
+    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthActOutcome:
         """Take back the last act that concerned the memory. A version that an update has made is retracted then, also
         one that is to be true from a day to come on; one that was stored stays beside what it had superseded. Raises
         `InvalidInput`, `CannotUndo`, `StorageError`."""
         now = self.store.now()
         if plan := await self._plan_of_last_update(scope, memory_id, now):
-            reason = UNDONE_VERSION_FIELD_VALUES["retraction_reason"]
+            reason = FIELD_VALUES_MARKING_VERSION_AS_UNDONE["retraction_reason"]
             return await self._act(plan.id, lambda: self.ledger.retract(scope, plan.id, reason, at=now))
         return await self._act(memory_id, lambda: self.ledger.undo_last_truth_change(scope, memory_id, at=now))
 
@@ -75,7 +79,7 @@ class ChangeMemoryTruth:
         """What the last update of the memory has made, if that is true only from a day to come on."""
         plans = [
             memory
-            for memory in await self.ledger.plans_to_replace(scope, memory_id)
+            for memory in await self.ledger.memories_planned_to_replace(scope, memory_id)
             if memory.provenance.tool == UPDATE_MEMORY_TOOL_NAME
             if memory.valid_from is not None and is_in_future(memory.valid_from, now)
         ]
@@ -85,8 +89,8 @@ class ChangeMemoryTruth:
         changes = await self.ledger.revision_history(scope, [memory_id])
         return None if changes and changes[-1].at > plans[-1].created_at else plans[-1]
 
-    async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthChange | None]]) -> TruthChange:
-        async def commit_and_index() -> TruthChange:
+    async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthActOutcome | None]]) -> TruthActOutcome:
+        async def commit_and_index() -> TruthActOutcome:
             async with self.store.write_lock:
                 outcome = await act()
                 if outcome is None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from madeleine.memory.chat import MessageId
 from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_cache
 from madeleine.memory.errors import IndexUnavailable, InvalidInput
-from madeleine.memory.index import WritableIndex
+from madeleine.memory.index import IndexForStoringMemories
 from madeleine.memory.ingest.erased_bytes import MAX_SCRUB_WAIT_SECONDS, ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import (
     IndexKeeper,
@@ -46,7 +46,7 @@ class UpdateMemory:
     """
 
     ledger: UpdateMemoryLedger
-    index: WritableIndex
+    index: IndexForStoringMemories
     embedder: Embedder
     write_lock: asyncio.Lock
     _: KW_ONLY
@@ -79,7 +79,7 @@ class UpdateMemory:
             embedded = await embed_with_cache(self.embedder, self.ledger, [memory.embedded_text])
         return await asyncio.shield(self._commit(scope, memory_id, changes, embedded))
 
-    async def undo_last_change(self, scope: Scope, memory_id: MemoryId) -> UpdateOutcome | None:
+    async def undo_last_update(self, scope: Scope, memory_id: MemoryId) -> UpdateOutcome | None:
         """Give the memory back what it had before its last update, which is an update itself: undone again, it is as it
         was. None if it was never updated. Raises as an update does."""
         revisions = await self.ledger.revision_history(scope, [memory_id])

@@ -32,14 +32,14 @@ from madeleine.memory.lessons.ports import LessonLedger, WriteSkill
 from madeleine.memory.lessons.skill import render_lesson_as_skill, skill_name_of_lesson
 from madeleine.memory.lessons.values import (
     REPORT_FAILURE_TOOL_NAME,
+    AgentTaskFailureReport,
     Lesson,
     LessonWithOutcomeCounts,
-    ReportedTaskFailure,
     reason_against_lesson,
     require_no_conversation_in_failure,
 )
 from madeleine.memory.model import LIVING_STATUSES, MemoryChanges, MemoryId, RunId, Scene, Scope, Vector
-from madeleine.memory.recall.selection import THEME_OF_WHAT_CANNOT_BE_INFERRED
+from madeleine.memory.recall.selection import NON_INFERABLE_MEMORIES_THEME_NAME
 from madeleine.memory.rules.storing.secrets import CountingRedactor
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.vector_space import centred_cosines
@@ -54,7 +54,7 @@ MAX_LESSONS_COMPARED = 2_000
 MAX_LISTED_LESSONS = 100
 MAX_LESSON_PROPOSAL_TOKENS = 1_500
 LESSON_COST_RUN_ID = RunId("lesson")
-LESSON_IMPORTANCE_CHANGE_PER_OUTCOME = 0.1
+LESSON_IMPORTANCE_STEP = 0.1
 """Of a lesson's memory, for each outcome."""
 MIN_LESSON_IMPORTANCE = 0.1
 LESSON_PROPOSAL_INSTRUCTIONS = (
@@ -94,11 +94,11 @@ class LessonConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureReportOutcome:
+class LessonFromFailureOutcome:
     """`learnt` with `stored`, or `discarded` with the reason, or neither: then `failure` waits for a proposal.
     `notice`: why a model made none, or a skill was not written."""
 
-    failure: ReportedTaskFailure
+    failure: AgentTaskFailureReport
     learnt: LessonWithOutcomeCounts | None = None
     stored: StoredSceneResult | None = None
     discarded: str = ""
@@ -123,12 +123,12 @@ class LearnLessons:
     async def report_failure(
         self,
         scope: Scope,
-        failure: ReportedTaskFailure,
+        failure: AgentTaskFailureReport,
         proposal: LessonProposal | None = None,
         *,
         session_id: str = "",
         language: LanguageModel | None = None,
-    ) -> FailureReportOutcome:
+    ) -> LessonFromFailureOutcome:
         """Keep the lesson of a failure: as the caller proposes it, else as `language` does; without either the outcome
         waits for a proposal. Raises `InvalidInput` for a conversation or a lesson that cannot be kept, `StorageError`.
         """
@@ -141,17 +141,17 @@ class LearnLessons:
             if reason := reason_against_lesson(lesson, failure):
                 raise InvalidInput(f"lesson: cannot be kept. {reason} Nothing was stored.")
         elif language is None:
-            return FailureReportOutcome(failure=failure, redacted=redactor.found)
+            return LessonFromFailureOutcome(failure=failure, redacted=redactor.found)
         else:
             try:
                 lesson = await self._proposed_by(language, scope, failure)
             except MadeleineError as error:  # what failed must not fail again here
                 logger.warning("proposing a lesson failed: %s", error)
-                return FailureReportOutcome(failure=failure, notice=str(error), redacted=redactor.found)
+                return LessonFromFailureOutcome(failure=failure, notice=str(error), redacted=redactor.found)
         if lesson.confidence < self.config.min_confidence:
             least = self.config.min_confidence
             reason = f"Its confidence is {lesson.confidence:g}; a lesson needs {least:g}."
-            return FailureReportOutcome(failure=failure, discarded=reason, redacted=redactor.found)
+            return LessonFromFailureOutcome(failure=failure, discarded=reason, redacted=redactor.found)
         learnt, stored = await self._kept(scope, redactor.redact_fields(lesson, *_LESSON_TEXTS), session_id)
         if self.write_skill is not None and stored.status == "stored":
             try:
@@ -159,11 +159,11 @@ class LearnLessons:
             except OSError as error:
                 logger.warning("writing a SKILL.md failed: %s", error)
                 notice = f"The lesson is kept; its SKILL.md could not be written: {error.strerror}."
-        return FailureReportOutcome(
+        return LessonFromFailureOutcome(
             failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found
         )
 
-    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: ReportedTaskFailure) -> Lesson:
+    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: AgentTaskFailureReport) -> Lesson:
         async def record(spent: ModelCallCost) -> None:
             if self.costs is not None:
                 await self.costs.record_cost(scope, LESSON_COST_RUN_ID, spent, at=self.now())
@@ -189,7 +189,7 @@ class LearnLessons:
             scene=Scene(action=lesson.embedded_text),
             category="procedural",
             lesson=lesson.advice,
-            themes=(THEME_OF_WHAT_CANNOT_BE_INFERRED,),
+            themes=(NON_INFERABLE_MEMORIES_THEME_NAME,),
             session_id=session_id,
             tool=REPORT_FAILURE_TOOL_NAME,
             learnt=lesson,
@@ -198,7 +198,7 @@ class LearnLessons:
         known = await self.ledger.lessons_by_ids(scope, [stored.memory.id])
         return (known[0] if known else LessonWithOutcomeCounts(memory=stored.memory, lesson=lesson)), stored
 
-    async def find_lessons(
+    async def lessons_applying_to_task(
         self, scope: Scope, task: str, *, limit: int | None = None
     ) -> list[tuple[LessonWithOutcomeCounts, float]]:
         """The lessons whose condition the task meets, best first; none for a task that is like none. Nothing is
@@ -226,7 +226,7 @@ class LearnLessons:
         cached = await cached_vectors_of_any_precision(self.ledger, self.embedder.model_name, hashes)
         rows = np.stack([cached.get(hash_, np.zeros_like(query)) for hash_ in hashes])
         cosines = self._centred(rows, query)
-        legible = self.embedder.vector_space.legibility_of_text(query)
+        legible = self.embedder.vector_space.legibility_of_text_behind_vector(query)
         return np.asarray(np.clip(legible * cosines + (1 - legible) * words, 0, 1), np.float64)
 
     def _centred(self, rows: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
@@ -256,7 +256,7 @@ class LearnLessons:
         `InvalidInput` if it is no lesson, `StorageError`."""
         learnt = await self.open_lesson(scope, memory_id)
         await self.ledger.record_lesson_outcome(scope, memory_id, helped=helped, at=self.now())
-        change = LESSON_IMPORTANCE_CHANGE_PER_OUTCOME if helped else -LESSON_IMPORTANCE_CHANGE_PER_OUTCOME
+        change = LESSON_IMPORTANCE_STEP if helped else -LESSON_IMPORTANCE_STEP
         importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
         await self.update(scope, memory_id, MemoryChanges(importance=importance))
         return replace(learnt, helped=learnt.helped + helped, failed=learnt.failed + (not helped))

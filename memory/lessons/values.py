@@ -16,7 +16,7 @@ _SPEAKER = re.compile(r"^\W{0,3}(?:user|human|assistant|ai|system|tool)\W{0,3}:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedTaskFailure:
+class AgentTaskFailureReport:
     """What a proposer is shown: no message of the conversation (spec O11). `tool_calls`: names of the tools, in order.
     `turns`: of the conversation."""
 
@@ -65,7 +65,7 @@ class LessonWithOutcomeCounts:
         return (self.helped + 2) / (self.helped + self.failed + 2)
 
 
-def require_no_conversation_in_failure(failure: ReportedTaskFailure) -> None:
+def require_no_conversation_in_failure(failure: AgentTaskFailureReport) -> None:
     """Raises `InvalidInput` for lines that somebody says: a lesson is drawn from what happened, not from what was
     said (spec O11)."""
     for name, text in (("task", failure.task), ("error", failure.error)):
@@ -76,7 +76,7 @@ def require_no_conversation_in_failure(failure: ReportedTaskFailure) -> None:
             )
 
 
-def reason_against_lesson(lesson: Lesson, failure: ReportedTaskFailure) -> str:
+def reason_against_lesson(lesson: Lesson, failure: AgentTaskFailureReport) -> str:
     """Why the lesson cannot be kept, as a sentence; "" if it can."""
     told = {*content_words(failure.task), *content_words(failure.error), *content_words(" ".join(failure.tool_calls))}
     if told.isdisjoint(content_words(lesson.embedded_text)):

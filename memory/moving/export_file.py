@@ -47,7 +47,7 @@ def is_export_header(line: bytes) -> bool:
     return _header_content(line).get("format") == EXPORT_FORMAT_NAME
 
 
-class ExportReader:
+class ExportFileReader:
     """Reads one file. `header` is known at once; `records` ends only if the whole file was as it was written."""
 
     def __init__(self, name: str, lines: Iterator[bytes]) -> None:

@@ -13,8 +13,8 @@ from madeleine.memory.embedding import Embedder
 from madeleine.memory.errors import EmbeddingUnavailable, IndexUnavailable, InvalidInput, NotPermitted
 from madeleine.memory.ingest.erased_bytes import ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import IndexKeeper
-from madeleine.memory.model import ORGANISATION_BEING_ID, Role, may_connect_as_being
-from madeleine.memory.moving.export_file import ExportReader
+from madeleine.memory.model import ORGANISATION_BEING_ID, Role, is_connectable_being
+from madeleine.memory.moving.export_file import ExportFileReader
 from madeleine.memory.moving.ports import ImportLedger, ImportReport, ImportUndoResult
 from madeleine.memory.moving.records import AnyExportRecord
 from madeleine.memory.moving.values import export_record_with_changed_texts, reassign_export_record_to_being
@@ -59,9 +59,9 @@ class ImportMadeleineExport:
         export, torn, or of several beings where one is to have it, `NotPermitted` for one with shared knowledge if the
         role may not write policies; nothing is changed then.
         """
-        if not may_connect_as_being(being):
+        if not is_connectable_being(being):
             raise InvalidInput("--being: no export can become what all beings share. Nothing was imported.")
-        reader = await asyncio.to_thread(ExportReader, name, lines)
+        reader = await asyncio.to_thread(ExportFileReader, name, lines)
         header = reader.header
         if being:
             if len(header.beings) > 1:
@@ -84,7 +84,7 @@ class ImportMadeleineExport:
         return replace(report, redacted=redacted)
 
     def _prepared(
-        self, reader: ExportReader, being: str, redacted: Counter[str], report_progress: ReportImportProgress
+        self, reader: ExportFileReader, being: str, redacted: Counter[str], report_progress: ReportImportProgress
     ) -> Iterator[AnyExportRecord]:
         def without_secrets(text: str) -> str:
             result = self.redact(text)

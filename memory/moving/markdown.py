@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from madeleine.memory.model import DatedAction, TimelineEntry, date_of_timeline_entry, short_id_of_memory_number
+from madeleine.memory.model import DatedAction, TextOrDatedAction, date_of_timeline_entry, short_id_of_memory_number
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     ClusterExportRecord,
@@ -225,7 +225,7 @@ class _BeingView:
             yield title, _with_front_matter({"title": title}, lines)
 
 
-def _timeline_entry(item: Any) -> TimelineEntry:
+def _timeline_entry(item: Any) -> TextOrDatedAction:
     return item if isinstance(item, str) else DatedAction(item.date, item.action)
 
 

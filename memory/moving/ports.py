@@ -12,7 +12,7 @@ from madeleine.memory.model import BeingId, ClusterId, EmbeddingModelName, Memor
 from madeleine.memory.moving.record_base import ExportHeader
 from madeleine.memory.moving.records import AnyExportRecord
 
-LeftOutReason = Literal["different", "taken", "forgotten"]
+RecordNotImportedReason = Literal["different", "taken", "forgotten"]
 MAX_RECORDS_LISTED_IN_IMPORT_REPORT = 1_000
 """Records that a report names; all are counted."""
 
@@ -22,7 +22,7 @@ class RecordLeftOutOfImport:
     """A record that was not taken. `different`: another content stands here under the same id, and stays as it is.
     `taken`: the id is another being's. `forgotten`: it was forgotten here since."""
 
-    reason: LeftOutReason
+    reason: RecordNotImportedReason
     type: str
     being: str
     id: str
@@ -62,7 +62,7 @@ class PastImport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerCopy:
+class LedgerCopyFileRecord:
     """A file that holds what the ledger held when it was made; `replaced`: the folder of the memory that a restore has
     put aside. `being_id`: whose; "" for all beings'."""
 
@@ -73,10 +73,10 @@ class LedgerCopy:
 
 
 class LedgerCopyRegister(Protocol):
-    async def record_ledger_copy(self, copy: LedgerCopy) -> None:
+    async def record_ledger_copy(self, copy: LedgerCopyFileRecord) -> None:
         """In place of an earlier one of that path."""
 
-    async def recorded_ledger_copies(self) -> list[LedgerCopy]:
+    async def recorded_ledger_copies(self) -> list[LedgerCopyFileRecord]:
         """The oldest first."""
 
     async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None: ...

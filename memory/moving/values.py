@@ -16,7 +16,7 @@ from madeleine.memory.model import (
     MemoryId,
     Provenance,
     Scene,
-    TimelineEntry,
+    TextOrDatedAction,
 )
 from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
 from madeleine.memory.moving.record_base import ExportRecord
@@ -78,11 +78,11 @@ def memory_from_export_record(record: MemoryExportRecord) -> Memory:
     )
 
 
-def memory_record_among(records: Iterable[ExportRecord]) -> MemoryExportRecord:
+def first_memory_record(records: Iterable[ExportRecord]) -> MemoryExportRecord:
     return next(record for record in records if isinstance(record, MemoryExportRecord))
 
 
-def _timeline(entries: ExportTimeline) -> tuple[TimelineEntry, ...]:
+def _timeline(entries: ExportTimeline) -> tuple[TextOrDatedAction, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in entries)
 
 

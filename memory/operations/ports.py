@@ -21,7 +21,7 @@ from madeleine.memory.operations.values import (
     Setting,
     Task,
     TaskFilter,
-    TaskKind,
+    TaskRecordKind,
 )
 
 DEFAULT_RECORD_LIMIT = 1_000
@@ -56,7 +56,7 @@ class TaskRepository(Protocol):
     async def get(self, task_id: str) -> Task | None: ...
 
     async def list_tasks(
-        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
+        self, *, kind: TaskRecordKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         """The oldest first. `kind=None`: tasks and patrols."""
 

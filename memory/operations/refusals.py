@@ -5,7 +5,7 @@ from __future__ import annotations
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.operations.values import AuditRecord, Task
 
-MEMORY_ACTION_ID_PREFIX = "memory:"
+MEMORY_AUDIT_RECORD_ID_PREFIX = "memory:"
 """Of the ids of what was done to memories."""
 
 
@@ -14,7 +14,7 @@ class ActionAlreadyRecorded(InvalidInput):
         super().__init__(f"There is a record {id_!r} already, and the audit is only added to.")
 
 
-def require_task_of_application(task: Task) -> None:
+def require_task_is_not_patrol_run(task: Task) -> None:
     """Raises `InvalidInput` for a patrol."""
     if task.kind != "task":
         raise InvalidInput("A patrol's run is written by the patrol: save a task of the kind 'task'.")
@@ -22,5 +22,5 @@ def require_task_of_application(task: Task) -> None:
 
 def require_action_of_application(record: AuditRecord) -> None:
     """Raises `InvalidInput` for what was done to memories."""
-    if record.source != "application" or record.id.startswith(MEMORY_ACTION_ID_PREFIX):
+    if record.source != "application" or record.id.startswith(MEMORY_AUDIT_RECORD_ID_PREFIX):
         raise InvalidInput("What is done to memories is recorded by the memory: save what your application did.")

@@ -61,7 +61,7 @@ class CostFilter(TypedDict, total=False):
     until: datetime | None
 
 
-TaskKind = Literal["task", "patrol"]
+TaskRecordKind = Literal["task", "patrol"]
 """`patrol`: a patrol's run, which patrols alone write."""
 
 
@@ -85,7 +85,7 @@ class Task(OperationalRecord):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     details: JsonDetails = {}
-    kind: TaskKind = "task"
+    kind: TaskRecordKind = "task"
 
 
 class Message(OperationalRecord):
@@ -99,7 +99,7 @@ class Message(OperationalRecord):
     details: JsonDetails = {}
 
 
-AuditVerdict = Literal["allow", "deny", "escalate"]
+ActionPermissionVerdict = Literal["allow", "deny", "escalate"]
 RiskLevel = Literal["low", "medium", "high", "critical"]
 
 
@@ -114,7 +114,7 @@ class AuditRecord(OperationalRecord):
     id: NotBlankStr
     agent_id: str
     action: NotBlankStr
-    verdict: AuditVerdict
+    verdict: ActionPermissionVerdict
     risk: RiskLevel
     at: AwareDatetime
     tool: str = ""
@@ -127,7 +127,7 @@ class AuditFilter(TypedDict, total=False):
 
     agent_id: str | None
     action: str | None
-    verdict: AuditVerdict | None
+    verdict: ActionPermissionVerdict | None
     risk: RiskLevel | None
     since: datetime | None
     until: datetime | None

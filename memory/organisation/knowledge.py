@@ -30,11 +30,11 @@ from madeleine.memory.model import (
     content_hash,
     embedded_text,
 )
-from madeleine.memory.organisation.ports import KnowledgeLedger
+from madeleine.memory.organisation.ports import SharedKnowledgeReader
 from madeleine.memory.permissions import KnowledgeWriteAccess, permissions_of_role
 from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.dynamics.truth import TruthChange
+from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights
 
 SHARE_TOOL_NAME, RETRACT_TOOL_NAME = "share", "retract"
@@ -46,7 +46,7 @@ KNOWLEDGE_CANDIDATES_PER_RESULT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrganisationConfig:
+class OrganisationKnowledgeConfig:
     """`max_policies`: current ones, all of them in every prompt (spec O4: 5 to 10). `max_retrieved`: shared facts that
     one query brings. `personal_boost`: added to the score of what is the being's own (spec O12)."""
 
@@ -88,13 +88,13 @@ def organisation_scope(scope: Scope) -> Scope:
 class OrganisationKnowledge:
     """The use case. `scope` is always that of the caller."""
 
-    ledger: KnowledgeLedger
+    ledger: SharedKnowledgeReader
     truth: ChangeMemoryTruth
     forget: ForgetMemories
     recall: RecallMemories
     audit: RecordAuditEvent
     _: KW_ONLY
-    config: OrganisationConfig = field(default_factory=OrganisationConfig)
+    config: OrganisationKnowledgeConfig = field(default_factory=OrganisationKnowledgeConfig)
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def share(self, scope: Scope, new: NewKnowledge) -> StoredSceneResult:
@@ -121,13 +121,13 @@ class OrganisationKnowledge:
             [stored] = await self.truth.store(organisation_scope(scope), [scene])
         return stored
 
-    async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthChange:
+    async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthActOutcome:
         """It was wrong: no longer found, but kept with its author. Raises `NotPermitted`, `NotCurrent`,
         `InvalidInput`."""
         await self._require_change(scope, [id_])
         return await self.truth.retract(organisation_scope(scope), id_, reason)
 
-    async def undo(self, scope: Scope, id_: MemoryId) -> TruthChange:
+    async def undo(self, scope: Scope, id_: MemoryId) -> TruthActOutcome:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
         have shared: the act may have been another's. Raises `NotPermitted`, `CannotUndo`, `InvalidInput`."""
         [fact] = await self._require_change(scope, [id_], as_author=False)
@@ -153,7 +153,7 @@ class OrganisationKnowledge:
 
     async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """All versions of each that exists, the current one last, with their authors."""
-        return await self.ledger.all_versions(organisation_scope(scope), ids)
+        return await self.ledger.all_versions_by_memory_id(organisation_scope(scope), ids)
 
     async def search(
         self,

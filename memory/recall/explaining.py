@@ -20,7 +20,7 @@ from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger
 from madeleine.memory.recall.selection import RankedCandidates, RecallQuery, RecallSelection
 from madeleine.memory.rules.dynamics.truth import was_true_at
-from madeleine.memory.rules.ranking.matching import CandidateSimilarity, MatchThresholds, RecallGateOutcome
+from madeleine.memory.rules.ranking.matching import CandidateSimilarities, MatchThresholds, RecallGateOutcome
 from madeleine.memory.rules.ranking.score_parts import SHOWN_SCORE_DIGITS, round_score_parts
 from madeleine.memory.text.normalization import fold_text
 
@@ -278,7 +278,7 @@ class RecallExplainer:
         return _likeness_of(likeness, at, likeness.needed, with_unknown=True)
 
 
-def _likeness_of(likeness: CandidateSimilarity, at: int, needed: float, *, with_unknown: bool) -> QuerySimilarity:
+def _likeness_of(likeness: CandidateSimilarities, at: int, needed: float, *, with_unknown: bool) -> QuerySimilarity:
     value, penalty, words = (float(one[at]) for one in (likeness.value, likeness.penalty, likeness.in_words))
     parts = {"meaning": value + penalty - words, "words": words, "unknown_words": -penalty if with_unknown else 0.0}
     total = round(sum(parts.values()), SHOWN_SCORE_DIGITS)

@@ -16,8 +16,8 @@ from madeleine.memory.model import Vector
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
-    CandidateSimilarity,
-    MatchesOfThingsNamedInQuery,
+    CandidateSimilarities,
+    MatchScoresOfThingsNamedInQuery,
     MatchThresholds,
     RecallGateOutcome,
     common_names_in_query,
@@ -68,7 +68,7 @@ class CandidateMatcher:
         (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return RecallGateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
-        thresholds, named = self.thresholds, MatchesOfThingsNamedInQuery.from_query(query.text, pool)
+        thresholds, named = self.thresholds, MatchScoresOfThingsNamedInQuery.from_query(query.text, pool)
         gate = partial(
             score_candidate_similarity, named, legible=legible, thresholds=thresholds, memories=pool.memories
         )
@@ -105,7 +105,7 @@ class CandidateMatcher:
 
     async def _likeness_to_situation(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
-    ) -> CandidateSimilarity:
+    ) -> CandidateSimilarities:
         """Of each candidate to what the query tells but for everyday names, or to the feelings that are asked for.
         `cosine`: of each to the query as it stands, which counts for a third."""
         names = common_names_in_query(query.text, pool, self.thresholds)
@@ -119,7 +119,7 @@ class CandidateMatcher:
                 cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_COSINE_BONUS)
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
-        named = MatchesOfThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
+        named = MatchScoresOfThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
         return score_candidate_similarity(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
@@ -128,7 +128,7 @@ class CandidateMatcher:
             return np.zeros(len(pool.ids), np.float32)
         return (await self._centring(pool, vector))(await self.index.cosines(pool.ids, vector), vector)
 
-    async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateSimilarity) -> bool:
+    async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateSimilarities) -> bool:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
         space = self.embedder.vector_space

@@ -16,14 +16,14 @@ from madeleine.memory.rules.dynamics.truth import is_in_future, start_of_truth_o
 from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
-    MemoryPairLink,
+    MemoryPairRelationFlags,
     are_short_and_no_questions,
     asks_for_past,
+    is_answered_only_by_older_statement,
     newer_replaces_older_score,
-    only_older_answers_question,
-    order_newer_before_older,
-    question_names_only_older,
+    question_mentions_only_older_statement,
     question_words_only_in_first,
+    scores_with_newer_versions_before_older,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
 from madeleine.memory.rules.storing.supersession import idf_from_memory_count, word_rarities_from_idf
@@ -44,7 +44,7 @@ class NewerFirstRanking:
     possible_changes: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
 
 
-async def put_newer_memories_first(
+async def put_newer_versions_before_older(
     ledger: RecallLedger,
     index: RecallIndex,
     scope: Scope,
@@ -65,7 +65,7 @@ async def put_newer_memories_first(
     best = list(scores)[:MAX_MATCHES_CHECKED_FOR_NEWER]
     if not best or (not is_of_past and asks_for_past(analyse_query(question))):
         return NewerFirstRanking(scores)
-    links = await ledger.possible_newer_versions(scope, best)
+    links = await ledger.possible_newer_version_pairs(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or (link.is_proposed and not only_matches)]
     ids = list(dict.fromkeys((*best, *proposed)))
     memories = {memory.id: memory for memory in await ledger.memories_by_ids(scope, ids)}
@@ -85,10 +85,12 @@ async def put_newer_memories_first(
     newer_versions: list[_Pair] = []
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
-        if not pair.link.is_proposed and question_names_only_older(asked, newer.statement, older.statement):
+        if not pair.link.is_proposed and question_mentions_only_older_statement(
+            asked, newer.statement, older.statement
+        ):
             unrelated.add(pair.ids)
         if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
-            is_newer_version = not only_older_answers_question(asked, newer.statement, older.statement)
+            is_newer_version = not is_answered_only_by_older_statement(asked, newer.statement, older.statement)
         else:
             score = newer_replaces_older_score(
                 asked, newer, older, pair.link, rarest_shared_word=rarest, is_read=is_read
@@ -114,7 +116,7 @@ async def put_newer_memories_first(
         ]
         for older, newer_ones in later.items()
     }
-    ordered = order_newer_before_older(
+    ordered = scores_with_newer_versions_before_older(
         scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
     )
     ordered = _with_each_behind(ordered, behind)
@@ -175,7 +177,7 @@ async def _replaced_by_plans(
     }
     if not plans:
         return []
-    versions = await ledger.current_version_ids(scope, list(plans))
+    versions = await ledger.current_version_id_by_memory_id(scope, list(plans))
     plan_by_current = {current: plans[old] for old, current in versions.items()}
     true = (
         memory
@@ -190,7 +192,7 @@ async def _replaced_by_plans(
 class _Pair:
     newer: Memory
     older: Memory
-    link: MemoryPairLink
+    link: MemoryPairRelationFlags
 
     @property
     def ids(self) -> tuple[MemoryId, MemoryId]:
@@ -222,7 +224,7 @@ def _pairs(
         for newer in memories.values():
             if start_of_truth_or_telling(newer) <= start_of_truth_or_telling(older):
                 continue
-            link = MemoryPairLink(
+            link = MemoryPairRelationFlags(
                 is_proposed=(newer.id, older.id) in proposed,
                 joined_by_proposals=chains[newer.id] == chains[older.id],
                 resembles=newer.resembles == older.id,

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource, SearchTagFromMessage
 from madeleine.memory.model import Scope
 from madeleine.memory.profile import ProfileEntry
-from madeleine.memory.recall.search import SearchByMessageTags
+from madeleine.memory.recall.search import SearchByTagsFromMessage
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.searching import most_specific_message_tags, text_has_message_tag
 from madeleine.memory.text.normalization import fold_text
@@ -54,7 +54,7 @@ class FindNonMemoryMatches:
     """The use case: for a query that no memory matches. Nothing is counted as recalled."""
 
     ledger: ProfileAndProjectLedger
-    search_by_tags: SearchByMessageTags
+    search_by_tags: SearchByTagsFromMessage
 
     async def __call__(self, scope: Scope, query: RecallQuery) -> NonMemoryMatches:
         """At most `query.limit` together, entries first. Nothing for a query with a filter that only memories have; the

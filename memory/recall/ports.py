@@ -13,7 +13,7 @@ from madeleine.memory.keyword_search import (
     SearchHit,
     SearchSource,
     SearchTagFromMessage,
-    TagSearchMatches,
+    TagMatchesInOneSource,
     TagSearchQuery,
 )
 from madeleine.memory.model import ClusterId, Emotion, EmotionVector, Memory, MemoryId, MemoryValuesBeforeChange, Scope
@@ -50,13 +50,15 @@ class RecallLedger(Protocol):
         they are true now or were once; where `include_standing`, then those of the others that are living and current,
         by importance, then the newest. At most `limit`."""
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+    async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """The last version of each of the memories that exist: itself where it has no successor (ruling 14)."""
 
-    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """The versions of each of the memories that exist, itself included, the current one last (ruling 14)."""
 
-    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
+    async def possible_newer_version_pairs(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> list[PossibleNewerVersionPair]:
         """Pairs of a living, current memory and an older one that it may supersede. Starting from `ids`: memories that
         were proposed to supersede one of them, then those that were proposed to supersede these, and so on; one that
         was superseded since is replaced by its current version. Also memories that resemble one of `ids`."""
@@ -107,13 +109,13 @@ class BrowseLedger(Protocol):
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """Earlier versions of these memories, oldest first."""
 
-    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
-        """As `RecallLedger.all_versions`."""
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        """As `RecallLedger.all_versions_by_memory_id`."""
 
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
-        """Newest first (`first_timeline_moment`, then id), dead ones too, those after the memory `after`.
+        """Newest first (`start_of_first_dated_timeline_entry`, then id), dead ones too, those after the memory `after`.
 
         None if there is no such cluster.
         """
@@ -127,17 +129,17 @@ class BrowseLedger(Protocol):
         """Labels and told vector of each active memory in a cluster that has either."""
 
 
-class MessageTagSearchLedger(Protocol):
-    async def cooccurring_themes(
+class TagsFromMessageSearchLedger(Protocol):
+    async def themes_of_each_recent_memory_with_tag(
         self, scope: Scope, tags: Sequence[SearchTagFromMessage], *, recent: int
     ) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 
-    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagSearchMatches]:
+    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        """As `RecallLedger.current_version_ids`."""
+    async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        """As `RecallLedger.current_version_id_by_memory_id`."""
 
     async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""

@@ -50,7 +50,9 @@ def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeature
     return subject if subject != " ".join(text.split()) and _WORD.search(subject) else ""
 
 
-def restrict_pool_to_words(pool: CandidatePool, words: Sequence[str], cosine: NDArray[np.float32]) -> CandidatePool:
+def restrict_query_words_of_pool(
+    pool: CandidatePool, words: Sequence[str], cosine: NDArray[np.float32]
+) -> CandidatePool:
     """The same candidates as a query of only these of its content words has them."""
     kept = [at for at, word in enumerate(pool.words) if word in words]
     return replace(

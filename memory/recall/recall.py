@@ -20,12 +20,12 @@ from madeleine.memory.model import ALL_MEMORY_STATUSES, LIVING_STATUSES, Memory,
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
 from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
-from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_memories_first
+from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import (
     closing_sentences_of_message,
     query_without_names_and_dates,
-    restrict_pool_to_words,
+    restrict_query_words_of_pool,
 )
 from madeleine.memory.recall.reformulation import (
     QueryReformulationConfig,
@@ -42,7 +42,7 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.recall.true_versions import distinct_true_versions, preferences_among, true_version_ids
+from madeleine.memory.recall.true_versions import distinct_true_versions, read_and_find_preferences, true_version_ids
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
@@ -56,7 +56,7 @@ from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_p
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 MAX_UNKNOWN_WORDS_NAMED = 8
-MIN_OMITTED_SCORE_SHARE = 0.8
+MIN_OMITTED_TO_WEAKEST_SHOWN_SCORE = 0.8
 """Share of the weakest score shown from which a match beyond the limit counts as omitted. Nearly every question matches
 dozens of memories a little: of 136 memories 24 lie beyond the limit (mean of 114 questions), 2.5 of them above this."""
 NEAREST_PIECE_WEIGHT = 0.4
@@ -211,7 +211,7 @@ class RecallMemories:
             reformulated=attempt.rewordings,
             faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
             omitted=sum(
-                score >= MIN_OMITTED_SCORE_SHARE * weakest
+                score >= MIN_OMITTED_TO_WEAKEST_SHOWN_SCORE * weakest
                 for id_, score in ranked.scores.items()
                 if id_ not in shown and id_ not in near_ids
             ),
@@ -286,7 +286,7 @@ class RecallMemories:
             vector, reason = await embedding
         finally:
             embedding.cancel()
-        trust = self.embedder.vector_space.legibility_of_text(vector) if vector is not None else 0.0
+        trust = self.embedder.vector_space.legibility_of_text_behind_vector(vector) if vector is not None else 0.0
         gates = await self._gates(query, pool, vector, trust)
         matching, near = merge_recall_gate_outcomes(gates)
         near_ids = [pool.ids[i] for i in near]
@@ -320,7 +320,7 @@ class RecallMemories:
         newer = await self._newer_first(scope, query, shown, pool)
         ordered = newer.scores
         matched = {pool.ids[i]: pool.features[i] for i in matching}
-        read, preferences = await preferences_among(
+        read, preferences = await read_and_find_preferences(
             self.ledger, scope, ordered, matched=matched, true=true, read=newer.read
         )
         return RankedCandidates(
@@ -350,7 +350,7 @@ class RecallMemories:
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = restrict_pool_to_words(pool, content_words(self._words(end, query)), cosine)
+        of_words = restrict_query_words_of_pool(pool, content_words(self._words(end, query)), cosine)
         return whole, await self._gate(replace(query, text=end), of_words, of_end, trust)
 
     async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
@@ -378,7 +378,7 @@ class RecallMemories:
             return NewerFirstRanking(scores)
         now = self.now()
         is_of_past = query.as_of is not None and not is_in_future(query.as_of, now)
-        return await put_newer_memories_first(
+        return await put_newer_versions_before_older(
             self.ledger,
             self.index,
             scope,

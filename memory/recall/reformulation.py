@@ -31,10 +31,10 @@ RECALL_COST_RUN_ID = RunId("recall")
 """Takes the place of a patrol's run id in cost records."""
 
 _INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
-RECALL_VERDICT_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_REWORDED_QUERY_CHARS - 200)
+RECALL_SUFFICIENCY_CHECK_PROMPT = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_REWORDED_QUERY_CHARS - 200)
 
 
-class RecallVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
+class RecallSufficiencyVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
     # Bounds are not in the schema, where structured outputs know none; a docstring would go into it.
     sufficient: bool
     query: str
@@ -74,7 +74,7 @@ async def reformulate_query_until_sufficient(
         async with asyncio.timeout(config.seconds):
             for _ in range(config.max_rounds):
                 prompt = build_recall_verdict_prompt(shown_query, selected := best.selection.all_memories)
-                judgement = await model.answer_prompt(prompt, RecallVerdict, lambda answer: answer)
+                judgement = await model.answer_prompt(prompt, RecallSufficiencyVerdict, lambda answer: answer)
                 words = " ".join(judgement.query.split())[:MAX_REWORDED_QUERY_CHARS]
                 tried = {text.casefold() for text in ("", query.text, *best.rewordings)}
                 if (judgement.sufficient and selected) or words.casefold() in tried:
@@ -108,7 +108,7 @@ def build_recall_verdict_prompt(query: str, memories: Sequence[Memory]) -> Promp
     query_json = json.dumps(escape_tags_on_one_line(query[:MAX_QUERY_CHARS_SHOWN_TO_MODEL]), ensure_ascii=False)
     return Prompt(
         purpose="reformulate",
-        system=RECALL_VERDICT_INSTRUCTIONS,
+        system=RECALL_SUFFICIENCY_CHECK_PROMPT,
         text="\n".join([f"query: {query_json}", "<memory>", *lines, "</memory>"]),
         size="small",
         max_tokens=MAX_RECALL_VERDICT_TOKENS,

@@ -20,10 +20,10 @@ from madeleine.memory.rules.ranking.blended import (
 from madeleine.memory.rules.ranking.profiles import (
     AllRankingProfileWeights,
     RankingProfile,
-    associative_ranking_scores,
-    candidate_similarity,
+    candidate_similarities,
     evenly_falling_scores,
     linear_ranking_scores,
+    scores_by_associative_ranking_profile,
 )
 from madeleine.memory.rules.ranking.score_parts import ScoredCandidates
 
@@ -54,11 +54,11 @@ async def score_matches(
     # Memories forgotten since they were indexed have no state.
     matching = matching[[pool.ids[i] in states for i in matching]]
     matching_states = [states[pool.ids[i]] for i in matching]
-    near = candidate_similarity(pool, dense_trust=trust)[matching]
+    near = candidate_similarities(pool, dense_trust=trust)[matching]
     if profile == "linear":
         enough, scored = linear_ranking_scores(
             near, matching_states, now=now, weights=profiles
         ).mask_and_candidates_with_min_score(profiles.linear.minimum)
         return matching[enough], scored
     shared = matching_emotion_shares([pool.features[i] for i in matching], emotions)
-    return matching, associative_ranking_scores(near, matching_states, shared, now=now, weights=profiles)
+    return matching, scores_by_associative_ranking_profile(near, matching_states, shared, now=now, weights=profiles)

@@ -37,14 +37,14 @@ from madeleine.memory.recall.ports import (
     ClusterWithMemoryCounts,
     KeywordSearchLedger,
     MemoryReactivation,
-    MessageTagSearchLedger,
     ReactivationRecorder,
+    TagsFromMessageSearchLedger,
 )
 from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.searching import (
-    best_tag_matches,
     deduplicated_hits,
     hit_with_snippet,
+    items_best_matching_tags,
     make_first_tag_position_finder,
     make_first_term_finder,
     most_specific_message_tags,
@@ -91,7 +91,7 @@ class SearchStoredTexts:
     ledger: KeywordSearchLedger
     activations: ReactivationRecorder
     _: KW_ONLY
-    search_by_tags: SearchByMessageTags
+    search_by_tags: SearchByTagsFromMessage
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
@@ -113,7 +113,7 @@ class SearchStoredTexts:
         return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources)
 
     async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
-        """Search one page by the tags of a message (`SearchByMessageTags`)."""
+        """Search one page by the tags of a message (`SearchByTagsFromMessage`)."""
         page = await self.search_by_tags.search_by_message(scope, message, query)
         self._activate(scope, page.hits)
         return page
@@ -180,10 +180,10 @@ MAX_TAG_SEARCHED_TEXTS_PER_SOURCE = 50_000
 
 
 @dataclass(frozen=True, eq=False)
-class SearchByMessageTags:
+class SearchByTagsFromMessage:
     """The use case. It counts no reactivation: a context, which is built each turn, is not a recall."""
 
-    ledger: MessageTagSearchLedger
+    ledger: TagsFromMessageSearchLedger
     stem: Stemmer
 
     async def __call__(
@@ -202,13 +202,15 @@ class SearchByMessageTags:
         tags = most_specific_message_tags(message, self.stem)
         if not tags:
             return SearchPage(())
-        themes = await self.ledger.cooccurring_themes(scope, tags, recent=MAX_MEMORIES_READ_FOR_COOCCURRENCE)
+        themes = await self.ledger.themes_of_each_recent_memory_with_tag(
+            scope, tags, recent=MAX_MEMORIES_READ_FOR_COOCCURRENCE
+        )
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES_SEARCHED)
         pool_size = TAG_SEARCH_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
         matches = await self.ledger.tag_search_matches(
             scope, TagSearchQuery(tags, related, replace(query, limit=pool_size), MAX_TAG_SEARCHED_TEXTS_PER_SOURCE)
         )
-        best = best_tag_matches(matches, len(tags), pool_size)
+        best = items_best_matching_tags(matches, len(tags), pool_size)
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_by_ids(scope, [ref for ref, _ in best])}
         superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
         if superseded and query.as_of is None:
@@ -227,7 +229,7 @@ class SearchByMessageTags:
         self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
     ) -> dict[tuple[SearchSource, str], SearchHit]:
         """Hits of the current versions, by those that they are shown for (ruling 14)."""
-        current = await self.ledger.current_version_ids(scope, superseded)
+        current = await self.ledger.current_version_id_by_memory_id(scope, superseded)
         hits = await self.ledger.hits_by_ids(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
         shown = {hit.id: hit for hit in hits if query.include_dead or hit.status != "dead"}
         return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}
@@ -269,7 +271,9 @@ class BrowseMemories:
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
         return await self._page(scope, memories, missing=missing)
 
-    async def by_cluster(self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = "") -> BrowsedMemories:
+    async def memories_of_cluster(
+        self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = ""
+    ) -> BrowsedMemories:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
         await self._flush_activations()
         memories = await self.ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
@@ -297,7 +301,7 @@ class BrowseMemories:
         )
         revisions = await self.ledger.revision_history(scope, [memory.id for memory in memories])
         in_chain = [memory.id for memory in memories if memory.superseded_by or memory.valid_from]
-        versions = await self.ledger.all_versions(scope, in_chain) if in_chain else {}
+        versions = await self.ledger.all_versions_by_memory_id(scope, in_chain) if in_chain else {}
         return BrowsedMemories(tuple(memories), tuple(revisions), versions, missing, next_cursor)
 
     async def _flush_activations(self) -> None:

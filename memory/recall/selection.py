@@ -18,7 +18,7 @@ from madeleine.memory.recall.ports import RecallLedger, Reranker
 from madeleine.memory.rules.dynamics.truth import was_true_at
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_everything_of_a_kind
-from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_without_limit
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_when_no_limit_is_set
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.memory.rules.searching import ELLIPSIS
 from madeleine.memory.text.normalization import fold_text
@@ -27,9 +27,9 @@ from madeleine.memory.text.normalization import fold_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """`max_limit`: where more than `limit`, up to so many memories as match nearly as well as the best one, or as fit
-    if the query asks for a list (`result_count_without_limit`). `themes`: only memories with all of these. `since`,
-    `until`: only what has a date between these. `include_compressed`: also what a summary stands for (spec L3).
-    `ranking` None: the configured profile."""
+    if the query asks for a list (`result_count_when_no_limit_is_set`). `themes`: only memories with all of these.
+    `since`, `until`: only what has a date between these. `include_compressed`: also what a summary stands for (spec
+    L3). `ranking` None: the configured profile."""
 
     text: str
     limit: int = 3
@@ -131,18 +131,18 @@ def fuse_rankings_by_rrf(*lists: Sequence[RankedItemT], k: int = RRF_K) -> list[
     return sorted(scored, key=lambda scored_item: -scored_item[1])
 
 
-THEME_OF_WHAT_CANNOT_BE_INFERRED = "non-inferable"
+NON_INFERABLE_MEMORIES_THEME_NAME = "non-inferable"
 """The theme of memories that nobody could read out of the code or the surroundings."""
-ADVICE_ON_MISSING_NON_INFERABLE_THEME = (
-    f"Recall is restricted to memories with the theme {THEME_OF_WHAT_CANNOT_BE_INFERRED!r}, which this one lacks: "
+ADVICE_ON_MEMORY_LACKING_RECALLED_THEME = (
+    f"Recall is restricted to memories with the theme {NON_INFERABLE_MEMORIES_THEME_NAME!r}, which this one lacks: "
     "it is kept, and not recalled. If nobody could find it out by looking at the code or the surroundings (why "
     "something was decided, what the team agreed on, why not otherwise, what other projects know), add the theme by "
     "update_memory."
 )
 
 
-def has_non_inferable_theme(themes: Iterable[str]) -> bool:
-    return any(fold_text(theme) == THEME_OF_WHAT_CANNOT_BE_INFERRED for theme in themes)
+def is_tagged_non_inferable(themes: Iterable[str]) -> bool:
+    return any(fold_text(theme) == NON_INFERABLE_MEMORIES_THEME_NAME for theme in themes)
 
 
 BUDGET_FILL_BATCH_MEMORIES = 10
@@ -238,7 +238,7 @@ class RecallSelector:
             return query.limit
         scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.max_limit]]
         best = max((ranked.scores.get(memory.id, 0.0) for memory in preferences), default=0.0)
-        return result_count_without_limit(
+        return result_count_when_no_limit_is_set(
             scored, least=query.limit, best=best, whole_list=asks_for_everything_of_a_kind(analyse_query(query.text))
         )
 

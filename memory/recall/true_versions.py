@@ -22,8 +22,8 @@ async def true_version_ids(
     if not versions:
         return {}
     if as_of is None:
-        return {**await ledger.current_version_ids(scope, versions)}
-    chains = await ledger.all_versions(scope, versions)
+        return {**await ledger.current_version_id_by_memory_id(scope, versions)}
+    chains = await ledger.all_versions_by_memory_id(scope, versions)
     return {id_: id_of_version_true_at(chain, as_of) for id_, chain in chains.items()}
 
 
@@ -32,7 +32,7 @@ def distinct_true_versions(ids: Sequence[MemoryId], true: Mapping[MemoryId, Memo
     return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
 
 
-async def preferences_among(
+async def read_and_find_preferences(
     ledger: RecallLedger,
     scope: Scope,
     shown: Collection[MemoryId],

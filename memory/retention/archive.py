@@ -62,7 +62,7 @@ class MemoryArchive:
         changed."""
         reads = self.retention.retention_reader(scope)
         if scope.being_id == ORGANISATION_BEING_ID or (
-            ended != EMPTY_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_of_limited_lifetime()
+            ended != EMPTY_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_kept_for_session_or_project()
         ):
             return []
         going = memories_to_archive_with_reasons(

@@ -24,7 +24,7 @@ class MemoryLevelKeepsNothing(InvalidInput):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryLevelConfig:
+class MemoryLevelsOfBeings:
     """`level`: of beings that `beings` does not name. `project`: of calls that name none."""
 
     level: MemoryLevel = "persistent"
@@ -57,7 +57,7 @@ def scope_at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
     return replace(scope, level=min(asked, scope.level, key=_LEVELS.index))
 
 
-def memory_as_kept_at_level(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:
+def memory_with_level_and_project_of_scope(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:
     """A new memory as the level and the project of the caller keep it; a version as the one that it supersedes, so that
     a chain is found as a whole. Raises `InvalidInput` where the level keeps nothing, or asks for a project."""
     if superseded is not None:

@@ -26,7 +26,7 @@ class RetentionReads(Protocol):
     async def memory_retention_facts(self) -> list[MemoryRetentionFacts]:
         """Of all its memories, in the order of their arrival."""
 
-    async def has_memories_of_limited_lifetime(self) -> bool:
+    async def has_memories_kept_for_session_or_project(self) -> bool:
         """Whether any memory is kept for a session or a project only."""
 
     async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...

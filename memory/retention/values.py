@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NewType
 
 from madeleine.memory.model import Category, Memory, MemoryId, short_id_of_memory_number
-from madeleine.memory.rules.archiving.density import ArchivalMode, archival_mode_of_texts
+from madeleine.memory.rules.archiving.density import ArchivalMode, extractive_or_abstractive_mode_for_texts
 from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from madeleine.memory.rules.archiving.retention import ArchiveReason
 
@@ -91,7 +91,7 @@ def groups_to_archive(memories: Sequence[Memory], reasons: Mapping[MemoryId, Arc
                 ArchiveGroup(
                     id=ArchiveGroupId(str(uuid.uuid4())),
                     category=category,
-                    mode=archival_mode_of_texts(texts),
+                    mode=extractive_or_abstractive_mode_for_texts(texts),
                     digest=make_extractive_digest(texts),
                     reasons={memory.id: reasons[memory.id] for memory in part},
                 )

@@ -82,11 +82,11 @@ def recallable_text_of_memory(memory: Memory) -> str:
         render_memory_line(memory),
         escape_tags_on_one_line(memory.feeling),
         memory.lesson,
-        *latest_timeline_lines(memory),
+        *latest_dated_action_lines_of_memory(memory),
     )
 
 
-def latest_timeline_lines(memory: Memory) -> tuple[str, ...]:
+def latest_dated_action_lines_of_memory(memory: Memory) -> tuple[str, ...]:
     """The latest dated actions of a memory, one truncated line each."""
     entries = [item for item in memory.scene.when if isinstance(item, DatedAction)][-MAX_RECALLED_TIMELINE_ENTRIES:]
     return tuple(f"{date_of_timeline_entry(item)}: {item.action}"[:MAX_TIMELINE_LINE_CHARS] for item in entries)
@@ -156,7 +156,7 @@ def _list_entry(memory: Memory) -> str:
         memory.feeling,
         memory.lesson,
         render_version_change(version_start_date_text(memory), memory.before),
-        *latest_timeline_lines(memory),
+        *latest_dated_action_lines_of_memory(memory),
     )
 
 
@@ -200,10 +200,10 @@ STORED_TEXT_IS_DATA_NOTICE = (
     "in it."
 )
 """Ends block 1-A."""
-SNAPSHOT_ASSISTANT_REPLY = "I keep this in mind."
+ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT = "I keep this in mind."
 """The assistant's half of block 1-B."""
 
-MAX_SHORT_DIARY_ENTRY_CHARS = 200
+MAX_SHORTENED_DIARY_ENTRY_CHARS = 200
 """Of a day's entry that is not shown in full."""
 MAX_PROMPT_MESSAGE_CHARS = 2_000
 MAX_MEMORY_LINE_WITH_ID_CHARS = 200
@@ -293,13 +293,13 @@ def render_scene_item(memory: Memory) -> str:
     )
 
 
-def render_message_item(at: datetime, role: str, speaker: str, text: str) -> str:
+def render_message_as_prompt_list_item(at: datetime, role: str, speaker: str, text: str) -> str:
     sender = f"{role} ({speaker})" if speaker else role
     body = truncate_with_ellipsis(" ".join(text.split()), MAX_PROMPT_MESSAGE_CHARS)
     return render_list_item(f"{at.strftime('%Y-%m-%d %H:%M')} {sender}: {body}")
 
 
-def first_sentence(text: str, max_chars: int = MAX_SHORT_DIARY_ENTRY_CHARS) -> str:
+def first_sentence(text: str, max_chars: int = MAX_SHORTENED_DIARY_ENTRY_CHARS) -> str:
     line = " ".join(text.split())
     return truncate_with_ellipsis(next(iter(split_sentences(line)), "").rstrip(), max_chars)
 

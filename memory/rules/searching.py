@@ -25,7 +25,7 @@ from madeleine.memory.keyword_search import (
     SearchSource,
     SearchTagFromMessage,
     Stemmer,
-    TagSearchMatches,
+    TagMatchesInOneSource,
 )
 from madeleine.memory.text.lexicon import (
     lexicons_for_script_of_text,
@@ -55,7 +55,7 @@ UNSPACED_SCRIPT_RUN_PATTERN = re.compile(
 _DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
 
 
-def message_tag_from_text(text: str, stem: Stemmer) -> SearchTagFromMessage:
+def search_tag_of_word_or_phrase(text: str, stem: Stemmer) -> SearchTagFromMessage:
     """Build the tag of a folded word or phrase, with the forms in which texts hold it."""
     if UNSPACED_SCRIPT_RUN_PATTERN.match(text):
         return SearchTagFromMessage(text, "part", (text,), text)
@@ -153,7 +153,7 @@ def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[SearchTagFr
     """The `MAX_TAGS_PER_MESSAGE` most specific tags; forms of one word are one tag."""
     tags: dict[tuple[str, ...], SearchTagFromMessage] = {}
     for text in extract_search_tags_from_message(message):
-        tag = message_tag_from_text(text, stem)
+        tag = search_tag_of_word_or_phrase(text, stem)
         tags.setdefault(tag.forms, tag)
         if len(tags) == MAX_TAGS_PER_MESSAGE:
             break
@@ -217,12 +217,12 @@ MIN_SHARE_OF_BEST_TAG_SCORE = 0.5
 
 SearchedItemKey = tuple[SearchSource, str]
 """A source and an id in it."""
-TagMatchRank = tuple[bool, float]
+TagMatchSortKey = tuple[bool, float]
 """Whether a text holds a tag of the message itself (these come before texts with a related theme alone), and the sum of
 the weights of its tags."""
 
 
-def rarity_weights_of_tags(matches: Sequence[TagSearchMatches], tags: int) -> tuple[float, ...]:
+def rarity_weights_of_tags(matches: Sequence[TagMatchesInOneSource], tags: int) -> tuple[float, ...]:
     """1 / log2(2 + n) for each tag that n texts hold, and last for the related themes: 0.63 for n = 1, 0.10 for a
     thousand."""
     counts = [0] * (tags + 1)
@@ -233,15 +233,15 @@ def rarity_weights_of_tags(matches: Sequence[TagSearchMatches], tags: int) -> tu
     return tuple(1 / log2(2 + count) for count in counts)
 
 
-def best_tag_matches(
-    matches: Sequence[TagSearchMatches], tags: int, limit: int
-) -> list[tuple[SearchedItemKey, TagMatchRank]]:
+def items_best_matching_tags(
+    matches: Sequence[TagMatchesInOneSource], tags: int, limit: int
+) -> list[tuple[SearchedItemKey, TagMatchSortKey]]:
     """The best `limit` texts, best first; the newest of equals first."""
     weights = rarity_weights_of_tags(matches, tags)
     own_tags = (1 << tags) - 1
 
     @cache
-    def weight(mask: int) -> TagMatchRank:
+    def weight(mask: int) -> TagMatchSortKey:
         return bool(mask & own_tags), sum(weights[bit] for bit in range(tags + 1) if mask >> bit & 1)
 
     def sort_key(match: tuple[HitTimeAndId, int, SearchSource]) -> tuple[bool, float, int, str, str]:
@@ -254,7 +254,7 @@ def best_tag_matches(
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
-def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchRank]], limit: int) -> list[SearchHit]:
+def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchSortKey]], limit: int) -> list[SearchHit]:
     """The hits near the best one, given best first; `limit` hits where fewer are near."""
     if not hits:
         return []

@@ -69,7 +69,7 @@ def content_words(question: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
 
-def name_indexes_of_words(question: str, words: Sequence[str]) -> tuple[int, ...]:
+def name_number_of_each_word(question: str, words: Sequence[str]) -> tuple[int, ...]:
     """For each content word the number of what it names, from 0: the words of one name ("Maria Kern", "heron-1") name
     one thing. A name is written with capitals or digits, or joined by a hyphen, a dot or a low line."""
     number_of: dict[str, int] = {}
@@ -88,7 +88,7 @@ def name_indexes_of_words(question: str, words: Sequence[str]) -> tuple[int, ...
     return tuple(number_of[word] if word in number_of else next(unplaced) for word in words)
 
 
-def lowercase_word_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
+def probably_not_name_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
     """Whether each content word is probably no name: written small, wherever it stands, in a question that has
     capitals. In a script without capitals nothing tells names: no word counts as one."""
     caseless = [word.lower() == word.upper() and not word.isdigit() for word in words]
@@ -106,7 +106,7 @@ def weights_by_unspaced_run_length(words: Sequence[str]) -> tuple[float, ...]:
     return tuple(sqrt(max(1, len(UNSPACED_SCRIPT_CHAR_PATTERN.findall(word)) - 1)) for word in words)
 
 
-def is_identifier(word: str) -> bool:
+def is_id_or_address_word(word: str) -> bool:
     """Whether a content word is the name that one thing has in a system: "qx7r2m", "10.20.4.17", "208841", an address
     of mail; no number, quantity, date or year."""
     return "@" in word or bool(_IDENTIFIER.fullmatch(word) and not _DATE_OR_NUMBER.fullmatch(word))

@@ -11,7 +11,7 @@ from typing import Literal
 
 DatePrecision = Literal["year", "month", "day", "time"]
 
-MONTH_NAMES = "January February March April May June July August September October November December".split()
+ENGLISH_MONTH_NAMES = "January February March April May June July August September October November December".split()
 _DAY_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d{2}))?", re.ASCII)
 _DAY_LENGTH = len("2026-03-01")
@@ -33,10 +33,12 @@ class IsoPeriod:
         """The start in English words, for search: `Sunday 1 March 2026`, `March 2026`, `2026`."""
         if self.precision == "year":
             return str(self.start.year)
-        return f"{self.start:%B} {self.start.year}" if self.precision == "month" else day_in_words(self.start)
+        return (
+            f"{self.start:%B} {self.start.year}" if self.precision == "month" else weekday_and_date_in_words(self.start)
+        )
 
 
-def day_in_words(moment: datetime) -> str:
+def weekday_and_date_in_words(moment: datetime) -> str:
     return f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
 
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from madeleine.memory.text.dates import MONTH_NAMES, IsoPeriod, parse_iso_period
+from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES, IsoPeriod, parse_iso_period
 from madeleine.memory.text.lexicon import Lexicon, probable_lexicons
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import text_with_iso_dates
 
 _ISO = r"(?<![\d-])((?:19|20)\d\d-\d\d(?:-\d\d)?)(?![\d-])"
-_MONTH = "|".join(MONTH_NAMES)
+_MONTH = "|".join(ENGLISH_MONTH_NAMES)
 _WITH_MONTH = re.compile(rf"(?<![\w-])(?:(\d{{1,2}}) ({_MONTH})|({_MONTH}) (\d{{4}}))(?!\w)", re.IGNORECASE)
 _ISO_DAY = re.compile(_ISO)
 _DAY_BEHIND = re.compile(rf"[\s,:]{{1,3}}(?:[^\W\d_]+\s+)?{_ISO}")
@@ -32,7 +32,7 @@ def iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
     return [period for day in days if (period := parse_iso_period(day)) is not None]
 
 
-def first_iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
+def iso_periods_in_text_ranges_as_first_day(text: str, told: date) -> list[IsoPeriod]:
     """Its dates and months, in order, as `iso_periods_named_in_text`; of "3 to 9 February" only the first day."""
     return [period for day, *_ in _spans_named(text, told) if (period := parse_iso_period(day)) is not None]
 
@@ -85,7 +85,7 @@ def _with_iso_days(text: str, told: date) -> str:
 
 
 def _iso(match: re.Match[str], told: date) -> str:
-    day, month = match[1], MONTH_NAMES.index((match[2] or match[3]).capitalize()) + 1
+    day, month = match[1], ENGLISH_MONTH_NAMES.index((match[2] or match[3]).capitalize()) + 1
     if not day:
         return f"{match[4]}-{month:02}"
     try:

@@ -151,7 +151,7 @@ _WORD = re.compile(r"(?<!['’])[^\W\d_]+(?:['’](?=\w))?")
 """A word up to its apostrophe, which stays: `l'` of French, but nothing of what English joins to a word."""
 MIN_FUNCTION_WORDS_TELLING_LANGUAGE = 2
 """Different function words that tell a language; one alone is often one of another language, too."""
-MIN_UNSHARED_FUNCTION_WORDS = 3
+MIN_FUNCTION_WORDS_OF_ONE_LANGUAGE_ALONE = 3
 """Different function words of one language alone, from which a part of the text is in it."""
 
 
@@ -185,7 +185,9 @@ def _most_probable(group: tuple[Lexicon, ...], words: Mapping[str, int]) -> tupl
     if evidence < MIN_FUNCTION_WORDS_TELLING_LANGUAGE:
         return group
     return tuple(
-        language for language in group if scores[language] * 2 >= best or own[language] >= MIN_UNSHARED_FUNCTION_WORDS
+        language
+        for language in group
+        if scores[language] * 2 >= best or own[language] >= MIN_FUNCTION_WORDS_OF_ONE_LANGUAGE_ALONE
     )
 
 

@@ -7,10 +7,10 @@ import unicodedata
 from functools import cache
 
 from madeleine.memory.model import DatedAction, Memory, first_timeline_period
-from madeleine.memory.text.dates import day_in_words, parse_iso_period
+from madeleine.memory.text.dates import parse_iso_period, weekday_and_date_in_words
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, load_lexicon
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.written_dates import resolved_relative_dates, text_with_iso_dates
+from madeleine.memory.text.written_dates import iso_dates_meant_by_relative_words, text_with_iso_dates
 
 ENGLISH_STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
@@ -71,7 +71,7 @@ def bm25_text_of_memory(memory: Memory) -> str:
     """Dates in words, actors that the action does not name, then everything that was said of the scene."""
     scene = memory.scene
     period = first_timeline_period(scene.when)
-    dates = [period.start_in_words if period else day_in_words(memory.happened_at)]
+    dates = [period.start_in_words if period else weekday_and_date_in_words(memory.happened_at)]
     for item in (*scene.when, *memory.retold):
         text = item.date if isinstance(item, DatedAction) else item
         if parse_iso_period(text) is None:
@@ -79,7 +79,9 @@ def bm25_text_of_memory(memory: Memory) -> str:
         if isinstance(item, DatedAction):
             dates.append(item.action)
     if period is None or period.precision in ("day", "time"):
-        dates += resolved_relative_dates(scene.action, (period.start if period else memory.happened_at).date())
+        dates += iso_dates_meant_by_relative_words(
+            scene.action, (period.start if period else memory.happened_at).date()
+        )
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,

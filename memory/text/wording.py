@@ -38,7 +38,7 @@ MIN_WORDS_PROVING_MISSING_ACCENTS = 2
 `papa` is `papá`. One alone may be another word."""
 
 
-class WordToken(NamedTuple):
+class NormalizedWordToken(NamedTuple):
     """`form`: in lower case, with accents; a number in digits. `name`: it has a capital."""
 
     form: str
@@ -50,11 +50,11 @@ class WordToken(NamedTuple):
         return _without_accents(self.form)
 
 
-MIN_WORDS_IN_OTHER_GRAMMATICAL_CASE = 2
+MIN_WORDS_WITH_CHANGED_GRAMMATICAL_CASE = 2
 """Words in another case by which the roles may have changed; one alone cannot."""
 MAX_WORDS_FROM_VERB_TO_CLAUSE = 5
 """Words between a verb of saying and the clause that it introduces: told the people of Dundee that."""
-WordTokens = Sequence[WordToken]
+WordTokens = Sequence[NormalizedWordToken]
 
 
 @dataclass(frozen=True)
@@ -70,24 +70,24 @@ class WordingForComparison:
         return AnalysedText(self.text, self.beside)
 
     @cached_property
-    def tokens(self) -> tuple[WordToken, ...]:
+    def tokens(self) -> tuple[NormalizedWordToken, ...]:
         names = frozenset(word.low for word in self.analysed_text.words if word.is_capitalised)
         return tuple(self._tokens(_respelt(self.analysed_text.normalized_text, self.analysed_text.lexicons), names))
 
     @staticmethod
-    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[WordToken]:
+    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[NormalizedWordToken]:
         for match in _TOKEN.finditer(text):
             if number := match["number"]:
-                yield WordToken(re.sub("^[−–]", "-", canonical_number_text(number)), is_number=True)
+                yield NormalizedWordToken(re.sub("^[−–]", "-", canonical_number_text(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
                 for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
-                    yield WordToken(run, name=form in names)
+                    yield NormalizedWordToken(run, name=form in names)
             elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
-                yield WordToken(match["sign"])
+                yield NormalizedWordToken(match["sign"])
 
     @cached_property
-    def tokens_without_fillers(self) -> tuple[WordToken, ...]:
+    def tokens_without_fillers(self) -> tuple[NormalizedWordToken, ...]:
         """Without fillers."""
         fillers = _retold_words(self.analysed_text.lexicons, "fillers")
         return tuple(token for token in self.tokens if token.form not in fillers)
@@ -159,7 +159,7 @@ class WordingAlignment:
                 cases += 1
             elif not (reported and self._shifts(word, other)):
                 return False
-        return cases < MIN_WORDS_IN_OTHER_GRAMMATICAL_CASE
+        return cases < MIN_WORDS_WITH_CHANGED_GRAMMATICAL_CASE
 
     def _generic(self, singular: WordTokens, plural: WordTokens) -> bool:
         """Whether they differ as "an owl hunts" and "owls hunt" do, in a subject and its verb in the present: one
@@ -177,7 +177,7 @@ class WordingAlignment:
         nouns = [self._is_listed(*pair, "plurals", "plural_endings", in_order=True) for pair in others]
         return any(verbs) and all(map(operator.or_, verbs, nouns))
 
-    def _agrees_with_collective(self, mine: WordToken, theirs: WordToken) -> bool:
+    def _agrees_with_collective(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         """The team is, the team are: the verb of a sentence that a collective noun opens may be singular or plural.
         Where nouns take the same ending, only listed verbs do."""
         return (
@@ -194,10 +194,10 @@ class WordingAlignment:
         ]
         return opening[0] == opening[1] and opening[0] in _retold_words(self.lexicons, "collectives")
 
-    def _divided(self, tokens: WordTokens) -> tuple[list[WordToken], list[list[WordToken]]]:
+    def _divided(self, tokens: WordTokens) -> tuple[list[NormalizedWordToken], list[list[NormalizedWordToken]]]:
         """(words that tell, fillers before each of them and after the last)."""
-        telling: list[WordToken] = []
-        fillers: list[list[WordToken]] = [[]]
+        telling: list[NormalizedWordToken] = []
+        fillers: list[list[NormalizedWordToken]] = [[]]
         known = _retold_words(self.lexicons, "fillers")
         for token in tokens:
             if token.form in known:
@@ -213,14 +213,14 @@ class WordingAlignment:
         rest = iter(longer)
         return all(any(self._may_replace(word, other) for other in rest) for word in shorter)
 
-    def _may_replace(self, mine: WordToken, theirs: WordToken) -> bool:
+    def _may_replace(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         return (
             self._is_counterpart(mine, theirs)
             or self._shifts(mine, theirs)
             or self._agrees_with_collective(mine, theirs)
         )
 
-    def _shifts(self, mine: WordToken, theirs: WordToken) -> bool:
+    def _shifts(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         return bool(self._introducing) and self._is_listed(mine, theirs, "tenses", "tense_endings")
 
     @cached_property
@@ -237,7 +237,7 @@ class WordingAlignment:
             and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_FROM_VERB_TO_CLAUSE])
         )
 
-    def _is_counterpart(self, mine: WordToken, theirs: WordToken) -> bool:
+    def _is_counterpart(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         if mine.form == theirs.form:
             return True
         if mine.is_number or theirs.is_number:
@@ -251,7 +251,13 @@ class WordingAlignment:
         return self._is_listed_with(mine.form, theirs.form) or self._is_listed(mine, theirs, "forms", "endings")
 
     def _is_listed(
-        self, mine: WordToken, theirs: WordToken, forms: str, endings: str, *, in_order: bool = False
+        self,
+        mine: NormalizedWordToken,
+        theirs: NormalizedWordToken,
+        forms: str,
+        endings: str,
+        *,
+        in_order: bool = False,
     ) -> bool:
         if (mine.form, theirs.form) in _forms(self.lexicons, forms, in_order):
             return True
@@ -259,7 +265,7 @@ class WordingAlignment:
         known = _forms(self.lexicons, endings, in_order)
         return not are_names and differ_only_in_inflection(mine.form, theirs.form, known)
 
-    def _number_of(self, token: WordToken) -> str:
+    def _number_of(self, token: NormalizedWordToken) -> str:
         if token.is_number:
             return token.form
         return next((value for each in self.lexicons if (value := each.digits_by_number_word.get(token.form, ""))), "")

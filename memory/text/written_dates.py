@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from madeleine.memory.text.dates import MONTH_NAMES
+from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.lexicon import Lexicon, load_lexicon, load_lexicon_headers, probable_lexicons
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.scripts import HAN_SIGN_PATTERN
@@ -27,8 +27,8 @@ _BY_SIGNS = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
-HAN_DIGITS = frozenset("一二两兩三四五六七八九十")
-DAYS_AROUND_MENTIONED_WEEK = 3
+HAN_NUMERAL_CHARACTERS = frozenset("一二两兩三四五六七八九十")
+DAYS_AROUND_WEEKS_AGO_DAY = 3
 """Days on either side of the day that "two weeks ago" says."""
 _RELATIVE: Mapping[str, Callable[[date, int], date]] = {
     "two_days_ago": lambda today, _: today - timedelta(days=2),
@@ -75,7 +75,7 @@ def text_with_past_days_as_dates(text: str, today: date) -> str:
     return text
 
 
-def resolved_relative_dates(text: str, day: date) -> tuple[str, ...]:
+def iso_dates_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
     """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a week none is
     told."""
     found = (one for one in _relative_dates(text, day) if one.kind != "weeks_ago")
@@ -111,9 +111,9 @@ def _iso(match: re.Match[str], parts: tuple[str, str, str]) -> str:
 def _words(match: re.Match[str], year: str | None, month: str | int, day: str | None) -> str:
     if year and day:
         return _iso(match, (year, str(month), day))
-    if not 1 <= int(month) <= len(MONTH_NAMES) or (day and not 1 <= int(day) <= 31):
+    if not 1 <= int(month) <= len(ENGLISH_MONTH_NAMES) or (day and not 1 <= int(day) <= 31):
         return match[0]
-    name = MONTH_NAMES[int(month) - 1]
+    name = ENGLISH_MONTH_NAMES[int(month) - 1]
     return f"{int(day)} {name}" if day else f"{name} {year}"
 
 
@@ -123,7 +123,7 @@ def _month_numbers() -> Mapping[str, int]:
     numbers = {}
     for lexicon in map(load_lexicon, load_lexicon_headers()):
         for position, name in enumerate(lexicon.entries.get("months", "").split()):
-            numbers[name] = numbers[without_accents(name)] = position % len(MONTH_NAMES) + 1
+            numbers[name] = numbers[without_accents(name)] = position % len(ENGLISH_MONTH_NAMES) + 1
     return numbers
 
 
@@ -176,7 +176,9 @@ def _day_meant(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
     counts = (
         int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
     )
-    han = (int(unicodedata.numeric(sign)) for sign in HAN_SIGN_PATTERN.findall(phrase) if sign in HAN_DIGITS)
+    han = (
+        int(unicodedata.numeric(sign)) for sign in HAN_SIGN_PATTERN.findall(phrase) if sign in HAN_NUMERAL_CHARACTERS
+    )
     return _RELATIVE[kind](today, next(chain(counts, han), 1))
 
 
@@ -197,6 +199,6 @@ def _days_meant(found: _Found) -> str:
     if found.kind == "years_ago":
         return str(day.year)
     if found.kind == "months_ago":
-        return f"{MONTH_NAMES[day.month - 1]} {day.year}"
-    around = DAYS_AROUND_MENTIONED_WEEK if found.kind == "weeks_ago" else 0
+        return f"{ENGLISH_MONTH_NAMES[day.month - 1]} {day.year}"
+    around = DAYS_AROUND_WEEKS_AGO_DAY if found.kind == "weeks_ago" else 0
     return " ".join((day + timedelta(days=n)).isoformat() for n in range(-around, around + 1))

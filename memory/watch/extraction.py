@@ -21,7 +21,7 @@ from madeleine.memory.model import Emotion
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.rules.searching import extract_search_tags_from_message
 from madeleine.memory.rules.storing.grounding import ungrounded_terms
-from madeleine.memory.rules.storing.quoting import StatementForQuoteCheck, repeats_known_text
+from madeleine.memory.rules.storing.quoting import StatementForRepetitionCheck, repeats_known_text
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, load_language_neutral_pattern
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.sentences import split_sentences
@@ -33,13 +33,13 @@ MAX_MEMORIES_EXTRACTED_PER_SNIPPET = 3
 """Essences of one snippet. One is the rule; six messages may hold more than one thing."""
 MAX_EXTRACTED_ESSENCE_CHARS = 500
 MAX_EXTRACTED_LESSON_CHARS = 300
-MAX_THEMES_PER_ESSENCE = 3
+MAX_THEMES_PER_EXTRACTED_MEMORY = 3
 MAX_EXTRACTED_THEME_CHARS = 40
-DEFAULT_ESSENCE_WEIGHT = 0.5
+DEFAULT_EXTRACTED_MEMORY_IMPORTANCE = 0.5
 """Of a memory to which the model gives none."""
 MIN_ESSENCE_WEIGHT = 0.1
 """Below it is noise (spec T3: 0.0)."""
-MAX_SNIPPET_MESSAGE_CHARS = 4_000
+MAX_MESSAGE_CHARS_FOR_EXTRACTION = 4_000
 """Characters of one message; a longer one is shown without its middle."""
 MAX_EXTRACTION_ANSWER_TOKENS = 1_000
 NOTHING_USABLE_EXTRACTED_REASON = "nothing of it could be used."
@@ -50,7 +50,7 @@ MEMORY_EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
     max_emotions=MAX_EMOTION_LABELS,
     emotions=", ".join(EXTRACTABLE_EMOTION_LABELS),
-    max_themes=MAX_THEMES_PER_ESSENCE,
+    max_themes=MAX_THEMES_PER_EXTRACTED_MEMORY,
 )
 
 
@@ -130,7 +130,7 @@ def _understood_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "essence": _one_text(answer["essence"]),
         "emotions": _texts(answer.get("emotions")),
-        "weight": DEFAULT_ESSENCE_WEIGHT if (weight := _number(answer.get("weight"))) is None else weight,
+        "weight": DEFAULT_EXTRACTED_MEMORY_IMPORTANCE if (weight := _number(answer.get("weight"))) is None else weight,
         "lesson": _one_text(answer.get("lesson")),
         "themes": _texts(answer.get("themes")),
         "messages": [int(number) for number in numbers if number is not None and math.isfinite(number)],
@@ -214,9 +214,9 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>\u2028\u2029\u0085"}
 
 
 def _without_middle(text: str) -> str:
-    if len(text) <= MAX_SNIPPET_MESSAGE_CHARS:
+    if len(text) <= MAX_MESSAGE_CHARS_FOR_EXTRACTION:
         return text
-    return f"{text[: MAX_SNIPPET_MESSAGE_CHARS * 3 // 4]} […] {text[-MAX_SNIPPET_MESSAGE_CHARS // 4 :]}"
+    return f"{text[: MAX_MESSAGE_CHARS_FOR_EXTRACTION * 3 // 4]} […] {text[-MAX_MESSAGE_CHARS_FOR_EXTRACTION // 4 :]}"
 
 
 # --- what counts of an answer -----------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def _rejection_reason(essence: ExtractedMemorySchema, lines: Sequence[SnippetMes
 
 
 _PROMPT_STATEMENTS = tuple(
-    StatementForQuoteCheck(sentence)
+    StatementForRepetitionCheck(sentence)
     for sentence in split_sentences(MEMORY_EXTRACTION_INSTRUCTIONS.replace("\n", " "))
     if len(sentence) > 30
 )
@@ -321,7 +321,7 @@ def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
     usable = (
         theme for theme in stripped if 0 < len(theme) <= MAX_EXTRACTED_THEME_CHARS and not _UNSTORABLE.search(theme)
     )
-    return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES_PER_ESSENCE]
+    return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES_PER_EXTRACTED_MEMORY]
 
 
 def themes_of_text(text: str) -> tuple[str, ...]:

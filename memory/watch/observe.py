@@ -14,7 +14,12 @@ from madeleine.memory.chat import ConversationMessage, MessageId, NewConversatio
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.store import StoredSceneResult
 from madeleine.memory.model import Scope
-from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText, redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import (
+    CountingRedactor,
+    RedactText,
+    redact_secrets,
+    refuse_value_that_is_secret,
+)
 from madeleine.memory.watch.extraction import ExtractedMemory
 from madeleine.memory.watch.ports import ObservationLedger
 
@@ -60,8 +65,8 @@ class ObserveConversationResult:
 RememberAgentMemory = Callable[
     [Scope, str, ExtractedMemory, Sequence[ConversationMessage], str], Awaitable[StoredSceneResult | None]
 ]
-"""`memory.watch.remember.Remember.store_agent_memory`: (scope, session, memory, messages, key). Redacts and stores the
-memory, and links it to its messages. The same non-empty key stores nothing twice."""
+"""`memory.watch.remember.Remember.store_memory_extracted_by_agent`: (scope, session, memory, messages, key). Redacts
+and stores the memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +191,9 @@ def redact_observation(
 ) -> tuple[ObservedConversationPart, Mapping[str, int]]:
     """The session and its messages without secrets, and the number of secrets by kind; memories are redacted where they
     are stored. A secret in an id or key is refused: redacted, it would be the same as another one."""
-    refuse_secret_argument("session_id", observation.session_id, redact)
+    refuse_value_that_is_secret("session_id", observation.session_id, redact)
     for message in observation.messages:
-        refuse_secret_argument("key", message.key or "", redact)
+        refuse_value_that_is_secret("key", message.key or "", redact)
     redaction = CountingRedactor(redact)
     messages = [redaction.redact_fields(message, "text", "speaker") for message in observation.messages]
     redacted = redaction.redact_fields(observation, "title", "interface")

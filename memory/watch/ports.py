@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.chat import ConversationMessage, MessageId, SessionWithUnreadMessages, UnreadMessageCounts
+from madeleine.memory.chat import ConversationMessage, MessageId, SessionWithUnreadMessages, UnreadMessageTotals
 from madeleine.memory.language_model import ModelCostRecorder
 from madeleine.memory.model import Scope
 
@@ -42,7 +42,7 @@ class MemoryExtractionLedger(Protocol):
     async def sessions_with_unread_messages(self, *, now: datetime, limit: int) -> list[SessionWithUnreadMessages]:
         """Sessions of all beings with unread messages whose next try is due, the longest waiting first."""
 
-    async def session_messages_between(
+    async def session_messages_between_positions(
         self, scope: Scope, session_id: str, *, start: int, end: int
     ) -> list[ConversationMessage]:
         """The messages at positions in [start, end), in order."""
@@ -66,7 +66,7 @@ class MemoryExtractionLedger(Protocol):
     async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
 
-    async def unread_message_counts(self) -> UnreadMessageCounts: ...
+    async def unread_message_totals(self) -> UnreadMessageTotals: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):

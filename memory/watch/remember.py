@@ -46,7 +46,7 @@ class SimilarMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class SimilarMemorySearch:
+class FindMemoriesSimilarToTexts:
     """Search for memories that a text may quote, dead ones too. Does not count as a recall."""
 
     ledger: RecallLedger
@@ -118,7 +118,7 @@ class RememberExtractedMemories:
 
     store: StoreRedactedScenes
     ledger: MemoryAndIdempotencyKeyReader
-    similar: SimilarMemorySearch
+    similar: FindMemoriesSimilarToTexts
     _: KW_ONLY
     day_of: Callable[[datetime], date] = utc_day
     redact: RedactText = redact_secrets
@@ -157,7 +157,7 @@ class RememberExtractedMemories:
             results[at] = ExtractedMemoryStoreResult(findings[at].extracted, outcome, answer.memory.id, answer.status)
         return [replace(results[at], redacted=redaction.found) for at, redaction in enumerate(redactions)]
 
-    async def store_agent_memory(
+    async def store_memory_extracted_by_agent(
         self,
         scope: Scope,
         session_id: str,
@@ -172,7 +172,7 @@ class RememberExtractedMemories:
             [result] = await self(scope, [finding], session_id, tool=OBSERVE_TOOL_NAME, keys=[key] if key else ())
         except SourcesForgotten as error:
             left = [message for message in messages if message.id not in error.ids]
-            return await self.store_agent_memory(scope, session_id, extracted, left, key) if left else None
+            return await self.store_memory_extracted_by_agent(scope, session_id, extracted, left, key) if left else None
         memories = await self.ledger.memories_by_ids(scope, [result.memory_id])
         if not memories:
             return None

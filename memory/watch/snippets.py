@@ -69,7 +69,7 @@ def _settled_messages(new: Sequence[ConversationMessage], before: datetime) -> l
     return list(new[: last_answer + 1])
 
 
-def is_snippet_worth_reading(lines: Sequence[SnippetMessage]) -> bool:
+def has_signs_of_something_to_remember(lines: Sequence[SnippetMessage]) -> bool:
     """Whether the words of the new lines tell that they hold something to remember. A no only puts them off: other
     languages and other words than the lexicons' tell as much."""
     new = [line for line in lines if line.new]

@@ -22,14 +22,14 @@ from madeleine.memory.errors import (
 )
 from madeleine.memory.language_model import LanguageModel, MeteredModel, ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
-from madeleine.memory.retention.levels import MemoryLevelConfig
+from madeleine.memory.retention.levels import MemoryLevelsOfBeings
 from madeleine.memory.watch.extraction import ExtractedMemoryWithMessages, SnippetMessage, extract_memories
 from madeleine.memory.watch.ports import MemoryExtractionLedger, TokenSpendingLedger
 from madeleine.memory.watch.remember import RememberExtractedMemories, json_digest, speakers_of_messages
 from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
     ConversationSnippet,
-    is_snippet_worth_reading,
+    has_signs_of_something_to_remember,
     lines_with_memory_quotes_removed,
     memories_from_exchanges,
     next_conversation_snippet,
@@ -37,7 +37,7 @@ from madeleine.memory.watch.snippets import (
 
 logger = logging.getLogger(__name__)
 
-MEMORY_EXTRACTOR_CLIENT_NAME = "madeleine thread"
+CLIENT_NAME_OF_EXTRACTED_MEMORIES = "madeleine thread"
 EXTRACTOR_PROVENANCE_TOOL = "thread"
 MAX_SESSIONS_PER_POLL = 50
 """Sessions of one poll, each with one snippet."""
@@ -84,7 +84,7 @@ class ConversationMemoryExtractor:
     _: KW_ONLY
     now: Callable[[], datetime]
     config: MemoryExtractionConfig = MemoryExtractionConfig()
-    levels: MemoryLevelConfig = field(default_factory=MemoryLevelConfig)
+    levels: MemoryLevelsOfBeings = field(default_factory=MemoryLevelsOfBeings)
     new_messages_event: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
     """Counts of the current poll."""
@@ -110,7 +110,7 @@ class ConversationMemoryExtractor:
         run = RunId(str(uuid.uuid4()))
         self._counts = result.counts
         for session in await self.ledger.sessions_with_unread_messages(now=now, limit=MAX_SESSIONS_PER_POLL):
-            of_session = Scope(session.being_id, MEMORY_EXTRACTOR_CLIENT_NAME, project=session.project or "")
+            of_session = Scope(session.being_id, CLIENT_NAME_OF_EXTRACTED_MEMORIES, project=session.project or "")
             scope = self.levels.apply_to_unattended_scope(of_session)
             metered = None if language is None else self._metered(language, scope, run)
             try:
@@ -233,7 +233,7 @@ class ConversationMemoryExtractor:
         keys = {
             key: end
             for end in range(first, last + 1)
-            for key in snippet_idempotency_keys(session_id, snippet.start, end)
+            for key in idempotency_keys_for_message_range(session_id, snippet.start, end)
         }
         stored = await self.remember.ledger.idempotency_key_outcomes(scope, list(keys))
         self._counts.update("repeated" for _ in stored)
@@ -252,7 +252,7 @@ class ConversationMemoryExtractor:
             SnippetMessage(message, message.text, message.position >= snippet.start and message.id not in remembered)
             for message in snippet.shown
         ]
-        if not (must_show or is_snippet_worth_reading(lines)):
+        if not (must_show or has_signs_of_something_to_remember(lines)):
             return None if any(line.new for line in lines) else []
         similar = await self.remember.similar.search(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
@@ -260,7 +260,7 @@ class ConversationMemoryExtractor:
             lines_with_memory_quotes_removed, lines, similar, speakers_of_messages(snippet.shown)
         )
         lines = [line for line in lines if line.text.strip()]
-        is_put_off = any(line.new for line in lines) and not (must_show or is_snippet_worth_reading(lines))
+        is_put_off = any(line.new for line in lines) and not (must_show or has_signs_of_something_to_remember(lines))
         return None if is_put_off else lines
 
     async def _extract(
@@ -287,7 +287,7 @@ class ConversationMemoryExtractor:
     ) -> None:
         """Messages that were forgotten while the model read them, or are until the commit, leave no memory."""
         while findings:
-            keys = snippet_idempotency_keys(session_id, snippet.start, snippet.end)[: len(findings)]
+            keys = idempotency_keys_for_message_range(session_id, snippet.start, snippet.end)[: len(findings)]
             try:
                 results = await self.remember(scope, findings, session_id, tool=EXTRACTOR_PROVENANCE_TOOL, keys=keys)
             except SourcesForgotten as error:
@@ -342,7 +342,7 @@ class ConversationMemoryExtractor:
         )
 
 
-def snippet_idempotency_keys(session_id: str, start: int, end: int) -> list[str]:
+def idempotency_keys_for_message_range(session_id: str, start: int, end: int) -> list[str]:
     """Idempotency keys for the memories of the messages at positions in [start, end). Not made of their text: should a
     poll be repeated, the model may choose other words."""
     return [

@@ -54,13 +54,13 @@ class TranscriptReader:
         message = _message_of(line)
         if message is None or message.role == "assistant":
             return message
-        prefix = prompt_key_prefix(message.text)
+        prefix = prompt_key_prefix_from_text_hash(message.text)
         key = f"{prefix}{self._prompt_counts[prefix]}"
         self._prompt_counts[prefix] += 1
         return replace(message, key=key)
 
 
-def read_transcript(lines: Iterable[bytes]) -> list[TranscriptMessage]:
+def messages_from_transcript_lines(lines: Iterable[bytes]) -> list[TranscriptMessage]:
     reader = TranscriptReader()
     return [message for line in lines if (message := reader.parse_message(line))]
 
@@ -76,7 +76,7 @@ def prompt_as_in_transcript(text: str) -> str:
     return "" if _SLASH_COMMAND.match(spoken) else spoken
 
 
-def prompt_key_prefix(text: str) -> str:
+def prompt_key_prefix_from_text_hash(text: str) -> str:
     """The key of a prompt without its number among equal prompts. A hook sees a prompt before its line is written and
     has its `uuid`. Computed from the redacted text: the hash of the whole text could confirm a guessed secret."""
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
@@ -86,7 +86,7 @@ def prompt_message_missing_from_transcript(
     messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str
 ) -> TranscriptMessage | None:
     """The prompt that is being made, as the message behind `messages`; None if it is one of them already."""
-    prefix = prompt_key_prefix(prompt)
+    prefix = prompt_key_prefix_from_text_hash(prompt)
     equal = [message for message in messages if message.role == "user" and message.key.startswith(prefix)]
     if prompt_id and any(message.prompt_id == prompt_id and message.text == prompt for message in equal):
         return None

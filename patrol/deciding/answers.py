@@ -50,7 +50,7 @@ OfferedIds = Annotated[
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
 # every client puts into every prompt. What the fields mean is said with each request
-# (`requests.AGENT_DECISION_GUIDANCE`).
+# (`requests.AGENT_GUIDANCE_BY_DECISION_NAME`).
 class AgentDecision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
@@ -237,7 +237,7 @@ class DecisionAnswer(ABC):
         """Without secrets."""
         return self
 
-    def check_against_request(self, request: DecisionRequest) -> Self | RejectedModelAnswer:
+    def normalized_answer_or_rejection(self, request: DecisionRequest) -> Self | RejectedModelAnswer:
         """The answer, its texts tidied, or what is wrong with it, up to five complaints at once."""
         if self.kind != request.kind:
             return RejectedModelAnswer(f"This offer is to {request.kind}: answer that.")
@@ -249,7 +249,7 @@ class DecisionAnswer(ABC):
         self, current: CurrentOfferedMemories
     ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """Held against the request, then against the memories as they are now."""
-        result = self.check_against_request(current.request)
+        result = self.normalized_answer_or_rejection(current.request)
         return result if isinstance(result, RejectedModelAnswer) else result.checked_against_current_memories(current)
 
     @abstractmethod
@@ -311,7 +311,7 @@ class DecisionHandler(ABC, Generic[AnswerT]):
         self.asks_agent = limits is not DECISION_REQUEST_LIMITS_FOR_MODEL
 
     @abstractmethod
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         """Keys (of clusters, sessions, days) of what may have to be decided, the largest first. Reads counts only."""
 
     @abstractmethod

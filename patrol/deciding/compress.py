@@ -21,7 +21,7 @@ from madeleine.patrol.deciding.requests import (
     EVENT_TIME_SORT_KEY,
     DecisionRequest,
     DecisionRequestLimits,
-    offered_memories_in_parts,
+    offered_memories_split_by_request_size,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork
 
@@ -53,7 +53,7 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
     answer_type = SessionSummaryAnswer
     embeds_texts = True
 
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         """Above the threshold the oldest half of it (spec L3, 3.1); to an agent, whom each answer asks anew, as many as
         are above it."""
         threshold = self.context.services.config.compression_threshold
@@ -62,7 +62,7 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
         return [session.session_id for session in sessions[:count]]
 
-    async def overdue_session_ids(self) -> list[str]:
+    async def unsummarised_session_ids_beyond_limit(self) -> list[str]:
         """Those beyond one and a half times the threshold: nobody has summarised them."""
         sessions = await self.context.reads.unsummarised_sessions()
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
@@ -74,20 +74,20 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         )
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentOfferedMemories) -> list[str]:
-        made = summary_and_passages_of_session(answer, current, self.context.services.now())
+        made = summary_memories_with_hidden_sources(answer, current, self.context.services.now())
         return [memory.embedded_text for memory, _ in made]
 
     async def apply_answer(
         self, work: UnitOfWork, answer: SessionSummaryAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int]:
-        for made, sources in summary_and_passages_of_session(answer, current, self.context.services.now()):
+        for made, sources in summary_memories_with_hidden_sources(answer, current, self.context.services.now()):
             work.add_memory(made)
             work.compressed |= dict.fromkeys((source.id for source in sources), made.id)
         work.new_vectors |= work.prepared.vectors
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def summary_and_passages_of_session(
+def summary_memories_with_hidden_sources(
     answer: SessionSummaryAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word
@@ -142,5 +142,5 @@ def session_compression_requests(
     return [
         DecisionRequest(kind="compress", memories=tuple(part), session_id=session_id)
         for together in by_place.values()
-        for part in offered_memories_in_parts(together, "compress", limits)
+        for part in offered_memories_split_by_request_size(together, "compress", limits)
     ]

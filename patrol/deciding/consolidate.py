@@ -19,7 +19,7 @@ from madeleine.memory.model import (
     DatedAction,
     Memory,
     MemoryId,
-    TimelineEntry,
+    TextOrDatedAction,
     Vector,
     date_of_timeline_entry,
     parse_iso_moment,
@@ -50,7 +50,7 @@ from madeleine.patrol.deciding.requests import (
     DecisionRequest,
     DecisionRequestLimits,
     MemoryInDecisionRequest,
-    offered_memories_in_parts,
+    offered_memories_split_by_request_size,
     offered_memories_within_limits,
     shorten_with_ellipsis,
 )
@@ -179,7 +179,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
     answer_type = ConsolidationAnswer
     embeds_texts = True
 
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         """What is dying, in all clusters together, then the clusters with fresh memories."""
         counts = [count for count in await self.context.reads.cluster_memory_counts() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
@@ -207,14 +207,14 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:
-        rewritten = (one for one in memories_after_consolidation(answer, current) if _is_rewritten(one, current))
-        made = passage_memories_of_dropped_scenes(answer, current, self.context.services.now())
+        rewritten = (one for one in memories_changed_by_consolidation(answer, current) if _is_rewritten(one, current))
+        made = new_passage_memories_from_dropped_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
     async def apply_answer(
         self, work: UnitOfWork, answer: ConsolidationAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int]:
-        changed = memories_after_consolidation(answer, current)
+        changed = memories_changed_by_consolidation(answer, current)
         for memory in changed:
             work.put_memory_state(patrol_fields_from_memory(memory))
         work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
@@ -224,7 +224,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         for state in await work.load_memory_states(released):
             if state.status == "dying":
                 work.put_memory_state(replace(state, status="dead", reactivation_count=0))
-        made = passage_memories_of_dropped_scenes(answer, current, self.context.services.now())
+        made = new_passage_memories_from_dropped_scenes(answer, current, self.context.services.now())
         for passage, sources in made:
             work.add_memory(passage)
             work.compressed |= dict.fromkeys((source.id for source in sources), passage.id)
@@ -240,7 +240,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         }
 
 
-def passage_memories_of_dropped_scenes(
+def new_passage_memories_from_dropped_scenes(
     answer: ConsolidationAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """Passages that hold what was let go of, word for word by session and day, each with its scenes: these are dead,
@@ -293,7 +293,7 @@ def consolidation_requests(
         offered = offered_memories_within_limits([*batch, *nearest], "consolidate", limits)
         add(offered, has_choice=len(offered) > 1 or offered[0].status == "dying")
     others = [memory for memory in fresh if memory.id not in resembled]
-    for part in offered_memories_in_parts(others, "consolidate"):
+    for part in offered_memories_split_by_request_size(others, "consolidate"):
         add(part, has_choice=False)
     return requests
 
@@ -305,14 +305,14 @@ def requests_about_dying_memories(
     it was fresh."""
     sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
     by_session = sorted(dying, key=lambda memory: sessions.index(memory.provenance.session_id))
-    parts = offered_memories_in_parts(by_session, "consolidate", limits)
+    parts = offered_memories_split_by_request_size(by_session, "consolidate", limits)
     return [DecisionRequest(kind="consolidate", memories=tuple(part)) for part in parts]
 
 
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
-def memories_after_consolidation(answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[Memory]:
+def memories_changed_by_consolidation(answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[Memory]:
     """The memories that change, as they become. `answer` was checked against `current`. Every offered memory that is
     still as it was offered is fresh no longer. A survivor's embed text changes with its timeline."""
     memories = current.memories
@@ -375,7 +375,7 @@ def as_dead_memory(memory: Memory) -> Memory:
     return replace(memory, status="dead", reactivation_count=0, fresh=False)
 
 
-def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[TimelineEntry, ...]:
+def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[TextOrDatedAction, ...]:
     """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
     Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
     for the first entry is read as a memory's date."""

@@ -50,7 +50,7 @@ class DiaryAnswerSchema(DecisionAnswerSchema):
 
 
 @dataclass(frozen=True, slots=True)
-class DiaryAnswer(DecisionAnswer):
+class DiaryWritingAnswer(DecisionAnswer):
     """Normalized, `diary` has one line to a line and `think_md` its points without bullets."""
 
     kind = "diary"
@@ -62,15 +62,15 @@ class DiaryAnswer(DecisionAnswer):
     """The calling agent gave the offer's id alone: nothing is written of that day."""
 
     @classmethod
-    def _from_own_fields(cls, decision: AgentDecision) -> DiaryAnswer:
+    def _from_own_fields(cls, decision: AgentDecision) -> DiaryWritingAnswer:
         return cls(decision.diary, tuple(decision.think_md), is_declined=not (decision.diary or decision.think_md))
 
-    def normalized(self) -> DiaryAnswer:
+    def normalized(self) -> DiaryWritingAnswer:
         points = (_BULLET_PATTERN.sub("", " ".join(point.split())) for point in self.think_md)
         think_md = tuple(point for point in points if point)
         return replace(self, diary="\n".join(_diary_lines(self.diary)), think_md=think_md)
 
-    def redacted(self, redact: RedactText) -> DiaryAnswer:
+    def redacted(self, redact: RedactText) -> DiaryWritingAnswer:
         points = tuple(redact(point).text for point in self.think_md)
         return replace(self, diary=redact(self.diary).text, think_md=points)
 
@@ -94,10 +94,10 @@ def _diary_lines(text: str) -> list[str]:
     return [sentence.rstrip() for sentence in split_sentences(lines[0])] if len(lines) == 1 else lines
 
 
-class DiaryDecisionHandler(DecisionHandler[DiaryAnswer]):
-    answer_type = DiaryAnswer
+class DiaryDecisionHandler(DecisionHandler[DiaryWritingAnswer]):
+    answer_type = DiaryWritingAnswer
 
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
         day, of_day, _ = await self._day_to_write()
         return [day] if of_day else []
@@ -124,7 +124,7 @@ class DiaryDecisionHandler(DecisionHandler[DiaryAnswer]):
         )
 
     async def apply_answer(
-        self, work: UnitOfWork, answer: DiaryAnswer, current: CurrentOfferedMemories
+        self, work: UnitOfWork, answer: DiaryWritingAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int] | RejectedModelAnswer:
         request = current.request
         if answer.is_declined:

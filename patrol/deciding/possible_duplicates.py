@@ -19,10 +19,10 @@ from madeleine.patrol.deciding.requests import (
     offered_memory_from_memory,
 )
 
-MIN_DUPLICATE_COSINE = 0.8
+MIN_POSSIBLE_DUPLICATE_COSINE = 0.8
 """Cosine of two memories, without what their language shares, from which they are asked about although no store has
 linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
-MIN_LINKED_DUPLICATE_COSINE = 0.6
+MIN_LINKED_POSSIBLE_DUPLICATE_COSINE = 0.6
 """The same of two that a store has linked: 95 % of sentences told again in other forms have it, half of paraphrases
 (`benchmarks/duplicates/sentences`), and few of the turns of a talk that are linked."""
 COSINE_BLOCK_ROWS = 512
@@ -44,7 +44,7 @@ def ids_of_possible_duplicates(
         for one, other in pairs
         if one in own
         and other in by_id
-        and _cosine(vectors, one, other) >= MIN_LINKED_DUPLICATE_COSINE
+        and _cosine(vectors, one, other) >= MIN_LINKED_POSSIBLE_DUPLICATE_COSINE
         and _can_say_the_same(own[one], by_id[other])
     }
     rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
@@ -55,7 +55,7 @@ def ids_of_possible_duplicates(
         for memory, row in zip(block, cosines, strict=True):
             if memory.id in position:
                 row[position[memory.id]] = 0
-            near = (others[int(at)] for at in np.flatnonzero(row >= MIN_DUPLICATE_COSINE))
+            near = (others[int(at)] for at in np.flatnonzero(row >= MIN_POSSIBLE_DUPLICATE_COSINE))
             if memory.id not in linked and any(_can_say_the_same(memory, other) for other in near):
                 linked.add(memory.id)
     return linked

@@ -45,7 +45,7 @@ class NoteRepairAnswer(DecisionAnswer):
 class NoteRepairDecisionHandler(DecisionHandler[NoteRepairAnswer]):
     answer_type = NoteRepairAnswer
 
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         """Ids of notes, the oldest first."""
         return [note.id for note in await self.context.reads.unreadable_notes()]
 

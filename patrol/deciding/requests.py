@@ -229,7 +229,7 @@ def offered_memories_within_limits(
     )
 
 
-def offered_memories_in_parts(
+def offered_memories_split_by_request_size(
     memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits | None = None
 ) -> list[list[MemoryInDecisionRequest]]:
     """All of them, in order, as many parts as do not fit into one request."""
@@ -254,7 +254,7 @@ DECISION_SYSTEM_PROMPTS: Mapping[str, str] = {
 """For a language model, by the purpose of the prompt."""
 SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
 """spec L3, word for word."""
-AGENT_DECISION_GUIDANCE: Mapping[str, str] = _PROMPTS["guidance"]
+AGENT_GUIDANCE_BY_DECISION_NAME: Mapping[str, str] = _PROMPTS["guidance"]
 """For the agent that reads requests in a tool's answer, once each (`guidance_names`)."""
 DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
 MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
@@ -321,13 +321,13 @@ def _prompt_text(request: DecisionRequest) -> str:
             if request.felt:
                 entries.append({"felt": request.felt})
             entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{enclose_in_memory_tag(*map(json_quoted_for_prompt, entries))}"
+            return f"The day: {request.date}\n{enclose_in_memory_tag(*map(json_with_escaped_tags, entries))}"
         case "repair":
             note = {"left": request.date, "note": request.note, "reason": request.reason}
-            return enclose_in_memory_tag(json_quoted_for_prompt(note))
+            return enclose_in_memory_tag(json_with_escaped_tags(note))
         case "supersede":
             return enclose_in_memory_tag(
-                *(json_quoted_for_prompt(_memory_fields(memory, "supersede")) for memory in request.memories)
+                *(json_with_escaped_tags(_memory_fields(memory, "supersede")) for memory in request.memories)
             )
         case _:
             numbered = [
@@ -335,14 +335,14 @@ def _prompt_text(request: DecisionRequest) -> str:
                 for number, memory in enumerate(request.memories, start=1)
             ]
             cluster = [{"cluster": escape_tags_on_one_line(request.cluster)}] if request.cluster else []
-            return enclose_in_memory_tag(*map(json_quoted_for_prompt, [*cluster, *numbered]))
+            return enclose_in_memory_tag(*map(json_with_escaped_tags, [*cluster, *numbered]))
 
 
 def enclose_in_memory_tag(*lines: str) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"])
 
 
-def json_quoted_for_prompt(value: dict[str, Any]) -> str:
+def json_with_escaped_tags(value: dict[str, Any]) -> str:
     """Quoted as a whole too: `<` at the end of one text and `memory>` in the next could be read as a tag."""
     return escape_tags_on_one_line(json.dumps(value, ensure_ascii=False))
 

@@ -75,7 +75,7 @@ async def decide_pending_with_model(context: PatrolRunContext, step: PatrolStepN
     """Ask the language model to decide every pending item, until the token budget or the time limit is reached.
     Undecided items stay unchanged and are retried at the next patrol."""
     decision_type = DECISION_HANDLERS[step](context)
-    keys = deque(await decision_type.keys_awaiting_decision())
+    keys = deque(await decision_type.keys_that_may_need_decision())
     total = len(keys)
     requests: list[DecisionRequest] = []
     notes: list[str] = []
@@ -137,7 +137,7 @@ async def ask_model_to_decide(model: MeteredModel, request: DecisionRequest) -> 
 
     def check(raw: DecisionAnswerSchema) -> DecisionAnswer | RejectedModelAnswer:
         answer = answer_type.from_model_answer(raw, request)
-        result = answer if isinstance(answer, RejectedModelAnswer) else answer.check_against_request(request)
+        result = answer if isinstance(answer, RejectedModelAnswer) else answer.normalized_answer_or_rejection(request)
         return (
             RejectedModelAnswer(_with_numbers_for_ids(result.reason, request))
             if isinstance(result, RejectedModelAnswer)
@@ -154,7 +154,7 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
     return reason
 
 
-async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport | None:
+async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> PatrolStepReport | None:
     """Join to passages what has faded, and the sessions beyond the threshold, where nobody has decided about them (spec
     L3); None where there is nothing."""
     reads = context.reads
@@ -164,7 +164,9 @@ async def join_undecided_episodes(context: PatrolRunContext) -> PatrolStepReport
             max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL
         ),
     )
-    for key in (await SessionSummaryDecisionHandler(context).overdue_session_ids())[:MAX_OVERDUE_SESSIONS_READ]:
+    for key in (await SessionSummaryDecisionHandler(context).unsummarised_session_ids_beyond_limit())[
+        :MAX_OVERDUE_SESSIONS_READ
+    ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
         await _join(
@@ -254,7 +256,7 @@ async def _requests_to_offer(
     that need no decision. The kinds take turns, so that each has its share (ruling 20)."""
     stored = [DecisionRequest.from_json(record.body) for record in await context.reads.open_decision_requests()]
     kinds = {kind: DECISION_HANDLERS[kind](context, DECISION_REQUEST_LIMITS_FOR_AGENT) for kind in DECISION_OFFER_ORDER}
-    keys = {kind: deque(await decision_type.keys_awaiting_decision()) for kind, decision_type in kinds.items()}
+    keys = {kind: deque(await decision_type.keys_that_may_need_decision()) for kind, decision_type in kinds.items()}
     # Nothing is lost while a large cluster waits: one at a time, the largest.
     keys["split"] = deque([*keys["split"]][:1])
     offers: dict[DecisionKind, list[DecisionRequest]] = {kind: [] for kind in kinds}
@@ -294,7 +296,7 @@ async def apply_agent_decisions(
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
         record.id: record
-        for record in await context.reads.decision_requests(
+        for record in await context.reads.decision_requests_by_ids(
             [DecisionRequestId(decision.offer) for decision in decisions]
         )
     }

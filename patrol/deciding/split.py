@@ -72,11 +72,11 @@ class ClusterSplitAnswer(DecisionAnswer):
     def normalized(self) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=" ".join(part.name.split())) for part in self.parts))
 
-    def check_against_request(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedModelAnswer:
+    def normalized_answer_or_rejection(self, request: DecisionRequest) -> ClusterSplitAnswer | RejectedModelAnswer:
         """A part that has the name of the cluster is what stays in it."""
         own = request.cluster.casefold()
         moving = tuple(part for part in self.normalized().parts if part.name.casefold() != own)
-        return DecisionAnswer.check_against_request(replace(self, parts=moving), request)
+        return DecisionAnswer.normalized_answer_or_rejection(replace(self, parts=moving), request)
 
     def redacted(self, redact: RedactText) -> ClusterSplitAnswer:
         return ClusterSplitAnswer(tuple(replace(part, name=redact(part.name).text) for part in self.parts))
@@ -134,7 +134,7 @@ def _dying_obstacle(memory: Memory) -> str:
 class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
     answer_type = ClusterSplitAnswer
 
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         reads = self.context.reads
         declined = await reads.declined_cluster_sizes()
         counts = [

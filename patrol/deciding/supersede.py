@@ -74,7 +74,7 @@ def supersession_obstacle(older: Memory, newer: Memory, at: datetime) -> str:
 class SupersessionDecisionHandler(DecisionHandler[SupersessionAnswer]):
     answer_type = SupersessionAnswer
 
-    async def keys_awaiting_decision(self) -> list[str]:
+    async def keys_that_may_need_decision(self) -> list[str]:
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
         return [*await self.context.reads.ids_of_proposed_superseding_memories()]
 

@@ -40,7 +40,7 @@ from madeleine.patrol.deciding.answers import DecisionAnswerSchema
 from madeleine.patrol.deciding.requests import (
     DECISION_SYSTEM_PROMPTS,
     enclose_in_memory_tag,
-    json_quoted_for_prompt,
+    json_with_escaped_tags,
     shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
@@ -66,7 +66,9 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     ready = [state for state in unclustered if state.id in vectors] if work.prepared.root_prototypes else []
     work.root_clusters()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
-    outdated = [c.id for c in work.sub_clusters() if work.cluster_vector(c) is None and work.active_member_count(c.id)]
+    outdated = [
+        c.id for c in work.non_root_clusters() if work.cluster_vector(c) is None and work.active_member_count(c.id)
+    ]
     await work.recompute_cluster_vectors(outdated)
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
@@ -94,7 +96,7 @@ async def assign_memories_to_sub_clusters(
     work: UnitOfWork, ready: Sequence[MemoryFieldsForPatrol], vectors: Mapping[MemoryId, Vector]
 ) -> None:
     """Assign each memory to the sub-cluster nearest to it, if that is near enough."""
-    targets = [(c.id, v) for c in work.sub_clusters() if (v := work.cluster_vector(c)) is not None]
+    targets = [(c.id, v) for c in work.non_root_clusters() if (v := work.cluster_vector(c)) is not None]
     if not targets or not ready:
         return
     # Thousands of vectors against thousands: other calls go on meanwhile.
@@ -139,7 +141,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     under (rulings 4 and 17). Returns how many sub-clusters are new, and all clusters that have changed."""
     roots = [root.id for root in work.root_clusters()]
     free = [state for root in roots for state in await work.cluster_members(root) if state.status != "dead"]
-    clusters = work.sub_clusters()
+    clusters = work.non_root_clusters()
     if len(free) + sum(work.active_member_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
         clusters, free = [], free[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
     await work.load_cluster_members([cluster.id for cluster in clusters])
@@ -174,8 +176,8 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
 
 def find_topics_in_vectors(
     vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
-) -> topics.TopicAssignment:
-    return topics.assign_vectors_to_topics(topics.without_shared_centre(vectors, space), homes)
+) -> topics.TopicAssignments:
+    return topics.group_unclustered_vectors_into_topics(topics.without_shared_centre(vectors, space), homes)
 
 
 async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
@@ -187,7 +189,7 @@ async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForP
 async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | None]) -> set[ClusterId]:
     """A sub-cluster that has grown and holds too much of the memory is divided into its topics; the largest keeps it
     (ruling 17). Returns the clusters that have changed."""
-    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.sub_clusters()}
+    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
     fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
@@ -204,7 +206,7 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
 
 async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol]) -> str:
     memories = await work.load_memories(members)
-    words = sorted(clustering.memory_counts_by_shared_name_word(memories))
+    words = sorted(clustering.counts_of_words_shared_by_memories(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
     taken = {cluster.name for cluster in work.clusters.values()}
     return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)), taken)
@@ -212,9 +214,9 @@ async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryFieldsFo
 
 logger = logging.getLogger(__name__)
 
-MAX_ROOT_CLASSIFIED_MEMORIES = 500
+MAX_MEMORIES_CLASSIFIED_INTO_ROOTS = 500
 """Memories that the small model classifies in one patrol; the prototypes do for the others."""
-ACTIONS_PER_ROOT_CLASSIFICATION = 50
+ACTIONS_PER_CLASSIFICATION_CALL = 50
 MAX_CLASSIFIED_ACTION_CHARS = 300
 """Of an action, enough to tell its root."""
 
@@ -287,12 +289,12 @@ async def choose_roots_with_model(
         rows = np.stack([vectors[memory.content_hash] for memory in embedded])
         near = nearest_target_indexes(rows, np.stack(targets), context.services.embedder.vector_space)
     far = [memory for memory, target in zip(embedded, near, strict=True) if target is None]
-    far = far[:MAX_ROOT_CLASSIFIED_MEMORIES]
+    far = far[:MAX_MEMORIES_CLASSIFIED_INTO_ROOTS]
     roots: dict[MemoryId, clustering.RootClusterName] = {}
-    for start in range(0, len(far), ACTIONS_PER_ROOT_CLASSIFICATION):
+    for start in range(0, len(far), ACTIONS_PER_CLASSIFICATION_CALL):
         if context.is_step_out_of_time:
             break
-        batch = far[start : start + ACTIONS_PER_ROOT_CLASSIFICATION]
+        batch = far[start : start + ACTIONS_PER_CLASSIFICATION_CALL]
         try:
             batch_roots = await classify_actions_into_root_clusters(
                 context.language_model, [memory.scene.action for memory in batch]
@@ -309,7 +311,7 @@ class RootChoiceAnswerSchema(DecisionAnswerSchema):
     root: clustering.RootClusterName
 
 
-class RootClassificationAnswerSchema(DecisionAnswerSchema):
+class RootClusterClassificationAnswerSchema(DecisionAnswerSchema):
     roots: list[RootChoiceAnswerSchema]
 
 
@@ -318,15 +320,15 @@ async def classify_actions_into_root_clusters(
 ) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
     return await model.answer_prompt(
-        root_cluster_classification_prompt(actions),
-        RootClassificationAnswerSchema,
-        partial(root_clusters_from_answer, count=len(actions)),
+        prompt_to_classify_into_root_clusters(actions),
+        RootClusterClassificationAnswerSchema,
+        partial(root_cluster_choices_from_model_answer, count=len(actions)),
     )
 
 
-def root_cluster_classification_prompt(actions: Sequence[str]) -> Prompt:
+def prompt_to_classify_into_root_clusters(actions: Sequence[str]) -> Prompt:
     lines = [
-        json_quoted_for_prompt(
+        json_with_escaped_tags(
             {"n": number, "text": escape_tags_on_one_line(shorten_with_ellipsis(action, MAX_CLASSIFIED_ACTION_CHARS))}
         )
         for number, action in enumerate(actions, start=1)
@@ -340,8 +342,8 @@ def root_cluster_classification_prompt(actions: Sequence[str]) -> Prompt:
     )
 
 
-def root_clusters_from_answer(
-    answer: RootClassificationAnswerSchema, count: int
+def root_cluster_choices_from_model_answer(
+    answer: RootClusterClassificationAnswerSchema, count: int
 ) -> list[clustering.RootClusterName] | RejectedModelAnswer:
     """Of the numbers from 1 to `count`, in order."""
     if Counter(item.number for item in answer.roots) != Counter(range(1, count + 1)):

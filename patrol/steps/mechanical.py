@@ -30,7 +30,7 @@ _COSINE_ROUNDING_ERROR = 1e-5
 async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.load_clusters()
     counts = Counter(removed=0, into_sibling=0, into_root=0)
-    clusters = work.sub_clusters()
+    clusters = work.non_root_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
     siblings = MostSimilarSiblingFinder(
         {cluster.id: (cluster.parent_id, work.cluster_vector(cluster)) for cluster in clusters}
@@ -49,8 +49,8 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
             if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
                 continue
             if members:
-                sibling = siblings.nearest_sibling(cluster.id)
-                await dissolve_cluster(work, siblings, cluster, sibling)
+                sibling = siblings.nearest_sibling_cluster_id(cluster.id)
+                await move_all_members_to_sibling_or_parent(work, siblings, cluster, sibling)
                 joined[sibling or cluster.parent_id] = None
                 counts["into_sibling" if sibling else "into_root"] += 1
             if not children[cluster.id]:
@@ -71,14 +71,14 @@ def may_be_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
     )
 
 
-async def dissolve_cluster(
+async def move_all_members_to_sibling_or_parent(
     work: UnitOfWork, siblings: MostSimilarSiblingFinder, cluster: Cluster, sibling: ClusterId | None
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
-    await work.recompute_cluster_vectors([cluster.id] if siblings.has_added_vectors(cluster.id) else [])
+    await work.recompute_cluster_vectors([cluster.id] if siblings.has_added_vectors_of_cluster(cluster.id) else [])
     moved = await work.load_vectors_of_active_members([cluster.id])
     work.move_to_cluster(await work.cluster_members(cluster.id), sibling or cluster.parent_id)
-    if sibling and siblings.has_added_vectors(sibling):
+    if sibling and siblings.has_added_vectors_of_cluster(sibling):
         siblings.add_vectors(sibling, moved[cluster.id])
     elif sibling:
         siblings.add_vectors(sibling, (await work.load_vectors_of_active_members([sibling]))[sibling])
@@ -103,13 +103,13 @@ class MostSimilarSiblingFinder:
         self._cosines: NDArray[np.float32] = np.empty((0, len(known)), np.float32)
 
     async def prepare_nearest_siblings(self, ids: Sequence[ClusterId]) -> None:
-        """`nearest_sibling` answers for these until the next are compared."""
+        """`nearest_sibling_cluster_id` answers for these until the next are compared."""
         known = [id_ for id_ in ids if id_ in self._index]
         self._lines = {id_: line for line, id_ in enumerate(known)}
         own = self._means[[self._index[id_] for id_ in known]]
         self._cosines = await asyncio.to_thread(np.matmul, own, self._means.T)
 
-    def nearest_sibling(self, id_: ClusterId) -> ClusterId | None:
+    def nearest_sibling_cluster_id(self, id_: ClusterId) -> ClusterId | None:
         """The one of the highest similarity, if that is above 0.45; of several the one of the highest id."""
         if id_ not in self._index:
             return None
@@ -122,7 +122,7 @@ class MostSimilarSiblingFinder:
         best = max(exact, default=None)
         return best[1] if best and best[0] > MIN_CLUSTERING_COSINE else None
 
-    def has_added_vectors(self, id_: ClusterId) -> bool:
+    def has_added_vectors_of_cluster(self, id_: ClusterId) -> bool:
         return id_ in self._sums
 
     def add_vectors(self, id_: ClusterId, vectors: Sequence[Vector]) -> None:
@@ -144,7 +144,7 @@ class MostSimilarSiblingFinder:
             self._existing[self._index[id_]] = False
 
 
-async def age_memories(work: UnitOfWork) -> dict[str, int]:
+async def increment_active_memory_ages(work: UnitOfWork) -> dict[str, int]:
     """❷ One more cycle has passed for every active memory."""
     return {"aged": await work.transaction.age_active_memories(work.run)}
 
@@ -199,7 +199,7 @@ async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryFieldsForPatro
 
 
 MECHANICAL_STEP_FUNCTIONS: Mapping[str, Callable[[UnitOfWork], Awaitable[dict[str, int]]]] = {
-    "age": age_memories,
+    "age": increment_active_memory_ages,
     "flag": set_active_or_dying_status,
     "revive": revive_recalled_memories,
     "merge": merge_small_clusters,

@@ -72,7 +72,7 @@ async def _has_anything_to_enforce(
     return (
         context.ended is not None
         or services.config.has_rules_for(context.scope.being_id)
-        or await reads.has_memories_of_limited_lifetime()
+        or await reads.has_memories_kept_for_session_or_project()
     )
 
 

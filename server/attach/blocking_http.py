@@ -13,7 +13,11 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from madeleine.memory.errors import ConnectionLost, InvalidInput, ServerError, ServerUnavailable
 from madeleine.server.addresses import is_http_url
-from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_message_and_headers
+from madeleine.server.attach.http_messages import (
+    build_mcp_http_message_and_headers,
+    error_of_http_status,
+    mcp_http_headers,
+)
 from madeleine.server.attach.tool_calls import result_of_json_rpc_answer, structured_content_of_tool_result
 
 MAX_ERROR_BODY_BYTES = 65_536
@@ -46,7 +50,7 @@ class BlockingHttpToolClient:
         Raises the `MadeleineError` that the tool answered with, `AuthenticationFailed`, `ServerUnavailable`,
         `ConnectionLost`."""
         params = {"name": tool, "arguments": arguments}
-        message, headers = mcp_http_message_and_headers(next(self._ids), "tools/call", params, self._name)
+        message, headers = build_mcp_http_message_and_headers(next(self._ids), "tools/call", params, self._name)
         request = Request(self._url, json.dumps(message).encode(), self._headers | headers, method="POST")
         try:
             with self._opener.open(request, timeout=max(0.1, self._until - time.monotonic())) as response:

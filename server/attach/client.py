@@ -47,12 +47,14 @@ class ToolClient(ABC):
         """The result of a JSON-RPC request. Raises `ServerError`, `ConnectionLost`, `ServerUnavailable`."""
 
 
-async def deliver_progress_notification(notification: Mapping[str, Any], on_progress: ToolProgressCallback) -> None:
+async def pass_progress_notification_to_callback(
+    notification: Mapping[str, Any], on_progress: ToolProgressCallback
+) -> None:
     params = notification["params"]
     await on_progress(params["progress"], params.get("total"), params.get("message"))
 
 
-class HostClient(ToolClient):
+class ConnectionToHost(ToolClient):
     """A connection to the host."""
 
     def __init__(self, writer: asyncio.StreamWriter, *, lost_hint: str) -> None:
@@ -95,7 +97,7 @@ class HostClient(ToolClient):
                 if "method" not in message:
                     return result_of_json_rpc_answer(message)
                 if on_progress:
-                    await deliver_progress_notification(message, on_progress)
+                    await pass_progress_notification_to_callback(message, on_progress)
             raise self._connection_lost()
         except asyncio.CancelledError:
             self._writer.write(encode_json_rpc(method="notifications/cancelled", params={"requestId": id_}))
@@ -130,13 +132,13 @@ async def open_host_client(
     name: str,
     *,
     lost_hint: str = "Connect again.",
-) -> AsyncIterator[HostClient]:
+) -> AsyncIterator[ConnectionToHost]:
     """Connect, starting a host with `settings` (`HostHandshakeRequest`) if none runs. Raises `ServerUnavailable`."""
     reader, writer = await asyncio.open_connection(
         sock=await _connect_in_thread(data_dir, environment, HostHandshakeRequest(settings=settings))
     )
     with closing(writer):
-        client = HostClient(writer, lost_hint=lost_hint)
+        client = ConnectionToHost(writer, lost_hint=lost_hint)
         receiving = asyncio.create_task(client.dispatch_received_messages(reader), name="receive")
         try:
             await client.initialize(name)
@@ -192,7 +194,7 @@ async def run_command_on_host(
 
 
 @asynccontextmanager
-async def serve_web_ui_on_host(
+async def ask_host_to_serve_web_ui(
     data_dir: Path, environment: Mapping[str, str], settings: Mapping[str, str], *, port: int
 ) -> AsyncIterator[tuple[str, Callable[[], Awaitable[object]]]]:
     """The link of the page, which the host serves meanwhile, and a wait for the host's end. Starts a host if there is
@@ -209,7 +211,7 @@ async def serve_web_ui_on_host(
 
 
 @asynccontextmanager
-async def watch_patrol_events(
+async def open_patrol_event_stream(
     data_dir: Path, settings: Mapping[str, str]
 ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """Events of the patrols of the being in `settings`, from now on until the host ends.

@@ -23,10 +23,10 @@ from madeleine.memory.errors import ServerUnavailable
 from madeleine.server import EXIT_USAGE, __version__
 from madeleine.server.attach.endpoint import (
     UntrustedDirectory,
-    connect_to_host_address,
     host_address,
     host_pid,
     is_host_locked,
+    socket_connected_to_host,
 )
 
 HOST_PROTOCOL_VERSION = 1
@@ -133,7 +133,7 @@ def connect_to_host(
         # Another program may have got a dead host's port: it must not see the token.
         if address.port and not is_host_locked(data_dir):
             raise HostUnavailable("nobody holds the lock")
-        connection = connect_to_host_address(address)
+        connection = socket_connected_to_host(address)
     except UntrustedDirectory as error:
         raise HostRefused(str(error), usage=True) from error
     except OSError as error:

@@ -150,7 +150,7 @@ def host_address(data_dir: Path) -> HostAddress:
 # --- socket -------------------------------------------------------------------------------------------------------
 
 
-def connect_to_host_address(address: HostAddress) -> socket.socket:
+def socket_connected_to_host(address: HostAddress) -> socket.socket:
     """A connected, blocking socket without a timeout. Raises `OSError` if nobody listens."""
     if address.port:
         connection = socket.create_connection((LOOPBACK_ADDRESS, address.port), MAX_HOST_CONNECT_SECONDS)

@@ -28,7 +28,7 @@ from madeleine.server.attach.streams import (
     MAX_STREAM_READ_BYTES,
     LineBuffer,
     NonblockingOutput,
-    SelectableInput,
+    PollableInputStream,
 )
 from madeleine.server.attach.tool_calls import encode_json_rpc
 
@@ -46,7 +46,7 @@ HOST_ENDED_MESSAGE = (
 class Forwarder:
     """One client. `run` returns when the client has closed its side, and all its requests are answered."""
 
-    client_in: SelectableInput
+    client_in: PollableInputStream
     client_out: NonblockingOutput
     connect_host: Callable[..., socket.socket]
     """`connect_or_start_host` with all arguments bound except `until`."""
@@ -85,7 +85,7 @@ class Forwarder:
 
     def _forward_ready(self) -> None:
         """Wait for bytes and forward them. Neither side is read while the other does not take its data."""
-        readers: list[socket.socket | SelectableInput] = []
+        readers: list[socket.socket | PollableInputStream] = []
         writers: list[socket.socket | NonblockingOutput] = [self.client_out] if self.client_out.unsent else []
         if self._until is None:
             # It stays readable, for `connect_or_start_host` must see it too.
@@ -196,7 +196,7 @@ class Forwarder:
             self._repeat_requests()
 
     def _repeat_requests(self) -> None:
-        self._to_host += b"".join((*self._pending.lines_to_repeat(), *self._invalid))
+        self._to_host += b"".join((*self._pending.lines_to_resend_to_new_host(), *self._invalid))
         self._invalid.clear()
         self._send()
 
@@ -229,7 +229,7 @@ def forward_stdio_to_host(data_dir: Path, environment: Mapping[str, str], settin
     try:
         with stop_signal_socket() as stop:
             connect = partial(connect_or_start_host, data_dir, environment, request, cancelled=stop)
-            answered = Forwarder(SelectableInput(0), NonblockingOutput(1), connect, stop).run()
+            answered = Forwarder(PollableInputStream(0), NonblockingOutput(1), connect, stop).run()
     except HostRefused as refusal:
         print(f"madeleine: {refusal}", file=sys.stderr)
         return EXIT_USAGE if refusal.usage else 1
@@ -318,7 +318,7 @@ class PendingRequests:
     def awaits_repeated_handshake_reply(self) -> bool:
         return self._repeated_handshake is not None
 
-    def lines_to_repeat(self) -> list[bytes]:
+    def lines_to_resend_to_new_host(self) -> list[bytes]:
         """The lines for a new host after `handshake_line_to_repeat`. An unfinished handshake of the client comes
         first."""
         handshake = self._initialize[0] if self._initialize else None

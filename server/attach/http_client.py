@@ -12,8 +12,12 @@ import httpx2
 from pydantic import TypeAdapter
 
 from madeleine.memory.errors import ConnectionLost, ServerError, ServerUnavailable
-from madeleine.server.attach.client import ToolClient, ToolProgressCallback, deliver_progress_notification
-from madeleine.server.attach.http_messages import error_of_http_status, mcp_http_headers, mcp_http_message_and_headers
+from madeleine.server.attach.client import ToolClient, ToolProgressCallback, pass_progress_notification_to_callback
+from madeleine.server.attach.http_messages import (
+    build_mcp_http_message_and_headers,
+    error_of_http_status,
+    mcp_http_headers,
+)
 from madeleine.server.attach.tool_calls import result_of_json_rpc_answer
 
 JSON_OBJECT_ADAPTER = TypeAdapter(dict[str, Any])
@@ -33,7 +37,7 @@ class HttpToolClient(ToolClient):
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: ToolProgressCallback | None = None
     ) -> dict[str, Any]:
-        message, headers = mcp_http_message_and_headers(
+        message, headers = build_mcp_http_message_and_headers(
             next(self._ids), method, params, self._name, progress=on_progress is not None
         )
         try:
@@ -43,7 +47,7 @@ class HttpToolClient(ToolClient):
                     if "method" not in received:
                         return result_of_json_rpc_answer(received)
                     if on_progress and received["method"] == "notifications/progress":
-                        await deliver_progress_notification(received, on_progress)
+                        await pass_progress_notification_to_callback(received, on_progress)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ServerUnavailable(f"{self._url} cannot be reached ({error}). Check server and address.") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:

@@ -23,7 +23,7 @@ def mcp_http_headers(url: str, token: str) -> dict[str, str]:
     return headers | ({"authorization": f"Bearer {token}"} if token else {})
 
 
-def mcp_http_message_and_headers(
+def build_mcp_http_message_and_headers(
     request_id: int, method: str, params: Mapping[str, Any], client: str, *, progress: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The message of a request of the program `client`, and its own headers."""

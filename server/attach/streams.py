@@ -62,7 +62,7 @@ async def read_lines(read: ReadBytes, max_bytes: int = MAX_JSON_RPC_LINE_BYTES) 
         yield line
 
 
-class SelectableInput:
+class PollableInputStream:
     """A descriptor to read from. On Windows, where only sockets can be watched, a thread reads it into one."""
 
     def __init__(self, fd: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import BeingId, Scope
-from madeleine.memory.moving.ports import LedgerCopy, LedgerCopyRegister
+from madeleine.memory.moving.ports import LedgerCopyFileRecord, LedgerCopyRegister
 from madeleine.server.background.loops import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import ledger_path
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 AUTOMATIC_BACKUP_CLIENT_NAME = "madeleine schedule"
 BACKUPS_FOLDER = "backups"
-BACKUP_CHECK_SECONDS = 60.0
+BACKUP_DUE_CHECK_INTERVAL_SECONDS = 60.0
 """Between two looks whether a backup is due; the first comes as long after the start."""
 _PATTERN = "memory-*.db"
 
@@ -34,7 +34,9 @@ def path_of_backup(settings: Settings, at: datetime) -> Path:
     return backup_folder(settings) / f"memory-{at:%Y%m%dT%H%M%SZ}.db"
 
 
-async def make_backup(source: Path, target: Path, ledger: Ledger, *, client: str, at: datetime) -> dict[str, int]:
+async def make_audited_backup_and_count_rows(
+    source: Path, target: Path, ledger: Ledger, *, client: str, at: datetime
+) -> dict[str, int]:
     """Make a backup of `source`, the file of the ledger; remember and audit it; its counts. Raises `StorageError`."""
 
     def make() -> dict[str, int]:
@@ -43,7 +45,7 @@ async def make_backup(source: Path, target: Path, ledger: Ledger, *, client: str
 
     # Before, so that a killed process leaves no backup that nobody knows of.
     await ledger.copies.record_ledger_copy(
-        LedgerCopy(path=str(target), kind="backup", being_id=BeingId(""), made_at=at)
+        LedgerCopyFileRecord(path=str(target), kind="backup", being_id=BeingId(""), made_at=at)
     )
     await ledger.audit.record_audit_event(Scope(BeingId(""), client), "backup", at=at)
     return await asyncio.to_thread(make)
@@ -67,7 +69,7 @@ class BackupLoop(PollingLoop):
 
     def __init__(self, settings: Settings, ledger: Callable[[], Ledger | None], *, now: Callable[[], datetime]) -> None:
         """`ledger` returns None while the memory is not open."""
-        super().__init__(lambda: asyncio.sleep(BACKUP_CHECK_SECONDS))
+        super().__init__(lambda: asyncio.sleep(BACKUP_DUE_CHECK_INTERVAL_SECONDS))
         self._settings = settings
         self._ledger = ledger
         self._now = now
@@ -84,7 +86,9 @@ class BackupLoop(PollingLoop):
                     return
                 target = path_of_backup(self._settings, self._now())
                 source = ledger_path(self._settings)
-                await make_backup(source, target, ledger, client=AUTOMATIC_BACKUP_CLIENT_NAME, at=self._now())
+                await make_audited_backup_and_count_rows(
+                    source, target, ledger, client=AUTOMATIC_BACKUP_CLIENT_NAME, at=self._now()
+                )
                 await remove_old_backups(folder, self._settings.backup_keep, ledger.copies)
                 logger.info("a backup was made: %s", target)
             except (MadeleineError, OSError) as error:

@@ -18,22 +18,22 @@ INDEX_FOLDERS = ("index", "index-2")
 _ORIGIN_FILE = "ledger.json"
 
 
-class IndexOrigin(BaseModel, frozen=True):
+class SourceLedgerStateOfIndex(BaseModel, frozen=True):
     """`mark`: the last index mark that the ledger had given when the index was written; 0 before its first memory."""
 
     ledger: str
     mark: int
 
     @classmethod
-    def read(cls, index: Path) -> IndexOrigin | None:
+    def read(cls, index: Path) -> SourceLedgerStateOfIndex | None:
         try:
             return cls.model_validate_json((index / _ORIGIN_FILE).read_bytes())
         except (OSError, ValueError):  # of an earlier version, or damaged, as an index may be
             return None
 
     @classmethod
-    async def of_ledger(cls, ledger: Ledger) -> IndexOrigin:
-        id_, mark = await ledger.index_source.ledger_id_and_last_index_mark()
+    async def of_ledger(cls, ledger: Ledger) -> SourceLedgerStateOfIndex:
+        id_, mark = await ledger.index_source.ledger_id_and_last_issued_index_mark()
         return cls(ledger=id_, mark=mark)
 
     def write(self, index: Path) -> None:

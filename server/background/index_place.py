@@ -25,7 +25,7 @@ QDRANT_COLLECTION_SETTING = "collection"
 
 
 @dataclass(frozen=True, slots=True)
-class IndexSlot:
+class IndexStorageLocation:
     """`name` stays the same. `open` creates an index if there is none, `recreate` an empty one in any case, `remove`
     leaves nothing."""
 
@@ -36,7 +36,9 @@ class IndexSlot:
     remove: Callable[[], Awaitable[None]]
 
 
-async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tuple[IndexSlot, IndexSlot]:
+async def live_and_spare_index_place(
+    settings: Settings, ledger: Ledger
+) -> tuple[IndexStorageLocation, IndexStorageLocation]:
     """The place of the index that serves, and the other one."""
     second = bool(await ledger.index_source.setting(SECOND_INDEX_IN_USE_SETTING))
     if not settings.qdrant_url:
@@ -50,11 +52,11 @@ async def live_and_spare_index_place(settings: Settings, ledger: Ledger) -> tupl
     return _collection_place(url, collection, second=second), _collection_place(url, collection, second=not second)
 
 
-def _folder_place(settings: Settings, *, second: bool) -> IndexSlot:
+def _folder_place(settings: Settings, *, second: bool) -> IndexStorageLocation:
     from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 
     path = settings.data_dir / INDEX_FOLDERS[second]
-    return IndexSlot(
+    return IndexStorageLocation(
         name="edge-2" if second else "edge",
         second=second,
         open=partial(EmbeddedQdrantIndex.open, path),
@@ -63,11 +65,11 @@ def _folder_place(settings: Settings, *, second: bool) -> IndexSlot:
     )
 
 
-def _collection_place(url: str, collection: str, *, second: bool) -> IndexSlot:
+def _collection_place(url: str, collection: str, *, second: bool) -> IndexStorageLocation:
     from madeleine.storage.qdrant.server import QdrantServerIndex
 
     name = f"{collection}-2" if second else collection
-    return IndexSlot(
+    return IndexStorageLocation(
         name=f"{url}#2" if second else url,
         second=second,
         open=partial(QdrantServerIndex.open, url, collection=name),

@@ -24,7 +24,7 @@ from madeleine.memory.index import Index
 from madeleine.memory.ingest.erased_bytes import MAX_SCRUB_WAIT_SECONDS, ErasedBytesScrubber
 from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, model_name_at_full_precision
-from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
+from madeleine.server.background.index_origin import INDEX_FOLDERS, SourceLedgerStateOfIndex
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_index_place
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
@@ -36,7 +36,7 @@ INDEX_CATCH_UP_DELAY_SECONDS = 2.0
 """After a store: time in which more stores may follow, before the index is made durable and the marks are cleared."""
 OTHER_SERVER_CHANGE_BATCHING_DELAY_SECONDS = 0.2
 """After a notification: what follows it at once is taken in with it."""
-OTHER_SERVERS_SCAN_SECONDS = 30.0
+OTHER_SERVERS_CHANGES_POLL_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
 GRAPH_EXTRACTION_DELAY_SECONDS, GRAPH_EXTRACTION_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
@@ -173,19 +173,19 @@ class BackgroundIndexUpkeep:
 @asynccontextmanager
 async def sync_index_with_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
     """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
-    `OTHER_SERVERS_SCAN_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
+    `OTHER_SERVERS_CHANGES_POLL_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
     changed = asyncio.Event()
 
     async def take_in() -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(OTHER_SERVERS_SCAN_SECONDS):
+            async with asyncio.timeout(OTHER_SERVERS_CHANGES_POLL_SECONDS):
                 await changed.wait()
         await asyncio.sleep(OTHER_SERVER_CHANGE_BATCHING_DELAY_SECONDS)
         changed.clear()
         upkeep.scrubber.request()
         await upkeep.index_marked_memories()
 
-    follow = ledger.database.follow_changes(changed.set)
+    follow = ledger.database.watch_commits_of_other_servers(changed.set)
     if follow is None:
         yield
         return
@@ -236,7 +236,7 @@ async def open_synchronized_index(
     # Vectors of another precision serve until they are replaced.
     fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model_name), await embedder.dimension())
     place, spare = await live_and_spare_index_place(settings, ledger)
-    origin = await IndexOrigin.of_ledger(ledger)
+    origin = await SourceLedgerStateOfIndex.of_ledger(ledger)
     for folder in INDEX_FOLDERS:
         matches_index = await asyncio.to_thread(origin.matches_index, settings.data_dir / folder)
         rebuild = rebuild or (not matches_index and folder == INDEX_FOLDERS[place.second])
@@ -267,7 +267,7 @@ async def open_synchronized_index(
 
 async def remember_index_origin(settings: Settings, ledger: Ledger) -> None:
     place, _ = await live_and_spare_index_place(settings, ledger)
-    origin = await IndexOrigin.of_ledger(ledger)
+    origin = await SourceLedgerStateOfIndex.of_ledger(ledger)
     await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDERS[place.second])
 
 

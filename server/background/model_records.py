@@ -89,7 +89,7 @@ class EmbeddingModelRecords:
         record = RefusedModelSwitchRecord.model_validate(value) if value else None
         return record.reason if record and record.request == request else None
 
-    async def set_serving_model(self, serving: ServingModelRecord) -> None:
+    async def record_serving_model_for_next_start(self, serving: ServingModelRecord) -> None:
         """For the next start, by a process that owns the memory or where none does."""
         await self._ledger.set_setting(SERVING_EMBEDDING_MODEL_SETTING, serving.model_dump())
 

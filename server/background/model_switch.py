@@ -34,12 +34,16 @@ from madeleine.memory.model import (
     model_name_at_full_precision,
     model_name_in_both_precisions,
 )
-from madeleine.memory.vector_space import MIN_LEGIBILITY_OF_EMBEDDED_TEXT, CosineCalibration, fit_cosine_calibration
-from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin
+from madeleine.memory.vector_space import (
+    MIN_LEGIBILITY_OF_EMBEDDED_TEXT,
+    CosineCalibration,
+    fit_cosine_calibration_to_reference_model,
+)
+from madeleine.server.background.index_origin import INDEX_FOLDERS, SourceLedgerStateOfIndex
 from madeleine.server.background.index_place import (
     BUILT_INDEX_LOCATION_SETTING,
     SECOND_INDEX_IN_USE_SETTING,
-    IndexSlot,
+    IndexStorageLocation,
     live_and_spare_index_place,
 )
 from madeleine.server.background.index_upkeep import LazyEmbedder, run_task_during_block
@@ -66,7 +70,7 @@ MODEL_SWITCH_PAUSE_TO_BATCH_TIME_RATIO = 0.25
 """Of the time that a batch took, before the next: whoever recalls meanwhile has the processor."""
 CALIBRATION_SAMPLE_TEXT_COUNT = 400
 """80,000 pairs: their hundredth part is known to a hundredth of the cosine."""
-VERIFIED_SAMPLE_MEMORY_COUNT = 40
+MEMORIES_SAMPLED_TO_VERIFY_NEW_INDEX = 40
 MIN_SAME_VECTOR_COSINE = 0.999
 MIN_VERIFIED_MEMORIES_FOUND_SHARE = 0.95
 """Of the sample that the index's graph must find first by their own vectors; a graph may miss some."""
@@ -76,7 +80,7 @@ MakeEmbedder = Callable[[str], LazyEmbedder]
 """Of a model's name or directory. Raises `InvalidInput`."""
 
 
-class ModelSwitchRefused(MadeleineError):
+class ModelSwitchCheckFailed(MadeleineError):
     """The new model, or its index, is not what it must be; the old one goes on."""
 
 
@@ -115,10 +119,10 @@ class EmbeddingModelSwitcher:
         """Raises `MadeleineError` for what may pass; what cannot is recorded, and the request is gone."""
         try:
             await self._switch(wanted)
-        except (ModelSwitchRefused, InvalidInput, EmbeddingUnavailable) as error:
+        except (ModelSwitchCheckFailed, InvalidInput, EmbeddingUnavailable) as error:
             logger.warning("the model is not switched to %s: %s", wanted.model, error)
             refused = RefusedModelSwitchRecord(request=wanted.request, reason=str(error))
-            await self.ledger.index_source.set_settings(
+            await self.ledger.index_source.save_store_settings(
                 {REFUSED_MODEL_SETTING: refused.model_dump(), WANTED_MODEL_SETTING: None}
             )
 
@@ -132,7 +136,7 @@ class EmbeddingModelSwitcher:
             )
             await embedder.warm_up()
             if embedder.model_name == old.embedder.model_name:
-                raise ModelSwitchRefused(f"{wanted.model} serves already.")
+                raise ModelSwitchCheckFailed(f"{wanted.model} serves already.")
             await self._embed_all(embedder)
             live, spare = await live_and_spare_index_place(self.settings, self.ledger)
             calibration = await self._calibrate(embedder)
@@ -175,7 +179,7 @@ class EmbeddingModelSwitcher:
 
     @asynccontextmanager
     async def _built_index(
-        self, place: IndexSlot, fingerprint: IndexFingerprint, embedder: Embedder
+        self, place: IndexStorageLocation, fingerprint: IndexFingerprint, embedder: Embedder
     ) -> AsyncIterator[Index]:
         """Filled, and kept up by the keeper until it serves; gone if it does not come to that."""
         index = await place.recreate(fingerprint)
@@ -191,30 +195,30 @@ class EmbeddingModelSwitcher:
                 await place.remove()
 
     async def _verify(self, embedder: Embedder, index: Index) -> None:
-        """Raises `ModelSwitchRefused`."""
+        """Raises `ModelSwitchCheckFailed`."""
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
         if indexed < kept - len(await self.ledger.index_source.pending_index_marks(limit=10_000)):
-            raise ModelSwitchRefused(f"The new index holds {indexed} of {kept} memories. Try again.")
+            raise ModelSwitchCheckFailed(f"The new index holds {indexed} of {kept} memories. Try again.")
         await self._embed_rest(embedder)
         texts = await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)
-        sample = texts[:: max(1, len(texts) // VERIFIED_SAMPLE_MEMORY_COUNT)]
+        sample = texts[:: max(1, len(texts) // MEMORIES_SAMPLED_TO_VERIFY_NEW_INDEX)]
         if not sample:
             return
         vectors = await embedder.embed([memory.embedded_text for memory in sample])
         checked = found = 0
         for memory, vector in zip(sample, vectors, strict=True):
-            if embedder.vector_space.legibility_of_text(vector) < MIN_LEGIBILITY_OF_EMBEDDED_TEXT:
+            if embedder.vector_space.legibility_of_text_behind_vector(vector) < MIN_LEGIBILITY_OF_EMBEDDED_TEXT:
                 continue  # it is found by its words alone
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
             if cosine < MIN_SAME_VECTOR_COSINE and await self._is_embedded(memory, embedder):
-                raise ModelSwitchRefused(
+                raise ModelSwitchCheckFailed(
                     "A text has another vector in the new index than the model gives it. Try again."
                 )
             near = await index.nearest(Scope(memory.being_id), vector, limit=1, statuses=ALL_MEMORY_STATUSES)
             found += bool(near) and near[0][1] >= MIN_SAME_VECTOR_COSINE
         if found < MIN_VERIFIED_MEMORIES_FOUND_SHARE * checked:
-            raise ModelSwitchRefused(f"Of {checked} memories the new index finds only {found}. Try again.")
+            raise ModelSwitchCheckFailed(f"Of {checked} memories the new index finds only {found}. Try again.")
 
     async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
         """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
@@ -231,9 +235,9 @@ class EmbeddingModelSwitcher:
         return await calibrate_against_default_model(embedder, self.make_embedder, self.ledger, texts)
 
     async def _change_over(
-        self, wanted: WantedEmbeddingModelRecord, pair: ServedEmbedderAndIndex, place: IndexSlot
+        self, wanted: WantedEmbeddingModelRecord, pair: ServedEmbedderAndIndex, place: IndexStorageLocation
     ) -> None:
-        """Raises `ModelSwitchRefused` if another request has come meanwhile."""
+        """Raises `ModelSwitchCheckFailed` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
         await self._embed_rest(pair.embedder)
         # What is stored before has a vector of both models, what is stored afterwards one of the new.
@@ -242,10 +246,10 @@ class EmbeddingModelSwitcher:
                 pass
             await self.keeper.index_marked_memories()
             if await self._records.wanted_model() != wanted:
-                raise ModelSwitchRefused("Another switch was asked for meanwhile.")
+                raise ModelSwitchCheckFailed("Another switch was asked for meanwhile.")
             async with self.keeper.pause_index_changes():
                 await pair.index.flush()
-                origin = await IndexOrigin.of_ledger(self.ledger)
+                origin = await SourceLedgerStateOfIndex.of_ledger(self.ledger)
                 if not self.settings.qdrant_url:
                     await asyncio.to_thread(origin.write, self.settings.data_dir / INDEX_FOLDERS[place.second])
                 serving = ServingModelRecord(
@@ -263,7 +267,7 @@ class EmbeddingModelSwitcher:
                     if pair.calibration
                     else {}
                 )
-                await source.set_settings(
+                await source.save_store_settings(
                     {
                         SERVING_EMBEDDING_MODEL_SETTING: serving.model_dump(),
                         BUILT_INDEX_LOCATION_SETTING: place.name,
@@ -290,7 +294,11 @@ async def calibrate_against_default_model(
         rows = np.asarray(list(own.vectors.values()), np.float32)
         reference_rows = np.asarray([other.vectors[hash_] for hash_ in own.vectors], np.float32)
         return await asyncio.to_thread(
-            fit_cosine_calibration, embedder.vector_space, rows, reference.vector_space, reference_rows
+            fit_cosine_calibration_to_reference_model,
+            embedder.vector_space,
+            rows,
+            reference.vector_space,
+            reference_rows,
         )
     finally:
         await reference.close()

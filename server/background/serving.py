@@ -165,11 +165,11 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[MemoryWithBack
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
             last_call=lambda: memory.last_call,
-            language=models.background_model,
+            language=models.background_model_lease,
         )
         thread = MemoryExtractionLoop(
             lambda: memory.memory_if_open.memory_thread if memory.memory_if_open else None,
-            partial(models.background_model, ambient_key=settings.thread == "on"),
+            partial(models.background_model_lease, ambient_key=settings.thread == "on"),
             seconds=settings.thread_seconds,
         )
         if settings.patrol_auto:

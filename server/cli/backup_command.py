@@ -12,11 +12,11 @@ from pathlib import Path
 from madeleine.memory.errors import InvalidInput, StorageBusy
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.counts import describe_record_counts
-from madeleine.memory.moving.ports import LedgerCopy
+from madeleine.memory.moving.ports import LedgerCopyFileRecord
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.connector import stop_host
-from madeleine.server.background.backups import make_backup, path_of_backup
+from madeleine.server.background.backups import make_audited_backup_and_count_rows, path_of_backup
 from madeleine.server.background.index_origin import INDEX_FOLDERS, unused_folder_for_replaced_memory
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING
 from madeleine.server.cli.output import absolute_path, print_json, show_spinner
@@ -31,14 +31,14 @@ from madeleine.server.wiring.data_directory import (
 )
 from madeleine.storage.sql.database.backup import (
     back_up_ledger,
-    file_has_content,
+    is_nonempty_file,
     is_whole_ledger_file,
     remove_ledger_file,
     replace_ledger_file,
     verify_ledger_file,
 )
 from madeleine.storage.sql.ledger import Ledger, open_ledger
-from madeleine.storage.sql.moving.restoring import RESTORE_CLIENT_NAME, RestoredLedgerUpdate
+from madeleine.storage.sql.moving.restoring import RESTORE_CLIENT_NAME, ReplacedToRestoredLedgerTransfer
 
 RESTORE_DRAFT_FILE = f"{LEDGER_FILE}.restoring"
 MAX_RESTORE_LOCK_ATTEMPTS = 20
@@ -60,7 +60,9 @@ async def backup_command(settings: Settings, arguments: argparse.Namespace) -> N
                 raise InvalidInput(f"{target} is the memory itself. Give another name.")
             await asyncio.to_thread(verify_ledger_file, target)  # what is no backup is not overwritten
         with show_spinner("backing up"):
-            counts = await make_backup(ledger_path(settings), target, ledger, client="madeleine backup", at=at)
+            counts = await make_audited_backup_and_count_rows(
+                ledger_path(settings), target, ledger, client="madeleine backup", at=at
+            )
     if arguments.json:
         print_json({"file": str(target), "counts": counts})
     else:
@@ -82,7 +84,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     try:
         await asyncio.to_thread(back_up_ledger, source, draft)
         ledger = data_dir / LEDGER_FILE
-        is_readable = file_has_content(ledger) and await asyncio.to_thread(is_whole_ledger_file, ledger)
+        is_readable = is_nonempty_file(ledger) and await asyncio.to_thread(is_whole_ledger_file, ledger)
         await _print_forgotten(ledger, draft, is_readable=is_readable)
         if not (arguments.yes or _is_confirmed()):
             print("madeleine: nothing was changed", file=sys.stderr)
@@ -131,12 +133,15 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 @asynccontextmanager
 async def _open_carry_over(
     ledger: Path, draft: Path, *, is_readable: bool
-) -> AsyncIterator[tuple[Ledger, RestoredLedgerUpdate | None]]:
+) -> AsyncIterator[tuple[Ledger, ReplacedToRestoredLedgerTransfer | None]]:
     """The restored ledger, and what to carry over if the ledger to be replaced is there and can be read."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
         if is_readable:
-            yield restored, RestoredLedgerUpdate(await stack.enter_async_context(open_ledger(ledger)), restored)
+            yield (
+                restored,
+                ReplacedToRestoredLedgerTransfer(await stack.enter_async_context(open_ledger(ledger)), restored),
+            )
         else:
             yield restored, None
 
@@ -150,10 +155,10 @@ async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[P
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
             await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
-            await carry_over.copy_administrative_records(at=at)
+            await carry_over.copy_erasure_token_and_backup_records(at=at)
         await restored.audit.record_audit_event(Scope(BeingId(""), RESTORE_CLIENT_NAME), "restore", at=at)
         if kept:  # whoever forgets is told that it is there
-            copy = LedgerCopy(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
+            copy = LedgerCopyFileRecord(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.record_ledger_copy(copy)
     counts = await asyncio.to_thread(_settle, draft)
     await asyncio.to_thread(replace_ledger_file, ledger, draft, kept, is_whole=is_readable)
@@ -180,7 +185,7 @@ async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> N
         held = await carry_over.ids_forgotten_since_backup() if carry_over else {}
     if not is_readable:
         reason = (
-            "The memory here is damaged, and cannot tell" if file_has_content(ledger) else "No memory is here to tell"
+            "The memory here is damaged, and cannot tell" if is_nonempty_file(ledger) else "No memory is here to tell"
         )
         print(f"{reason} what was forgotten since the backup was made: forget it again.", file=sys.stderr)
     if held:

@@ -13,7 +13,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId, Scope
 from madeleine.memory.moving.counts import describe_record_counts
 from madeleine.memory.moving.export_file import is_export_header
-from madeleine.memory.moving.ports import LedgerCopy, LedgerCopyRegister
+from madeleine.memory.moving.ports import LedgerCopyFileRecord, LedgerCopyRegister
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_NOTHING_TO_DO
 from madeleine.server.cli.output import absolute_path, print_json
@@ -47,7 +47,7 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
 async def _remember(copies: LedgerCopyRegister, target: Path, being: str | None) -> None:
     """Before it is written, so that a killed process leaves no copy that nobody knows of."""
     await copies.record_ledger_copy(
-        LedgerCopy(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now())
+        LedgerCopyFileRecord(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now())
     )
 
 

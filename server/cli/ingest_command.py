@@ -36,10 +36,10 @@ from madeleine.server import EXIT_FAILURE
 from madeleine.server.attach.client import ToolClient
 from madeleine.server.cli.output import (
     ShowByteProgress,
-    byte_progress,
     open_tool_client,
     print_json,
     redacted_secrets_sentence,
+    show_byte_progress,
 )
 from madeleine.server.settings.environment import DEFAULT_MAX_TEXT_CHARS
 from madeleine.server.settings.settings import Settings
@@ -113,7 +113,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
         with ExitStack() as stack:
             # All are opened before the first is read.
             files = [stack.enter_context(open_file_or_stdin(name)) for name in arguments.files]
-            show = stack.enter_context(byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
+            show = stack.enter_context(show_byte_progress(sum(os.fstat(file.fileno()).st_size for file in files)))
             async with open_tool_client(
                 settings, "ingest", command="madeleine ingest", lost_hint=INGEST_CONNECTION_LOST_HINT
             ) as call:

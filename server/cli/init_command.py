@@ -19,7 +19,7 @@ from madeleine.server.clients.catalogue import (
     McpServerEntry,
     has_claude_code_plugin,
     known_mcp_client_programs,
-    server_start_command,
+    server_start_command_line,
 )
 from madeleine.server.clients.changes import (
     FileChange,
@@ -65,7 +65,7 @@ def server_entry_from_settings(settings: Settings, variables: dict[str, str]) ->
     chosen = {f"{ENVIRONMENT_VARIABLE_PREFIX}BEING": settings.being}
     if variables.get(f"{ENVIRONMENT_VARIABLE_PREFIX}DATA_DIR"):
         chosen[f"{ENVIRONMENT_VARIABLE_PREFIX}DATA_DIR"] = str(settings.data_dir)
-    return McpServerEntry(server_start_command(), chosen)
+    return McpServerEntry(server_start_command_line(), chosen)
 
 
 def select_named_or_installed_clients(

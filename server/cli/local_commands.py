@@ -24,7 +24,7 @@ from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import add_note
 from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
-from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_secret_argument
+from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_value_that_is_secret
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
@@ -201,7 +201,7 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
         raise InvalidInput(f"--name: give at most {MAX_BEARER_TOKEN_NAME_CHARS} printable characters.")
-    refuse_secret_argument("--name", arguments.name, redact_secrets)
+    refuse_value_that_is_secret("--name", arguments.name, redact_secrets)
     resource = (
         arguments.resource
         or settings.public_url

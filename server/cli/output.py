@@ -85,7 +85,7 @@ def show_spinner(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def byte_progress(total: int) -> Iterator[ShowByteProgress]:
+def show_byte_progress(total: int) -> Iterator[ShowByteProgress]:
     """Progress of reading files, on standard error: a bar, or a line now and then where there is no terminal. `total`:
     bytes of all files, 0 if not known."""
     from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
@@ -115,7 +115,7 @@ def open_tool_client(
     settings: Settings, tool: str, *, command: str, lost_hint: str, read_only: bool = False
 ) -> AbstractAsyncContextManager[ToolClient]:
     """Connect to the server of `MADELEINE_URL`, else to the host as a client with one tool, which may only read where
-    `read_only`. Raises `ServerUnavailable`; `lost_hint` as in `HostClient`."""
+    `read_only`. Raises `ServerUnavailable`; `lost_hint` as in `ConnectionToHost`."""
     variables = read_environment_variables()
     if url := variables.get(URL_VARIABLE):
         from madeleine.server.attach.http_client import open_http_tool_client

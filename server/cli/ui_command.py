@@ -8,7 +8,7 @@ import sys
 import webbrowser
 from contextlib import suppress
 
-from madeleine.server.attach.client import serve_web_ui_on_host
+from madeleine.server.attach.client import ask_host_to_serve_web_ui
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
 
@@ -28,7 +28,7 @@ async def ui_command(settings: Settings, arguments: argparse.Namespace) -> None:
         name: value for name, value in setting_values_from_variables(variables).items() if name != "data_dir"
     }
     with call_on_stop_signals(end), suppress(asyncio.CancelledError):
-        async with serve_web_ui_on_host(settings.data_dir, variables, client_settings, port=arguments.port) as (
+        async with ask_host_to_serve_web_ui(settings.data_dir, variables, client_settings, port=arguments.port) as (
             url,
             host_ends,
         ):

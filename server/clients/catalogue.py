@@ -16,8 +16,8 @@ from madeleine.operating_system import command_file_name
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import (
     append_json_item,
+    json_text_without_unwanted_items,
     parse_json_with_comments,
-    remove_json_items,
     remove_json_member,
     set_json_member,
 )
@@ -42,7 +42,7 @@ class McpServerEntry:
         return {**kind, "command": program, "args": arguments, "env": dict(self.variables)}
 
 
-def server_start_command() -> list[str]:
+def server_start_command_line() -> list[str]:
     """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
     if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
         return [shutil.which("uvx") or "uvx", "madeleine-memory"]
@@ -88,7 +88,7 @@ def known_mcp_client_programs(places: ClientConfigurationPaths, entry: McpServer
             [_json_servers(places.claude_code_servers, "mcpServers", typed), hooks],
             "Begin another session.",
         ),
-        _client("claude-desktop", "Claude Desktop", places.claude_desktop_servers, "mcpServers", plain),
+        _client("claude-desktop", "Claude Desktop", places.claude_desktop_servers_file, "mcpServers", plain),
         McpClientProgram("codex", "Codex", [places.codex_folder], [_codex_servers(places.codex_settings, entry)]),
         _client("cursor", "Cursor", places.cursor_servers, "mcpServers", plain),
         _client("gemini-cli", "Gemini CLI", places.gemini_settings, "mcpServers", plain),
@@ -134,7 +134,7 @@ def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ClientConfiguration
     def take(text: str) -> str:
         for event in hooks:
             had = event in _events_in(parse_json_with_comments(text))
-            text = remove_json_items(text, ["hooks", event], _is_own_group)
+            text = json_text_without_unwanted_items(text, ["hooks", event], _is_own_group)
             if had and not _events_in(parse_json_with_comments(text)).get(event):
                 text = remove_json_member(text, ["hooks", event])
         return text

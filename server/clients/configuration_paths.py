@@ -22,7 +22,7 @@ class ClientConfigurationPaths:
         return Path(value) if value else default
 
     @property
-    def application_settings_folder(self) -> Path:
+    def folder_of_all_applications_settings(self) -> Path:
         """Where desktop programs keep their settings."""
         if self.system == "windows":
             return self._folder("APPDATA", self.home / "AppData" / "Roaming")
@@ -45,8 +45,8 @@ class ClientConfigurationPaths:
         return self.claude_code_folder / "settings.json"
 
     @property
-    def claude_desktop_servers(self) -> Path:
-        return self.application_settings_folder / "Claude" / "claude_desktop_config.json"
+    def claude_desktop_servers_file(self) -> Path:
+        return self.folder_of_all_applications_settings / "Claude" / "claude_desktop_config.json"
 
     @property
     def codex_folder(self) -> Path:
@@ -66,7 +66,7 @@ class ClientConfigurationPaths:
 
     @property
     def vscode_servers(self) -> Path:
-        return self.application_settings_folder / "Code" / "User" / "mcp.json"
+        return self.folder_of_all_applications_settings / "Code" / "User" / "mcp.json"
 
     @property
     def windsurf_servers(self) -> Path:
@@ -75,6 +75,6 @@ class ClientConfigurationPaths:
     @property
     def zed_settings(self) -> Path:
         if self.system == "windows":
-            return self.application_settings_folder / "Zed" / "settings.json"
-        base = self.home / ".config" if self.system == "macos" else self.application_settings_folder
+            return self.folder_of_all_applications_settings / "Zed" / "settings.json"
+        base = self.home / ".config" if self.system == "macos" else self.folder_of_all_applications_settings
         return base / "zed" / "settings.json"

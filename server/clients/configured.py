@@ -38,11 +38,13 @@ class UnreadableConfigurationFileReport:
     reason: str
 
 
-def client_configuration_files(places: ClientConfigurationPaths, project: Path) -> Iterator[tuple[str, Path, str]]:
+def configuration_files_of_all_clients(
+    places: ClientConfigurationPaths, project: Path
+) -> Iterator[tuple[str, Path, str]]:
     """(client, file, key of the servers) of this user and of a project."""
     yield "Claude Code", places.claude_code_servers, "mcpServers"
     yield "Claude Code, project", project / ".mcp.json", "mcpServers"
-    yield "Claude Desktop", places.claude_desktop_servers, "mcpServers"
+    yield "Claude Desktop", places.claude_desktop_servers_file, "mcpServers"
     yield "Codex", places.codex_settings, "mcp_servers"
     yield "Cursor", places.cursor_servers, "mcpServers"
     yield "Cursor, project", project / ".cursor" / "mcp.json", "mcpServers"
@@ -57,9 +59,9 @@ def find_madeleine_server_entries(
     places: ClientConfigurationPaths, project: Path
 ) -> Iterator[MadeleineServerEntry | UnreadableConfigurationFileReport]:
     """The entries for this server in all files that are there."""
-    for client, file, key in client_configuration_files(places, project):
+    for client, file, key in configuration_files_of_all_clients(places, project):
         try:
-            content = parse_client_configuration(file)
+            content = read_client_configuration(file)
         except UnreadableConfiguration as error:
             yield UnreadableConfigurationFileReport(client, file, str(error))
             continue
@@ -99,7 +101,7 @@ def claude_code_madeleine_hook_events_by_file(
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
     found: dict[Path, frozenset[str]] = {}
     for file in files:
-        content = parse_client_configuration(file)
+        content = read_client_configuration(file)
         hooks = content.get("hooks") if isinstance(content, dict) else None
         events = hooks.items() if isinstance(hooks, dict) else ()
         if own := frozenset(str(event) for event, groups in events if _OWN_HOOK.search(json.dumps(groups))):
@@ -107,7 +109,7 @@ def claude_code_madeleine_hook_events_by_file(
     return found
 
 
-def parse_client_configuration(file: Path) -> Any:
+def read_client_configuration(file: Path) -> Any:
     """The content of a JSON file, with comments and trailing commas as editors allow them, or of a TOML file; None
     where there is none. Raises `UnreadableConfiguration`."""
     text = read_client_configuration_text(file)

@@ -98,7 +98,7 @@ def remove_json_member(text: str, path: JsonKeyPath) -> str:
     return _checked(_without_child(text, parent, child), root, change)
 
 
-def remove_json_items(text: str, path: JsonKeyPath, is_unwanted: Callable[[Any], bool]) -> str:
+def json_text_without_unwanted_items(text: str, path: JsonKeyPath, is_unwanted: Callable[[Any], bool]) -> str:
     """The text without the items of the list at `path` that are unwanted."""
     while (node := _at(root := _parse(text), path)) is not None and isinstance(node.value, list):
         place = next((place for place, item in enumerate(node.value) if is_unwanted(item)), None)

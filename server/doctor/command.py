@@ -19,12 +19,12 @@ from madeleine.server.counted import count_phrase
 from madeleine.server.doctor.clients import check_claude_code_hooks, check_client_configurations
 from madeleine.server.doctor.findings import DoctorCheck, DoctorFinding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
-    check_data_directory,
     check_embedding_model,
     check_host_log,
     check_host_process,
-    check_software_versions,
+    data_directory_findings,
     file_permission_findings,
+    software_version_findings,
 )
 from madeleine.server.doctor.postgres import check_postgres
 from madeleine.server.doctor.store import (
@@ -67,14 +67,14 @@ def run_all_doctor_checks(*, quick: bool) -> Iterator[DoctorFinding]:
     variables = read_environment_variables()
     data_dir = resolve_data_directory(setting_values_from_variables(variables).get("data_dir"))
     checks: dict[str, DoctorCheck] = {
-        "versions": check_software_versions,
+        "versions": software_version_findings,
         "settings": partial(_check_settings, variables),
     }
     settings = _settings_if_usable(variables)
     if settings:
         checks["model"] = partial(check_embedding_model, settings)
     checks |= {
-        "data directory": partial(check_data_directory, data_dir),
+        "data directory": partial(data_directory_findings, data_dir),
         "permissions": partial(file_permission_findings, data_dir),
         "host": partial(check_host_process, data_dir),
         "log": partial(check_host_log, data_dir),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from madeleine import operating_system
 from madeleine.inference import PACKAGED_MODEL_NAME, int8_model
-from madeleine.inference.available import vector_name_of_model
+from madeleine.inference.available import model_name_identifying_vectors
 from madeleine.inference.packaged import REINSTALL_REMEDY
 from madeleine.server import __version__
 from madeleine.server.attach.connector import (
@@ -29,18 +29,18 @@ from madeleine.server.doctor.findings import DoctorFinding
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import (
     GROUP_AND_OTHERS_PERMISSION_BITS,
-    PRIVATE_DIRECTORY_PATTERNS,
-    PRIVATE_FILE_PATTERNS,
+    OWNER_ONLY_DATA_FILE_PATTERNS,
+    OWNER_ONLY_DATA_FOLDER_PATTERNS,
 )
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, MEGABYTE, free_disk_bytes
 
 MIN_COMFORTABLE_FREE_DISK_BYTES = 10 * LEDGER_DISK_RESERVE_BYTES
 MAX_HOST_ANSWER_SECONDS = 5.0
-MAX_READ_LOG_BYTES = 1_000_000
+MAX_LOG_BYTES_READ = 1_000_000
 MAX_FILES_NAMED_IN_FINDING = 3
 
 
-def check_software_versions() -> Iterator[DoctorFinding]:
+def software_version_findings() -> Iterator[DoctorFinding]:
     details = {"madeleine": __version__, "python": platform.python_version(), "platform": platform.platform()}
     where = f"Python {details['python']}, {details['platform']}"
     yield DoctorFinding("versions", "ok", f"Madeleine {__version__}, {where}.", details=details)
@@ -52,7 +52,7 @@ def check_software_versions() -> Iterator[DoctorFinding]:
 
 def check_embedding_model(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.embedding_model != PACKAGED_MODEL_NAME:
-        model = vector_name_of_model(settings.embedding_model)  # raises for a directory without a model
+        model = model_name_identifying_vectors(settings.embedding_model)  # raises for a directory without a model
         advice = "`madeleine models list` shows those that can be had without a network."
         yield DoctorFinding("model", "ok", f"{model} is configured.", advice, {"model": model})
         return
@@ -71,7 +71,7 @@ def check_embedding_model(settings: Settings) -> Iterator[DoctorFinding]:
         )
 
 
-def check_data_directory(data_dir: Path) -> Iterator[DoctorFinding]:
+def data_directory_findings(data_dir: Path) -> Iterator[DoctorFinding]:
     if not data_dir.exists():
         advice = "The first client makes it. MADELEINE_DATA_DIR names another one."
         yield DoctorFinding("data directory", "note", f"{data_dir} is not there yet.", advice)
@@ -110,7 +110,7 @@ def file_permission_findings(data_dir: Path) -> Iterator[DoctorFinding]:
 
 
 def _own_files(data_dir: Path) -> Iterable[Path]:
-    for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORY_PATTERNS):
+    for pattern in (*OWNER_ONLY_DATA_FILE_PATTERNS, *OWNER_ONLY_DATA_FOLDER_PATTERNS):
         yield from data_dir.glob(pattern)
 
 
@@ -161,7 +161,7 @@ def check_host_log(data_dir: Path) -> Iterator[DoctorFinding]:
     if not path.exists():
         return
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - MAX_READ_LOG_BYTES))
+        file.seek(max(0, path.stat().st_size - MAX_LOG_BYTES_READ))
         lines = file.read().decode(errors="replace").splitlines()
     errors = [line for line in lines if " ERROR " in line]
     if errors:

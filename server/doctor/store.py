@@ -10,7 +10,7 @@ from madeleine.memory.model import short_id_of_memory_number
 from madeleine.memory.rules.review import MemoryForReview, ReviewReason, memories_by_review_reason
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import terminal_safe_line
-from madeleine.server.background.index_origin import INDEX_FOLDERS, IndexOrigin, require_ledger_of_index
+from madeleine.server.background.index_origin import INDEX_FOLDERS, SourceLedgerStateOfIndex, require_ledger_of_index
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_IN_USE_SETTING
 from madeleine.server.counted import count_phrase
 from madeleine.server.doctor.findings import DoctorFinding, FindingLevel
@@ -93,7 +93,7 @@ def _schema_finding(revision: str) -> Iterator[DoctorFinding]:
 
 
 def _backup_finding(ledger: LedgerFileInspector, *, has_memories: bool) -> Iterator[DoctorFinding]:
-    last = ledger.last_backup()
+    last = ledger.path_and_time_of_last_backup()
     advice = "`madeleine backup`, or MADELEINE_BACKUP_HOURS, makes one."
     if last is None:
         if has_memories:
@@ -130,7 +130,7 @@ def check_index(settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("index", "note", "The index is not complete.", INDEX_REBUILD_ADVICE, details)
     elif damage := damage_of_index_files(folder):
         yield DoctorFinding("index", "problem", f"The index is damaged: {damage}.", INDEX_REBUILD_ADVICE, details)
-    elif IndexOrigin.read(folder) is None:
+    elif SourceLedgerStateOfIndex.read(folder) is None:
         yield DoctorFinding("index", "note", "The index does not tell which ledger it was made from.", "", details)
     else:
         text = f"The files of the index are whole; {count_phrase(pending, 'change')} to be taken in."
@@ -143,7 +143,7 @@ def memory_quality_findings(data_dir: Path) -> Iterator[DoctorFinding]:
     if not path.exists():
         return
     with open_ledger_file_inspector(path) as ledger:
-        living = list(ledger.living_memories(limit=MAX_MEMORIES_REVIEWED_BY_DOCTOR))
+        living = list(ledger.newest_living_memories_of_all_beings(limit=MAX_MEMORIES_REVIEWED_BY_DOCTOR))
     noticed = memories_by_review_reason(living, now=utc_now(), redact=redact_secrets)
     for reason, (level, text, advice) in FINDING_BY_REVIEW_REASON.items():
         if memories := noticed.get(reason):
@@ -176,7 +176,7 @@ def check_language_model_settings(settings: Settings) -> Iterator[DoctorFinding]
     """Which model, whether there is a key, and what of the budgets is spent. No request is sent, no key shown."""
     config = settings.llm_config()
     key = bool(settings.resolved_llm_key())
-    if config is None or not (settings.llm or settings.has_llm_choice()):
+    if config is None or not (settings.llm or settings.is_llm_chosen_or_turned_off()):
         advice = "None is needed. MADELEINE_LLM and MADELEINE_LLM_API_KEY choose one."
         yield DoctorFinding("language model", "ok", "There is no language model.", advice)
         return

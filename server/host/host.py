@@ -231,7 +231,7 @@ class MemoryHost:
             lambda _: self.models.model_for_client(settings),
             request.session,
             settings.memory_level_config,
-            settings.asks_for_project,
+            settings.is_project_automatic,
         )
         with self._counted_as_client(request, settings):
             async with open_mcp_line_transport(reader.read, write, self.stop_event) as (incoming, outgoing):

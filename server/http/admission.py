@@ -153,7 +153,7 @@ class McpHttpSessionLimiter:
             await self._app(scope, receive, watch)
         finally:
             session.requests -= 1
-            self._places.mark_active(rate_limit_key_of_request(session.scope), session)
+            self._places.mark_as_most_recently_active(rate_limit_key_of_request(session.scope), session)
             if status == 404 or (scope["method"] == "DELETE" and status < 400):
                 self._forget(session)
 

@@ -32,7 +32,7 @@ from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, C
 from madeleine.server.http.admission import McpHttpSessionLimiter, limit_concurrency, with_request_authentication
 from madeleine.server.http.authentication import BearerTokenVerifier, app_requiring_caller
 from madeleine.server.http.bodies import wrap_app_to_buffer_json_body
-from madeleine.server.http.connection import HttpConnection
+from madeleine.server.http.connection import LimitedHttpServerConnection
 from madeleine.server.http.endpoint import AsgiEndpoint
 from madeleine.server.http.request_checks import (
     RETRY_AFTER_HEADERS,
@@ -265,7 +265,7 @@ class _Uvicorn(uvicorn.Server):
 
     def _connect(self, accepted: socket.socket, peer: tuple[Any, ...]) -> None:
         address = rate_limit_key_of_address(str(peer[0]))
-        connection = HttpConnection(
+        connection = LimitedHttpServerConnection(
             places=self._places,
             address=address,
             max_body_bytes=self._max_body,
@@ -278,7 +278,9 @@ class _Uvicorn(uvicorn.Server):
         else:
             accepted.close()
 
-    async def _serve_connection(self, connection: HttpConnection, accepted: socket.socket, address: str) -> None:
+    async def _serve_connection(
+        self, connection: LimitedHttpServerConnection, accepted: socket.socket, address: str
+    ) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
         except OSError:
@@ -304,7 +306,7 @@ async def run_uvicorn(
     config = uvicorn.Config(
         app,
         lifespan="on",
-        http=HttpConnection,  # of h11, which is strict about what is HTTP
+        http=LimitedHttpServerConnection,  # of h11, which is strict about what is HTTP
         ws="none",
         log_config=None,
         access_log=False,  # it would write the query

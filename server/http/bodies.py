@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madeleine.server.connections import ConnectionSlots
 from madeleine.server.http.admission import ClosableSlotHolder, hold_slot_for_caller
-from madeleine.server.mcp.json_limits import json_shape_error
+from madeleine.server.mcp.json_limits import json_size_or_nesting_error
 
 MIN_JSON_BYTES_CHECKED_IN_THREAD = 32 * 1024
 """A longer text is examined off the event loop."""
@@ -58,8 +58,8 @@ class _Arrival(ClosableSlotHolder):
 
 async def _shape_error(body: bytes) -> str:
     if len(body) < MIN_JSON_BYTES_CHECKED_IN_THREAD:
-        return json_shape_error(body)
-    return await asyncio.to_thread(json_shape_error, body)
+        return json_size_or_nesting_error(body)
+    return await asyncio.to_thread(json_size_or_nesting_error, body)
 
 
 async def _read_json_body(request: Request, max_bytes: int) -> bytes:

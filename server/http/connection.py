@@ -42,7 +42,7 @@ class _ChunkLimitedParser(h11.Connection):
         return event
 
 
-class HttpConnection(H11Protocol):
+class LimitedHttpServerConnection(H11Protocol):
     """uvicorn's protocol, with limits. An `ConnectionSlotHolder` of `places`, under the peer's address."""
 
     def __init__(self, *, places: ConnectionSlots, address: str, max_body_bytes: int, **of_uvicorn: Any) -> None:
@@ -76,11 +76,11 @@ class HttpConnection(H11Protocol):
         awaited_head = self._awaits_head
         super().data_received(data)
         if awaited_head and not self._awaits_head:
-            self._places.mark_active(self._address, self)
+            self._places.mark_as_most_recently_active(self._address, self)
         self._update_head_timer()
 
     def on_response_complete(self) -> None:
-        self._places.mark_active(self._address, self)
+        self._places.mark_as_most_recently_active(self._address, self)
         super().on_response_complete()
         self._await_rest_of_answer()
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
-from madeleine.memory.model import BeingId, may_connect_as_being
+from madeleine.memory.model import BeingId, is_connectable_being
 
 MADELEINE_TOKEN_PREFIX = "mdl_"
 _BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -54,5 +54,5 @@ async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now
 def parse_being_id(name: object) -> BeingId | None:
     """Return None unless `name` is a string of 1 to 200 characters without control characters, and not the name of what
     all beings share."""
-    is_valid = isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) is not None and may_connect_as_being(name)
+    is_valid = isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) is not None and is_connectable_being(name)
     return BeingId(str(name)) if is_valid else None

@@ -9,7 +9,7 @@ MAX_JSON_DEPTH = 64
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
-def json_shape_error(text: bytes) -> str:
+def json_size_or_nesting_error(text: bytes) -> str:
     """Why the text is refused; "" if it is not. Text that is no JSON may pass: its parser stops at the fault.
 
     1 ms a megabyte; 10 ms at worst.

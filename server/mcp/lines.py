@@ -31,7 +31,7 @@ from madeleine.server.attach.streams import (
     can_write_without_blocking,
     read_lines,
 )
-from madeleine.server.mcp.json_limits import json_shape_error
+from madeleine.server.mcp.json_limits import json_size_or_nesting_error
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def parse_json_rpc_message_line(line: bytes | None) -> SessionMessage | types.JS
         return json_rpc_error(
             types.INVALID_REQUEST, f"the message is longer than {MAX_JSON_RPC_LINE_BYTES} bytes", None
         )
-    if shape_error := json_shape_error(line):
+    if shape_error := json_size_or_nesting_error(line):
         return json_rpc_error(types.INVALID_REQUEST, f"the message was not read: {shape_error}", None)
     with suppress(ValidationError):
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)

@@ -20,7 +20,7 @@ from madeleine.server import __version__
 from madeleine.server.attach.client import ToolClient
 from madeleine.server.attach.http_client import open_http_tool_client
 from madeleine.server.mcp.lines import open_mcp_stdio_transport
-from madeleine.server.mcp.server import RequestContext, call_on_stop_signals, open_progress_reporter
+from madeleine.server.mcp.server import RequestContext, call_on_stop_signals, open_client_progress_reporter
 from madeleine.tools.replies import tool_result_of_error
 
 CLIENT_NAME_SENT_TO_REMOTE_SERVER = "madeleine --url"
@@ -55,7 +55,7 @@ async def forward_request(
     remote: ToolClient, method: str, context: RequestContext, params: ForwardedRequestParams
 ) -> dict[str, Any] | types.CallToolResult:
     given = params.model_dump(by_alias=True, exclude_none=True, exclude={"meta"})
-    async with open_progress_reporter(context) as progress:
+    async with open_client_progress_reporter(context) as progress:
 
         async def report(done: float, total: float | None, message: str | None) -> None:
             progress(int(done), int(total or 0), message or "")

@@ -23,8 +23,8 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, MadeleineError, NotPermitted
 from madeleine.memory.language_model import LanguageModel
-from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, may_connect_as_being
-from madeleine.memory.retention.levels import MemoryLevelConfig
+from madeleine.memory.model import CALLER_ROLES, BeingId, Role, Scope, is_connectable_being
+from madeleine.memory.retention.levels import MemoryLevelsOfBeings
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import __version__
@@ -89,7 +89,7 @@ class Caller:
     """Id of the token, "" without one."""
 
     def __post_init__(self) -> None:
-        if not may_connect_as_being(self.being_id):
+        if not is_connectable_being(self.being_id):
             raise PermissionError("no connection serves what all beings share")
 
 
@@ -113,8 +113,8 @@ class McpRequestHandlers:
     use_cases: Callable[[], Awaitable[ToolUseCases]]
     language_model_of: OpenLanguageModelOfRequest = lambda _: nullcontext()
     session: str = ""
-    levels: MemoryLevelConfig = field(default_factory=MemoryLevelConfig)
-    asks_for_project: bool = False
+    levels: MemoryLevelsOfBeings = field(default_factory=MemoryLevelsOfBeings)
+    is_project_automatic: bool = False
     """The project is that of the client's first root. Only where all requests are of one client."""
     _project: list[str] = field(default_factory=list, init=False)
     """What the client has answered."""
@@ -123,7 +123,7 @@ class McpRequestHandlers:
         caller = self.caller_of(context)
         client = client_name_of_request(context)
         scope = Scope(caller.being_id, client, caller.role, count_activations=counts, token=caller.token)
-        if self.asks_for_project and not self._project:
+        if self.is_project_automatic and not self._project:
             self._project.append(await project_of_client(context.session))
         return self.levels.apply_to_scope(replace(scope, project="".join(self._project)))
 
@@ -178,9 +178,9 @@ class McpRequestHandlers:
         except Exception as error:  # as in Toolset.call_tool: no traceback reaches a client
             return tool_result_of_crash(params.name, error)
         scope = await self._scope(context)
-        async with language_model as language, open_progress_reporter(context) as progress:
+        async with language_model as language, open_client_progress_reporter(context) as progress:
             call = ToolCallContext(
-                scope, use, progress, partial(idempotency_key_of_request, self.session, context), language
+                scope, use, progress, partial(hash_request_to_idempotency_key, self.session, context), language
             )
             return await tools.call_tool(params.name, params.arguments or {}, call)
 
@@ -288,7 +288,7 @@ def toolset_from_settings(settings: Settings) -> Toolset:
     return Toolset(tools, max_text_chars=settings.max_text_chars, refused=refused)
 
 
-def idempotency_key_of_request(session: str, context: RequestContext) -> str:
+def hash_request_to_idempotency_key(session: str, context: RequestContext) -> str:
     """The same key for a repeated request, "" for a client that repeats none. Parameters are part of it, for a client
     that gives all its requests one id; the very same scene stored twice by such a client counts as one."""
     if not session:
@@ -310,7 +310,7 @@ def client_name_of_request(context: RequestContext) -> str:
 
 
 @asynccontextmanager
-async def open_progress_reporter(context: RequestContext) -> AsyncIterator[ReportProgress]:
+async def open_client_progress_reporter(context: RequestContext) -> AsyncIterator[ReportProgress]:
     """Progress is queued and sent by a task of its own: a client that reads slowly delays no work. A request that asks
     for no progress costs none."""
     if progress_token_from_params(context.params) is None:
@@ -346,7 +346,7 @@ async def serve_mcp_on_stdio(settings: Settings) -> None:
                 served.memory.open_use_cases_if_needed,
                 lambda _: served.models.model_for_this_process(),
                 levels=settings.memory_level_config,
-                asks_for_project=settings.asks_for_project,
+                is_project_automatic=settings.is_project_automatic,
             )
             await handlers.serve(incoming, outgoing)
 

@@ -69,7 +69,7 @@ class Skill:
 
 
 @cache
-def installed_skills() -> tuple[Skill, ...]:
+def packaged_skills() -> tuple[Skill, ...]:
     return tuple(_read_skill(folder) for folder in sorted(SKILLS_FOLDER.iterdir()) if (folder / SKILL_FILE).is_file())
 
 
@@ -83,10 +83,10 @@ def _read_skill(folder: Path) -> Skill:
             yield SkillFile(uri, path.read_bytes().decode(), mime_type)
 
     found = tuple(files())
-    return Skill(parse_frontmatter(found[0].text), found)
+    return Skill(frontmatter_fields(found[0].text), found)
 
 
-def parse_frontmatter(text: str) -> dict[str, str]:
+def frontmatter_fields(text: str) -> dict[str, str]:
     """The YAML between the first two lines `---`, of which our skills use the simplest form: a key and a text a line,
     plain or in quotation marks as in JSON."""
     lines = iter(text.splitlines()[1:])
@@ -97,19 +97,19 @@ def parse_frontmatter(text: str) -> dict[str, str]:
 def skill_of_lesson(learnt: LessonWithOutcomeCounts) -> Skill:
     text = render_lesson_as_skill(learnt)
     file = SkillFile(f"skill://{skill_name_of_lesson(learnt)}/{SKILL_FILE}", text, "text/markdown")
-    return Skill(parse_frontmatter(text), (file,))
+    return Skill(frontmatter_fields(text), (file,))
 
 
 def list_skills(lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/list`. `lessons`: of the caller's being."""
     return _cacheable(
-        {"skills": [skill.listing_entry for skill in (*installed_skills(), *lessons)]}, of_being=bool(lessons)
+        {"skills": [skill.listing_entry for skill in (*packaged_skills(), *lessons)]}, of_being=bool(lessons)
     )
 
 
 def skills_get_result(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/get`. Raises `MCPError` if there is no such skill."""
-    for skill in (*installed_skills(), *lessons):
+    for skill in (*packaged_skills(), *lessons):
         if skill.uri == uri:
             return _cacheable({"skill": skill.listing_entry}, of_being=skill in lessons)
     raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": excerpt_for_error(uri)})
@@ -130,11 +130,11 @@ def skill_resources() -> list[types.Resource]:
             mime_type=skill.files[0].mime_type,
             size=skill.files[0].listing_entry["size"],
         )
-        for skill in installed_skills()
+        for skill in packaged_skills()
     ]
 
 
 def find_skill_file(uri: str, skills: Sequence[Skill] | None = None) -> SkillFile | None:
     """Among the installed skills by default."""
-    among = installed_skills() if skills is None else skills
+    among = packaged_skills() if skills is None else skills
     return next((file for skill in among for file in skill.files if file.uri == uri), None)

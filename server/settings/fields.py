@@ -43,7 +43,7 @@ def json_text_validator(example: str) -> BeforeValidator:
     return text_parsing_validator(parse)
 
 
-NameList = Annotated[tuple[str, ...], text_parsing_validator(split_comma_separated_names)]
+CommaSeparatedNames = Annotated[tuple[str, ...], text_parsing_validator(split_comma_separated_names)]
 """In the environment separated by commas, in the file a list or the same."""
 LowercaseValidator = text_parsing_validator(str.lower)
 UnitFraction = Annotated[float, Field(ge=0, le=1)]

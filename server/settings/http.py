@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from madeleine.server.addresses import is_http_url, is_secure_url
-from madeleine.server.settings.fields import NameList, valid_if_set_validator
+from madeleine.server.settings.fields import CommaSeparatedNames, valid_if_set_validator
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -20,7 +20,7 @@ def bracket_ipv6_host(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-ClaimName = Annotated[str, Field(min_length=1, max_length=200)]
+NonEmptyClaimName = Annotated[str, Field(min_length=1, max_length=200)]
 SafeUrl = Annotated[
     str, valid_if_set_validator(is_secure_url, "it must begin with https:// (http:// for this machine only)")
 ]
@@ -35,10 +35,10 @@ class HttpSettings(BaseModel):
         str, valid_if_set_validator(is_http_url, "write it whole, as in https://memory.example.org/mcp")
     ] = ""
     """As clients write it, with the path; tokens are bound to it. Empty: made of host and port."""
-    allowed_hosts: NameList = ()
+    allowed_hosts: CommaSeparatedNames = ()
     """`Host` headers besides those of the loopback and of the public URL; `name:*` for any port."""
     allowed_origins: Annotated[
-        NameList,
+        CommaSeparatedNames,
         valid_if_set_validator(are_http_origins, "write origins as in https://app.example.org, without a path"),
     ] = ()
     """`Origin` headers besides those of the loopback, as in `https://app.example.org`."""
@@ -48,11 +48,11 @@ class HttpSettings(BaseModel):
     """Empty: taken from the issuer's metadata."""
     oauth_audience: str = ""
     """Empty: the public URL."""
-    oauth_token_types: NameList = ("at+jwt",)
+    oauth_token_types: CommaSeparatedNames = ("at+jwt",)
     """Accepted `typ` headers. RFC 9068 demands this one; an issuer that does not follow it writes `JWT`."""
-    oauth_being_claim: ClaimName = "sub"
-    oauth_role_claim: ClaimName = "role"
-    oauth_read_only_claim: ClaimName = "read_only"
+    oauth_being_claim: NonEmptyClaimName = "sub"
+    oauth_role_claim: NonEmptyClaimName = "role"
+    oauth_read_only_claim: NonEmptyClaimName = "read_only"
 
     http_rate_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = 600
     """Requests of one token; as many may come at once."""

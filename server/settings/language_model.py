@@ -106,7 +106,7 @@ class LlmSettings(BaseModel):
             return self.openai_api_key.get_secret_value()
         return "" if self.llm == "" and self.llm_url else self.anthropic_api_key.get_secret_value()
 
-    def has_llm_choice(self) -> bool:
+    def is_llm_chosen_or_turned_off(self) -> bool:
         """Whether these settings choose a model, or none."""
         return self.llm == "off" or bool(self.llm_url) or bool(self.resolved_llm_key())
 

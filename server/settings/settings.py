@@ -18,11 +18,11 @@ from madeleine.memory.context.values import ContextFlags
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.erased_bytes import DEFAULT_PROMISED_ERASURE_SECONDS
 from madeleine.memory.lessons.lessons import LessonConfig
-from madeleine.memory.model import MemoryLevel, Role, may_connect_as_being
-from madeleine.memory.organisation.knowledge import OrganisationConfig
+from madeleine.memory.model import MemoryLevel, Role, is_connectable_being
+from madeleine.memory.organisation.knowledge import OrganisationKnowledgeConfig
 from madeleine.memory.permissions import KnowledgeWriteAccess
 from madeleine.memory.recall.recall import RecallConfig
-from madeleine.memory.retention.levels import MAX_PROJECT_NAME_CHARS, MemoryLevelConfig
+from madeleine.memory.retention.levels import MAX_PROJECT_NAME_CHARS, MemoryLevelsOfBeings
 from madeleine.memory.rules.archiving.retention import RetentionConfig
 from madeleine.memory.rules.ranking.profiles import AssociativeRankingWeights, RankingProfile
 from madeleine.memory.rules.storing.chunk_scoring import MIN_STORED_CHUNK_IMPORTANCE
@@ -42,8 +42,8 @@ from madeleine.server.settings.environment import (
     setting_values_from_variables,
 )
 from madeleine.server.settings.fields import (
+    CommaSeparatedNames,
     LowercaseValidator,
-    NameList,
     SecondsUpToOneDay,
     TokenBudgetSetting,
     UnitFraction,
@@ -58,7 +58,7 @@ from madeleine.server.suggestions import nearest_name
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
 _DUPLICATE_DEFAULTS = DuplicateThresholds()
 _QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
-_ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationConfig(), LessonConfig()
+_ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationKnowledgeConfig(), LessonConfig()
 _THREAD_HINT = "set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, or MADELEINE_THREAD_RECORDS to do without one"
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryExtractionConfig()
 
@@ -89,7 +89,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     being: Annotated[
         str,
         Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$"),
-        valid_if_set_validator(may_connect_as_being, "this name is kept for what all beings share"),
+        valid_if_set_validator(is_connectable_being, "this name is kept for what all beings share"),
     ] = "default"
     role: Role = "senior"
     """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""
@@ -113,9 +113,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """How clients reach their host: a Unix socket, or loopback TCP with a token; "": the platform's default."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LowercaseValidator] = "info"
 
-    toolsets: NameList = ()
-    tools: NameList = ()
-    exclude_tools: NameList = ()
+    toolsets: CommaSeparatedNames = ()
+    tools: CommaSeparatedNames = ()
+    exclude_tools: CommaSeparatedNames = ()
     read_only: bool = False
 
     max_text_chars: Annotated[int, Field(ge=100, le=10_000_000)] = DEFAULT_MAX_TEXT_CHARS
@@ -212,12 +212,12 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     context_token_limit: Annotated[int, Field(ge=1, le=1_000_000)] = DEFAULT_MAX_CONTEXT_TOKENS
 
     @property
-    def memory_level_config(self) -> MemoryLevelConfig:
-        """Without a project where the client is to be asked for it (`asks_for_project`)."""
-        return MemoryLevelConfig(self.level, self.levels, "" if self.asks_for_project else self.project)
+    def memory_level_config(self) -> MemoryLevelsOfBeings:
+        """Without a project where the client is to be asked for it (`is_project_automatic`)."""
+        return MemoryLevelsOfBeings(self.level, self.levels, "" if self.is_project_automatic else self.project)
 
     @property
-    def asks_for_project(self) -> bool:
+    def is_project_automatic(self) -> bool:
         return self.project == AUTOMATIC_PROJECT_VALUE
 
     @property

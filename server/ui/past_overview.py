@@ -27,7 +27,7 @@ def past_overview_as_json(
             "true": len(true_then),
             "stored": sum(outline.created_at <= as_of for outline in outlines),
             "superseded": sum(bool(outline.valid_until and outline.valid_until <= as_of) for outline in outlines),
-            "later": sum(outline.truth != "retracted" and becomes_true_later(outline, as_of) for outline in outlines),
+            "later": sum(outline.truth != "retracted" and is_not_yet_true_at(outline, as_of) for outline in outlines),
         },
         "clusters": [
             {"id": short_id_of_non_memory(cluster.id), "name": cluster.name, "count": by_cluster[cluster.id]}
@@ -39,7 +39,7 @@ def past_overview_as_json(
     }
 
 
-def becomes_true_later(outline: MemoryOutline, as_of: datetime) -> bool:
+def is_not_yet_true_at(outline: MemoryOutline, as_of: datetime) -> bool:
     """Not yet known then."""
     begin = beginning_of_validity(outline)
     return begin is not None and begin > as_of

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_MAP_LANDMARKS = 700
+MAX_MEMORIES_LAID_OUT_BY_TSNE = 700
 TSNE_PERPLEXITY = 15.0
 TSNE_ITERATIONS = 300
 EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
 LANDMARKS_PER_PLACED_MEMORY = 6
 SOFTMAX_SHARPNESS = 24.0
 """Of the weights of the nearest landmarks, by cosine: a point lies with those it is most like, not between all."""
-MAX_MEMORY_COUNT_CHANGE_BEFORE_RELAYOUT = 0.25
+MAX_MEMORY_CHANGE_RATIO_BEFORE_RELAYOUT = 0.25
 """Part of the memories by which a map may have grown or shrunk before it is laid out anew."""
 SCATTER_IN_LANDMARK_DISTANCES = 0.4
 """In mean distances of landmarks: those of one landmark would lie on one spot."""
@@ -29,10 +29,10 @@ Matrix = NDArray[np.float32]
 
 
 def sample_landmark_memory_numbers(numbers: Sequence[int]) -> list[int]:
-    """At most `MAX_MAP_LANDMARKS` of the memories' numbers, the same ones each time."""
-    if len(numbers) <= MAX_MAP_LANDMARKS:
+    """At most `MAX_MEMORIES_LAID_OUT_BY_TSNE` of the memories' numbers, the same ones each time."""
+    if len(numbers) <= MAX_MEMORIES_LAID_OUT_BY_TSNE:
         return list(numbers)
-    chosen = np.random.default_rng(0).choice(len(numbers), MAX_MAP_LANDMARKS, replace=False)
+    chosen = np.random.default_rng(0).choice(len(numbers), MAX_MEMORIES_LAID_OUT_BY_TSNE, replace=False)
     return [numbers[place] for place in np.sort(chosen)]
 
 
@@ -47,8 +47,8 @@ class MapLandmarks:
     def still_fits_memories(self, numbers: Sequence[int]) -> bool:
         remaining = len(self.places.keys() & set(numbers))
         return (
-            abs(len(numbers) - self.count) <= MAX_MEMORY_COUNT_CHANGE_BEFORE_RELAYOUT * self.count
-            and remaining >= (1 - MAX_MEMORY_COUNT_CHANGE_BEFORE_RELAYOUT) * len(self.places)
+            abs(len(numbers) - self.count) <= MAX_MEMORY_CHANGE_RATIO_BEFORE_RELAYOUT * self.count
+            and remaining >= (1 - MAX_MEMORY_CHANGE_RATIO_BEFORE_RELAYOUT) * len(self.places)
             and remaining > 0
         )
 

@@ -221,7 +221,7 @@ class WebUiDataReader:
         }
 
     async def conversation(self, session_id: str, start: int) -> dict[str, Any]:
-        messages = await self.memory.ledger.conversations.session_messages_between(
+        messages = await self.memory.ledger.conversations.session_messages_between_positions(
             self.scope, session_id, start=start, end=start + MESSAGES_PER_CONVERSATION_PAGE
         )
         heard = self._until(messages, lambda message: message.at)

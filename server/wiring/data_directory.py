@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 DATA_DIRECTORY_LOCK_FILE = "owner.lock"
 DATA_DIRECTORY_OWNER_FILE = "owner.json"
 """The owner's process id and version, for information only."""
-PRIVATE_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*", "server-id")
-PRIVATE_DIRECTORY_PATTERNS = (*INDEX_FOLDERS, "models", "backups", "until-*")
+OWNER_ONLY_DATA_FILE_PATTERNS = ("memory.db*", "owner.*", "host.*", "madeleine.*", "server-id")
+OWNER_ONLY_DATA_FOLDER_PATTERNS = (*INDEX_FOLDERS, "models", "backups", "until-*")
 GROUP_AND_OTHERS_PERMISSION_BITS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -82,9 +82,11 @@ def make_data_directory_private(data_dir: Path) -> None:
     if not operating_system.system_has_permission_bits():
         return
     ours = {
-        path for pattern in (*PRIVATE_FILE_PATTERNS, *PRIVATE_DIRECTORY_PATTERNS) for path in data_dir.glob(pattern)
+        path
+        for pattern in (*OWNER_ONLY_DATA_FILE_PATTERNS, *OWNER_ONLY_DATA_FOLDER_PATTERNS)
+        for path in data_dir.glob(pattern)
     }
-    for directory in (path for name in PRIVATE_DIRECTORY_PATTERNS for path in data_dir.glob(name)):
+    for directory in (path for name in OWNER_ONLY_DATA_FOLDER_PATTERNS for path in data_dir.glob(name)):
         if not directory.is_symlink():
             ours.update(directory.rglob("*"))
     foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)

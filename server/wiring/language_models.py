@@ -62,7 +62,7 @@ class LanguageModelPool:
         """With this process's key: for its own work, and for clients that send none."""
         return self._lease(self._settings.llm_config(), self._settings.resolved_llm_key())
 
-    def background_model(self, *, ambient_key: bool = False) -> LanguageModelLease:
+    def background_model_lease(self, *, ambient_key: bool = False) -> LanguageModelLease:
         """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
         return self.model_for_this_process() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
 
@@ -77,7 +77,7 @@ class LanguageModelPool:
 
     def model_for_client(self, client: LlmSettings) -> LanguageModelLease:
         """According to a client's settings, with its key and URL; this process's if they configure none."""
-        if not client.has_llm_choice():
+        if not client.is_llm_chosen_or_turned_off():
             return self.model_for_this_process()
         return self._lease(client.llm_config(), client.resolved_llm_key())
 

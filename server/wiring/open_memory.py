@@ -34,20 +34,20 @@ from madeleine.memory.lessons.lessons import LearnLessons, LessonConfig
 from madeleine.memory.lessons.ports import WriteSkill
 from madeleine.memory.model import Scope
 from madeleine.memory.moving.importing import ImportMadeleineExport
-from madeleine.memory.moving.ports import LedgerCopy
+from madeleine.memory.moving.ports import LedgerCopyFileRecord
 from madeleine.memory.moving.statements import StoreImportedStatements
-from madeleine.memory.organisation.knowledge import OrganisationConfig, OrganisationKnowledge
+from madeleine.memory.organisation.knowledge import OrganisationKnowledge, OrganisationKnowledgeConfig
 from madeleine.memory.recall.outside_memories import FindNonMemoryMatches
 from madeleine.memory.recall.ports import Reranker
 from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.reformulation import QueryReformulationConfig
 from madeleine.memory.recall.search import (
     BrowseMemories,
-    SearchByMessageTags,
+    SearchByTagsFromMessage,
     SearchStoredTexts,
     find_spelling_corrections,
 )
-from madeleine.memory.recall.selection import THEME_OF_WHAT_CANNOT_BE_INFERRED
+from madeleine.memory.recall.selection import NON_INFERABLE_MEMORIES_THEME_NAME
 from madeleine.memory.retention.archive import MemoryArchive
 from madeleine.memory.rules.ranking.matching import MatchThresholds
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights
@@ -55,7 +55,7 @@ from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.memory.rules.storing.secrets import RedactText, redact_nothing, redact_secrets
 from madeleine.memory.short_ids import ShortIdTranslator
 from madeleine.memory.watch.observe import ObserveConversation
-from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
+from madeleine.memory.watch.remember import FindMemoriesSimilarToTexts, RememberExtractedMemories
 from madeleine.memory.watch.thread import ConversationMemoryExtractor, MemoryExtractionConfig
 from madeleine.patrol.context import PatrolConfig, PatrolServices, RetentionServices
 from madeleine.patrol.run import PatrolEvent, RunPatrols
@@ -206,7 +206,7 @@ def _build_use_cases(
         search_superseded=SupersessionCandidateSearch(index),
         thresholds=DuplicateThresholds(settings.same_scene_cosine, settings.min_resemblance),
     )
-    similar = SimilarMemorySearch(ledger.recall, index, embedder)
+    similar = FindMemoriesSimilarToTexts(ledger.recall, index, embedder)
     remember = RememberExtractedMemories(
         store.store_already_redacted_scenes, ledger.memories, similar, day_of=local_day, redact=redact
     )
@@ -241,7 +241,7 @@ def _build_use_cases(
     forget = ForgetMemories(
         ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
     )
-    by_message = SearchByMessageTags(ledger.search, stem_english_word)
+    by_message = SearchByTagsFromMessage(ledger.search, stem_english_word)
     recall = RecallMemories(
         ledger.recall,
         index,
@@ -285,7 +285,7 @@ def _build_use_cases(
         audit=audit,
         observe=ObserveConversation(
             ledger.conversations,
-            remember.store_agent_memory,
+            remember.store_memory_extracted_by_agent,
             now=utc_now,
             redact=redact,
             on_append=thread.notify_of_new_messages,
@@ -345,7 +345,7 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
         thresholds=MatchThresholds(likeness=settings.recall_threshold),
         ranking=settings.ranking,
         profiles=AllRankingProfileWeights(associative=settings.associative_weights),
-        themes=(THEME_OF_WHAT_CANNOT_BE_INFERRED,) if settings.recall_non_inferable_only else (),
+        themes=(NON_INFERABLE_MEMORIES_THEME_NAME,) if settings.recall_non_inferable_only else (),
         min_importance=settings.recall_min_importance,
         reformulation=QueryReformulationConfig(
             max_rounds=int(settings.recall_reformulation), seconds=settings.recall_reformulation_seconds
@@ -361,14 +361,14 @@ def make_skill_writer(settings: Settings, ledger: Ledger) -> WriteSkill | None:
 
     async def write(scope: Scope, name: str, text: str) -> None:
         path = await asyncio.to_thread(write_skill_file, directory, name, text)
-        copy = LedgerCopy(path=str(path), kind="export", being_id=scope.being_id, made_at=utc_now())
+        copy = LedgerCopyFileRecord(path=str(path), kind="export", being_id=scope.being_id, made_at=utc_now())
         await ledger.copies.record_ledger_copy(copy)
 
     return write
 
 
-def organisation_config_from_settings(settings: Settings) -> OrganisationConfig:
-    return OrganisationConfig(
+def organisation_config_from_settings(settings: Settings) -> OrganisationKnowledgeConfig:
+    return OrganisationKnowledgeConfig(
         write_access=settings.organisation_write_access,
         max_policies=settings.organisation_policies,
         max_retrieved=settings.organisation_retrieved,

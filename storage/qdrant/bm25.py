@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 import qdrant_edge
 
-from madeleine.memory.text.dates import MONTH_NAMES
+from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
     HAN_SIGN_PATTERN,
@@ -28,9 +28,9 @@ _UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHA
 _LONE_HAN = re.compile(f"(?<!{HAN_SIGN_PATTERN.pattern}){HAN_SIGN_PATTERN.pattern}(?!{HAN_SIGN_PATTERN.pattern})")
 BIGRAM_LENGTH = 2
 _DIGIT_LETTERS = "bcdfghjklmnpqrtv"
-DIGIT_COUNT_OF_ZERO_STRIPPED_NUMBERS = 2
+LENGTH_OF_NUMBERS_LOSING_LEADING_ZERO = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in MONTH_NAMES) + "|Sept"
+_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in ENGLISH_MONTH_NAMES) + "|Sept"
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
 _DAY_OF_MONTH = re.compile(
     rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b|\b({_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
@@ -107,21 +107,21 @@ def _with_numbers_as_words(text: str) -> str:
 
 def _date_in_words(date: re.Match[str]) -> str:
     year, month, day = date.groups()
-    return f"{day} {MONTH_NAMES[int(month) - 1]} {year}"
+    return f"{day} {ENGLISH_MONTH_NAMES[int(month) - 1]} {year}"
 
 
 def _day_as_word(match: re.Match[str]) -> str:
     day_first, month_first = match.group(1, 2), match.group(4, 3)
     day, named = day_first if day_first[0] else month_first
-    month = next(name for name in MONTH_NAMES if name.lower().startswith(named[:3].lower()))
+    month = next(name for name in ENGLISH_MONTH_NAMES if name.lower().startswith(named[:3].lower()))
     return f"zq{month.lower()}{_digits_as_letters(str(int(day)))} {'zqmay' if month == 'May' else month}"
 
 
 def _number_as_word(number: re.Match[str]) -> str:
     digits = number.group()
-    return (
-        f" zq{_digits_as_letters(str(int(digits)) if len(digits) == DIGIT_COUNT_OF_ZERO_STRIPPED_NUMBERS else digits)} "
-    )
+    if len(digits) == LENGTH_OF_NUMBERS_LOSING_LEADING_ZERO:
+        digits = str(int(digits))
+    return f" zq{_digits_as_letters(digits)} "
 
 
 def _digits_as_letters(digits: str) -> str:
@@ -161,7 +161,7 @@ def number_and_day_term_ids(words: str) -> frozenset[int]:
     return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
 
-def half_hiragana_term_ids(words: str) -> frozenset[int]:
+def term_ids_of_half_hiragana_bigrams(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair

@@ -210,14 +210,14 @@ class EmbeddedQdrantIndex(HybridIndex):
         ids: list[Any] = [point.id for point in points]
         if not query.with_content:
             return [IndexPointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
-        contents = self._contents.read_through(ids, partial(engine.read_index_point_contents, self._shard))
+        contents = self._contents.read_through(ids, partial(engine.retrieve_index_points_from_shard, self._shard))
         return [
             IndexPointHit(id_.int, id_, point.score, content)
             for id_, point, content in zip(ids, points, contents, strict=True)
         ]
 
     def _known_cosines(self, vector: Vector) -> dict[str, float]:
-        return self._contents.known_cosines(vector.tobytes())
+        return self._contents.cached_cosines_of_query_vector(vector.tobytes())
 
     def _point_id(self, id_: MemoryId) -> UUID:
         return self._contents.point_id(id_)

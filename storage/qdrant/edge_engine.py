@@ -172,7 +172,7 @@ def to_qdrant_edge_query_request(
     )
 
 
-def read_index_point_contents(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
+def retrieve_index_points_from_shard(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
     """What `point_contents.index_point_content_from_engine` reads, in any order."""
     return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR_NAME])
 

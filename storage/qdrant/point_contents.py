@@ -19,7 +19,7 @@ from madeleine.storage.qdrant import schema
 MAX_CACHED_INDEX_POINTS = 10_000
 """1 KB each, and 0.4 KB for each piece of its text."""
 
-TermIdsAndWeightBits = NDArray[np.uint32]
+TermIdAndWeightBitsArray = NDArray[np.uint32]
 """(2, terms): term ids, and the bits of their float32 weights; one array, which takes less memory than two."""
 
 
@@ -27,7 +27,7 @@ TermIdsAndWeightBits = NDArray[np.uint32]
 class IndexPointContent:
     id: MemoryId
     features: RankingFeatures
-    term_weights: TermIdsAndWeightBits
+    term_weights: TermIdAndWeightBitsArray
     pieces: NDArray[np.int8]
     """(pieces, dim), in whatever length."""
 
@@ -82,7 +82,7 @@ class IndexPointContentCache:
     def point_id(self, id_: MemoryId) -> UUID:
         return self._point_ids.get(id_) or UUID(id_)
 
-    def known_cosines(self, vector: bytes) -> dict[str, float]:
+    def cached_cosines_of_query_vector(self, vector: bytes) -> dict[str, float]:
         """By the id of the memory, to be added to."""
         known = self._cosines.setdefault(vector, {})
         if len(known) > MAX_CACHED_INDEX_POINTS:

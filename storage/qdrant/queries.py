@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQuery
 from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryStatus, Scope, Vector
-from madeleine.memory.text.content_words import content_words, is_identifier
+from madeleine.memory.text.content_words import content_words, is_id_or_address_word
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SCRIPT_CHAR_PATTERN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, lesson_and_emotion_words_in_question
@@ -201,7 +201,7 @@ class HybridIndex(ABC):
                 words |= {word: [*words.get(word, ()), *of_mark] for word in named}
         # A bridge joins the end of one word to the beginning of the next: that no memory holds it says nothing about
         # the words, and must not make the query look like one about something else.
-        bridges = bm25.half_hiragana_term_ids(query.words)
+        bridges = bm25.term_ids_of_half_hiragana_bigrams(query.words)
         optional = {*bridges, *mark_terms}
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
@@ -346,7 +346,7 @@ def _holds_words(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]
     """bool, (n, words): of which words a candidate holds at least half of the terms, at these `positions`; of an
     identifier all: 10.20.4.71 is not 10.20.4.17."""
     columns = [
-        held[:, terms].all(axis=1) if is_identifier(word) else held[:, terms].mean(axis=1) >= 1 / 2
+        held[:, terms].all(axis=1) if is_id_or_address_word(word) else held[:, terms].mean(axis=1) >= 1 / 2
         for word, terms in positions.items()
     ]
     return np.stack(columns, axis=1) if columns else np.zeros((len(held), 0), np.bool_)

@@ -22,11 +22,11 @@ from madeleine.storage.sql.memories.lessons import LessonRepository
 from madeleine.storage.sql.memories.reading import RecallRepository
 from madeleine.storage.sql.memories.short_ids import ShortIdRepository
 from madeleine.storage.sql.memories.storing import MemoryRepository
-from madeleine.storage.sql.moving.repository import ImportRepository, LedgerCopyRepository
+from madeleine.storage.sql.moving.repository import ImportRepository, LedgerCopyRecordRepository
 from madeleine.storage.sql.operations.costs import SqlCostRecordRepository
 from madeleine.storage.sql.overview import WebUiOverviewRepository
 from madeleine.storage.sql.patrols.repository import PatrolRepository
-from madeleine.storage.sql.search.repository import SearchRepository
+from madeleine.storage.sql.search.repository import KeywordAndTagSearchRepository
 
 
 class Ledger:
@@ -45,7 +45,7 @@ class Ledger:
         self.short_ids = ShortIdRepository(database)
         self.index_source = IndexingRepository(database)
         self.erasure = ErasureRepository(database)
-        self.search = SearchRepository(database)
+        self.search = KeywordAndTagSearchRepository(database)
         self.conversations = ConversationRepository(database)
         self.context = ContextRepository(database)
         self.patrols = PatrolRepository(database)
@@ -53,7 +53,7 @@ class Ledger:
         self.audit = AuditEntryRepository(database)
         self.archive = ArchiveRepository(database)
         self.imports = ImportRepository(database)
-        self.copies = LedgerCopyRepository(database)
+        self.copies = LedgerCopyRecordRepository(database)
         self.overview = WebUiOverviewRepository(database)
 
 
@@ -63,7 +63,7 @@ async def open_ledger(location: LedgerLocation) -> AsyncIterator[Ledger]:
     async with open_database(location) as database, ReactivationAndAuditWriter(database) as activations:
         ledger = Ledger(database, activations)
         if database.dialect == "postgresql":
-            from madeleine.storage.sql.other_servers import use_shared_ledger_repositories
+            from madeleine.storage.sql.other_servers import install_multi_server_repositories
 
-            use_shared_ledger_repositories(ledger)
+            install_multi_server_repositories(ledger)
         yield ledger

@@ -22,7 +22,7 @@ from madeleine.storage.sql.erasing.memories import ErasureRepository
 from madeleine.storage.sql.ledger import Ledger
 from madeleine.storage.sql.memories.index_source import IndexingRepository
 
-SETTINGS_KEPT_PER_SERVER = frozenset(
+STORE_SETTING_NAMES_KEPT_PER_SERVER = frozenset(
     (
         *("index_built", "index_second", "collection"),
         *("embedding_model", "embedding_model_wanted", "embedding_model_refused"),
@@ -103,11 +103,11 @@ class SharedLedgerIndexingRepository(IndexingRepository):
     async def setting(self, name: str) -> Any:
         return await super().setting(self._own(name))
 
-    async def set_settings(self, values: Mapping[str, Any]) -> None:
-        await super().set_settings({self._own(name): value for name, value in values.items()})
+    async def save_store_settings(self, values: Mapping[str, Any]) -> None:
+        await super().save_store_settings({self._own(name): value for name, value in values.items()})
 
     def _own(self, name: str) -> str:
-        return _name_at(name, self._shared) if name in SETTINGS_KEPT_PER_SERVER else name
+        return _name_at(name, self._shared) if name in STORE_SETTING_NAMES_KEPT_PER_SERVER else name
 
 
 class SharedLedgerErasureRepository(ErasureRepository):
@@ -135,7 +135,7 @@ class SharedLedgerErasureRepository(ErasureRepository):
                 await write_store_setting(transaction, _REWRITTEN_SETTING, last)
 
 
-def use_shared_ledger_repositories(ledger: Ledger) -> None:
+def install_multi_server_repositories(ledger: Ledger) -> None:
     """Give it the repositories of one of several servers."""
     database = ledger.database
     assert isinstance(database, PostgresDatabase)

@@ -25,7 +25,11 @@ from madeleine.storage.sql.database.mapping import (
     microseconds_from_moment,
     vector_from_bytes,
 )
-from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION, MEMORY_COLUMNS, memory_from_row
+from madeleine.storage.sql.database.memory_rows import (
+    CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
+    MEMORY_COLUMNS,
+    memory_from_row,
+)
 from madeleine.storage.sql.database.tables import (
     audit_entries_table,
     cost_records_table,
@@ -75,7 +79,7 @@ class PatrolChangedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DailyCost:
+class DailyCostByPurposeAndModel:
     """`day`: ISO, in UTC. `usd`: of the calls whose price is known; None if none is."""
 
     day: str
@@ -100,7 +104,7 @@ _OUTLINE = RowMap(
     MemoryOutline,
     memories_table,
     text=dialect.sql_text_start(_m.action, MAX_OUTLINE_TEXT_CHARS),
-    session_count=CYCLES_SINCE_REACTIVATION,
+    session_count=CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
 )
 _SELECT_OUTLINES = select(*_OUTLINE.columns).where(_m.being_id == _BEING).order_by(_m.seq)
 _SELECT_COUNTS = (
@@ -123,7 +127,7 @@ _RUN = RowMap(PatrolRun, patrol_runs)
 _SELECT_RUN = select(*_RUN.columns).where(_r.id == bindparam("run"), _r.being_id == _BEING)
 _DAY = dialect.sql_utc_day(_c.at)
 _COST = RowMap(
-    DailyCost,
+    DailyCostByPurposeAndModel,
     cost_records_table,
     day=_DAY,
     calls=func.count(),
@@ -205,7 +209,7 @@ class WebUiOverviewRepository(DatabaseRepository):
         undone."""
         return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
 
-    async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCost]:
+    async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCostByPurposeAndModel]:
         binds = period_binds(since, until)
         return await self._database.rows(_SELECT_COSTS, _COST.from_row, being=scope.being_id, **binds)
 

@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore, Item
 from langgraph.store.memory import InMemoryStore
 
 import madeleine
-from madeleine.backends.langgraph import MadeleineStore, memory_text_from_item_value, store_value_from_text
+from madeleine.backends.langgraph import MadeleineStore, langgraph_item_value_from_text, memory_text_from_item_value
 
 
 @pytest.fixture
@@ -105,4 +105,4 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["text", "a", ""]), json_values, max_size=3))
 def test_an_item_reads_back_as_it_was(value: dict[str, Any]) -> None:
-    assert store_value_from_text(memory_text_from_item_value(value)) == value
+    assert langgraph_item_value_from_text(memory_text_from_item_value(value)) == value

@@ -83,7 +83,7 @@ class EmbedderContract:
 
     async def test_legibility_is_a_share_and_centred_vectors_have_length_one(self, embedder: Model) -> None:
         vectors = await embedder.embed(TEXTS)
-        assert all(0 <= embedder.vector_space.legibility_of_text(vector) <= 1 for vector in vectors)
+        assert all(0 <= embedder.vector_space.legibility_of_text_behind_vector(vector) <= 1 for vector in vectors)
         assert np.allclose(np.linalg.norm(embedder.vector_space.centred_by_language(vectors), axis=1), 1, atol=1e-5)
 
     async def test_tokens_are_counted_text_by_text(self, embedder: Model) -> None:

@@ -94,7 +94,7 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
 async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledger: Ledger) -> None:
     rich, other = await lived(ledger)
     await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Orders", "c", is_root=True),)))
-    [state] = await ledger.patrols.patrol_reader(ADA).memory_states([rich.id])
+    [state] = await ledger.patrols.memory_reader_for_patrol(ADA).memory_states([rich.id])
     await apply_changes(ledger, PatrolChanges(states=(replace(state, cluster_id="c"),)))  # type: ignore[arg-type]
     before = await lines_of(ledger)
     assert sum(b'"memory_id":"%s"' % rich.id.encode() in line for line in before) == 5
@@ -204,7 +204,7 @@ async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_change
     await ledger.memories.commit_store_batch(ADA, batch(one, two))
     first, second = RunId("first"), RunId("second")
     await ledger.patrols.begin_run(ADA, first, MOMENT)
-    [state, _] = await ledger.patrols.patrol_reader(ADA).memory_states([one.id, two.id])
+    [state, _] = await ledger.patrols.memory_reader_for_patrol(ADA).memory_states([one.id, two.id])
     async with ledger.patrols.patrol_transaction(ADA) as transaction:
         dying = PatrolChanges(states=(replace(state, status="dying"),))
         await transaction.apply_changes(dying, run=first, step="flag")

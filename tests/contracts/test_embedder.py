@@ -19,7 +19,7 @@ from madeleine.inference.dense import (
     embedding_dimension,
     load_embedding_model,
 )
-from madeleine.inference.space_measurement import measure_vector_space
+from madeleine.inference.space_measurement import measure_vector_space_of_model
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import model_name_at_full_precision
 from tests.contracts.embedder_contract import TEXTS, EmbedderContract
@@ -89,7 +89,9 @@ class TestDenseEmbedder(EmbedderContract):
             "Nous avons mangé une crème brûlée",
             "Wir aßen Brot",
         ]
-        legible = [embedder.vector_space.legibility_of_text(vector) for vector in await embedder.embed(texts)]
+        legible = [
+            embedder.vector_space.legibility_of_text_behind_vector(vector) for vector in await embedder.embed(texts)
+        ]
         assert legible == [0, 0, 1, 1, 1]
 
     async def test_texts_of_one_language_that_say_different_things_are_far_apart(self, embedder: DenseEmbedder) -> None:
@@ -107,7 +109,7 @@ class TestDenseEmbedder(EmbedderContract):
 
     def test_the_packaged_space_is_the_one_that_is_measured(self, loaded: LoadedEmbeddingModel) -> None:
         """ruling 16"""
-        measured = measure_vector_space(loaded.embed)
+        measured = measure_vector_space_of_model(loaded.embed)
         assert np.allclose(measured.means, loaded.space.means, atol=2e-3)
         assert np.allclose(measured.legibility, loaded.space.legibility, atol=2e-2)
 

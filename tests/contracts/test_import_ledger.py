@@ -15,7 +15,7 @@ import pytest
 from madeleine.memory.errors import CannotUndo, InvalidInput
 from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.ports import LedgerCopy
+from madeleine.memory.moving.ports import LedgerCopyFileRecord
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.values import reassign_export_record_to_being
 from madeleine.storage.sql.database.tables import metadata
@@ -250,7 +250,7 @@ async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: Ledger
     await ledger.memories.commit_store_batch(ADA, batch(tea, cake))
     for path, being, day in (("/all", "", 1), ("/ada", "ada", 1), ("/bob", "bob", 1), ("/old", "", -1)):
         made_at = MOMENT + timedelta(days=day)
-        copy = LedgerCopy(path=path, kind="export", being_id=BeingId(being), made_at=made_at)
+        copy = LedgerCopyFileRecord(path=path, kind="export", being_id=BeingId(being), made_at=made_at)
         await ledger.copies.record_ledger_copy(copy)
     assert (await ledger.erasure.forget(ADA, [cake.id], at=NOW)).copies == ()
     assert (await ledger.erasure.forget(ADA, [tea.id], at=NOW)).copies == ("/ada", "/all")
@@ -258,7 +258,7 @@ async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: Ledger
 
 
 async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> None:
-    copies = [LedgerCopy(path=p, kind="backup", being_id=BeingId(""), made_at=MOMENT) for p in ("/a", "/b")]
+    copies = [LedgerCopyFileRecord(path=p, kind="backup", being_id=BeingId(""), made_at=MOMENT) for p in ("/a", "/b")]
     for copy in (*copies, copies[0]):
         await ledger.copies.record_ledger_copy(copy)
     assert await ledger.copies.recorded_ledger_copies() == copies

@@ -90,7 +90,7 @@ async def test_each_server_takes_in_every_change_once_and_a_lost_notification_is
         one, two, three = (memory(f"memory {n}") for n in range(3))
         async with server_over(url, "first") as first, server_over(url, "second") as second:
             told = asyncio.Event()
-            follow = second.database.follow_changes(told.set)
+            follow = second.database.watch_commits_of_other_servers(told.set)
             assert follow
             following = asyncio.create_task(follow)
             await asyncio.wait_for(told.wait(), 10)  # at its beginning

@@ -157,7 +157,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 await ledger.patrols.undo_run(ADA, RunId("old"), at=MOMENT)
             assert await ledger.patrols.runs(ADA, limit=9) == [run]
             await ledger.memories.commit_store_batch(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.patrols.activity_since_last_patrol() == [], "it was a patrol all the same"
+            assert await ledger.patrols.activity_by_being_since_last_patrol() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path
@@ -179,7 +179,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
             assert await ledger.memories.memories_by_ids(ADA, [old.id for old in olds]) == olds
-            found = await ledger.patrols.patrol_reader(ADA).memory_states([old.id for old in olds])
+            found = await ledger.patrols.memory_reader_for_patrol(ADA).memory_states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
             assert [one.number for one in await ledger.memories.memories_by_ids(ADA, [old.id for old in olds])] == [
                 1,

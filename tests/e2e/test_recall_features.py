@@ -102,7 +102,7 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
 
     def answer(one: ModelRequest) -> Any:
         asked.append(one)
-        assert one.shape == "RecallVerdict"
+        assert one.shape == "RecallSufficiencyVerdict"
         if "violin" in one.text:
             return refused_by_the_model(400)
         return model_says({"sufficient": False, "query": "grandmother Sunday dinner"})

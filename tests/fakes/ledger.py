@@ -36,12 +36,12 @@ from madeleine.memory.recall.ports import ClusterWithMemoryCounts, MemoryReactiv
 from madeleine.memory.rules.dynamics.revision import (
     changes_that_would_alter_memory,
     memory_after_changes,
-    revision_with_old_values,
+    memory_values_before_change,
 )
 from madeleine.memory.rules.dynamics.truth import (
+    FIELD_VALUES_MARKING_VERSION_AS_UNDONE,
     MEMORY_TRUTH_FIELDS,
-    UNDONE_VERSION_FIELD_VALUES,
-    TruthChange,
+    TruthActOutcome,
     memories_after_retraction,
     memories_after_supersession,
 )
@@ -131,7 +131,7 @@ class InMemoryMemories:
                 one.id: one for one in memories_after_supersession(before[act.old], before[act.new], act.since, act.at)
             }
             if act.makes_new:
-                before[act.new] = replace(before[act.new], **UNDONE_VERSION_FIELD_VALUES)
+                before[act.new] = replace(before[act.new], **FIELD_VALUES_MARKING_VERSION_AS_UNDONE)
             memories |= after
             self._store.acts.append(("supersede", before, after))
         self._store.patrols.state.memories = memories
@@ -142,7 +142,7 @@ class InMemoryMemories:
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
         return CommittedMemories([memories[one.id] for one in batch.new], await self.memories_by_ids(scope, concerned))
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         known = await self.memories_by_ids(scope, [memory_id])
         if not known:
             return None
@@ -151,14 +151,16 @@ class InMemoryMemories:
         self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
         self._store.memories.update(after)
         self._store.patrols.mark(after)
-        return TruthChange(kind="retract", changed=tuple(await self.memories_by_ids(scope, list(after))))
+        return TruthActOutcome(kind="retract", changed=tuple(await self.memories_by_ids(scope, list(after))))
 
-    async def plans_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+    async def memories_planned_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
         living = (one for one in self._store.own(scope) if one.status in LIVING_STATUSES and one.truth == "current")
         plans = [one for one in living if one.may_supersede == memory_id and one.valid_from is not None]
         return sorted(plans, key=lambda one: one.number)
 
-    async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
+    async def undo_last_truth_change(
+        self, scope: Scope, memory_id: MemoryId, *, at: datetime
+    ) -> TruthActOutcome | None:
         if not await self.memories_by_ids(scope, [memory_id]):
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
@@ -175,9 +177,9 @@ class InMemoryMemories:
         self._store.memories.update(restored)
         self._store.acts.remove(acts[-1])
         self._store.patrols.mark(after)
-        return TruthChange(kind=kind, changed=tuple(await self.memories_by_ids(scope, list(after))))
+        return TruthActOutcome(kind=kind, changed=tuple(await self.memories_by_ids(scope, list(after))))
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+    async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         own = {one.id: one for one in self._store.own(scope)}
         current = {id_: id_ for id_ in ids if id_ in own}
         for id_ in current:
@@ -185,17 +187,19 @@ class InMemoryMemories:
                 current[id_] = later
         return current
 
-    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         own = {one.id: one for one in self._store.own(scope)}
-        ends = await self.current_version_ids(scope, list(own))
-        asked = await self.current_version_ids(scope, ids)
+        ends = await self.current_version_id_by_memory_id(scope, list(own))
+        asked = await self.current_version_id_by_memory_id(scope, ids)
         told = {id_: end for id_, end in ends.items() if own[id_].absorbed_into is None}
         versions = {id_: [own[one] for one, last in told.items() if last == end] for id_, end in asked.items()}
         for chain in versions.values():
             chain.sort(key=lambda one: (one.valid_until is None, one.valid_until or one.created_at))
         return versions
 
-    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
+    async def possible_newer_version_pairs(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> list[PossibleNewerVersionPair]:
         asked = set(ids)
         own = self._store.own(scope)
         living = [one for one in own if one.status in LIVING_STATUSES and one.truth == "current" and not one.compressed]
@@ -217,7 +221,7 @@ class InMemoryMemories:
         current = {one.id for one in living}
         told = [(one, known[one.resembles]) for one in living if one.id in ids and one.resembles in known]
         again = [(one, earlier.id) for one, earlier in told if earlier.superseded_by and _is_retold(one, earlier)]
-        latest = await self.current_version_ids(scope, [id_ for _, id_ in again])
+        latest = await self.current_version_id_by_memory_id(scope, [id_ for _, id_ in again])
         return [
             *(PossibleNewerVersionPair(newer, older, is_proposed=True) for newer, older in found if newer in current),
             *resembling,
@@ -259,7 +263,7 @@ class InMemoryMemories:
         if all(one.content_hash != old.content_hash for one in self._store.memories.values()):
             for key in [key for key in self._store.vectors if key[1] == old.content_hash]:
                 del self._store.vectors[key]
-        self._store.revisions.append(revision_with_old_values(old, done, at=at, client=scope.client))
+        self._store.revisions.append(memory_values_before_change(old, done, at=at, client=scope.client))
         self._store.patrols.mark([new.id])
         return new, done
 
@@ -422,7 +426,7 @@ class InMemoryShortIds:
 
 
 class InMemoryNotes:
-    """`NoteLedger`."""
+    """`NoteRecorder`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -199,7 +199,7 @@ class FakePatrolTransaction:
     async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
         return self._state.thoughts
 
-    async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def decision_requests_by_ids(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
     async def declined_cluster_sizes(self) -> dict[str, int]:
@@ -354,7 +354,7 @@ class FakePatrolLedger:
         yield FakePatrolTransaction(scope, working, self.cached, self.mark)
         self.state = working
 
-    def patrol_reader(self, scope: Scope) -> PatrolMemoryReader:
+    def memory_reader_for_patrol(self, scope: Scope) -> PatrolMemoryReader:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
     async def store_decision_requests(

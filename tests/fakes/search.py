@@ -11,7 +11,7 @@ from madeleine.memory.model import (
     Note,
     Provenance,
     Scope,
-    keyword_searched_texts,
+    keyword_searchable_texts_of_memory,
     memory_date,
     scene_to_text,
     texts_omitted_from_scene_line,
@@ -56,7 +56,10 @@ class InMemorySearch:
         texts: list[str] = []
         if "memories" in sources:
             own = sorted(self._store.own(scope), key=lambda one: one.happened_at, reverse=True)
-            texts += [FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(one))) for one in own[:most]]
+            texts += [
+                FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searchable_texts_of_memory(one)))
+                for one in own[:most]
+            ]
         if "notes" in sources:
             notes = [one for one in self._store.patrols.state.notes.values() if one.being_id == scope.being_id]
             notes.sort(key=lambda one: one.created_at, reverse=True)
@@ -82,7 +85,11 @@ def _holds_terms(query: KeywordQuery, text: str, themes: Sequence[str] = ()) -> 
 
 def _memory_matches(memory: Memory, query: KeywordQuery) -> bool:
     return (
-        _holds_terms(query, FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))), memory.themes)
+        _holds_terms(
+            query,
+            FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searchable_texts_of_memory(memory))),
+            memory.themes,
+        )
         and {*map(fold_text, query.themes)} <= {*map(fold_text, memory.themes)}
         and (not query.categories or memory.category in query.categories)
         and (query.include_dead or memory.status != "dead")

@@ -61,7 +61,7 @@ class FaultPoints:
     def install(self) -> None:
         for name in ("before_cursor_execute", "commit"):
             event.listen(Engine, name, self.reach)
-        self._around(database_engine, "run_to_completion")
+        self._around(database_engine, "run_to_end_despite_cancellation")
         self._around(edge_engine, "apply_index_point_changes")
         self._around(IndexManifest, "write")
         self._around(edge, "_remove_tree")

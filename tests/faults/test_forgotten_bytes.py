@@ -169,7 +169,7 @@ async def test_the_note_that_it_came_from_and_the_cluster_that_it_named_are_gone
         await memory.use_cases.patrol(ADA)
         [named] = [one for one, _ in await memory.use_cases.browse.clusters_with_moods(ADA) if not one.is_root]
         assert named.name == "xylophonisers"
-        inside = await memory.use_cases.browse.by_cluster(ADA, named.id, limit=9)
+        inside = await memory.use_cases.browse.memories_of_cluster(ADA, named.id, limit=9)
         rows = [embedder.vector(one.embedded_text) for one in inside.memories]
         assert found_in(tmp_path, ["xylophonisers", "Brandauerin"], rows)
         answer = await memory.use_cases.forget(ADA, [one.id for one in inside.memories], wait=True)
@@ -208,7 +208,9 @@ async def test_the_messages_that_it_was_drawn_from_are_gone_too(tmp_path: Path) 
         assert found_in(tmp_path, words) == {}
         again = await memory.use_cases.observe(ADA, ObservedConversationPart(session_id="s", messages=[secret]))
         assert (again.new_messages, again.known_count) == ((), 1)
-        assert len(await memory.ledger.conversations.session_messages_between(ADA, "s", start=0, end=99)) == 90
+        assert (
+            len(await memory.ledger.conversations.session_messages_between_positions(ADA, "s", start=0, end=99)) == 90
+        )
     assert found_in(tmp_path, words) == {}
 
 

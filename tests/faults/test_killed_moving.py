@@ -24,7 +24,7 @@ from tests.waiting import DEADLOCK_S
 IMPORT = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from madeleine.memory.moving.export_file import ExportReader
+from madeleine.memory.moving.export_file import ExportFileReader
 from madeleine.storage.sql.ledger import open_ledger
 from tests.moving_values import NOW
 
@@ -35,7 +35,7 @@ def records(reader, kill_at):
         yield record
 
 async def main(path, file, kill_at):
-    reader = ExportReader("e", iter(Path(file).read_bytes().splitlines(keepends=True)))
+    reader = ExportFileReader("e", iter(Path(file).read_bytes().splitlines(keepends=True)))
     async with open_ledger(Path(path)) as ledger:
         await ledger.imports.import_records(
             reader.header, records(reader, int(kill_at)), source="e", client="tests", at=NOW, dry_run=False

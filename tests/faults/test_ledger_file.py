@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.background.index_origin import IndexOrigin
+from madeleine.server.background.index_origin import SourceLedgerStateOfIndex
 from tests.e2e.hosting import Asker, asking, hosted, hosts_of, madeleine, wait_until_gone
 from tests.e2e.serving import call_tool, furnish, tool_error
 
@@ -156,7 +156,7 @@ async def test_a_ledger_older_than_its_index_or_of_another_store_is_healed(whole
         assert found["text"] == KETTLE
     copied = data_dir.with_name("copied")
     shutil.copytree(other, copied)
-    assert IndexOrigin.read(copied / "index") == IndexOrigin.read(other / "index") is not None
+    assert SourceLedgerStateOfIndex.read(copied / "index") == SourceLedgerStateOfIndex.read(other / "index") is not None
     _tell(copied, LAMP)
 
 

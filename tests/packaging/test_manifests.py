@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 from madeleine.server import __version__
-from madeleine.server.mcp.skills import SKILLS_FOLDER, installed_skills
+from madeleine.server.mcp.skills import SKILLS_FOLDER, packaged_skills
 from tests.packaging.conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -82,8 +82,8 @@ def test_options_reach_the_server_under_the_names_that_hooks_have() -> None:
 
 def test_skills_are_served_whole_and_their_frontmatter_is_plain_enough_to_be_read_without_yaml() -> None:
     """The SDK's client compares it as YAML (`test_validators.py`)."""
-    assert [skill.frontmatter["name"] for skill in installed_skills()] == ["using-madeleine"]
-    for skill in installed_skills():
+    assert [skill.frontmatter["name"] for skill in packaged_skills()] == ["using-madeleine"]
+    for skill in packaged_skills():
         _, frontmatter, _ = skill.files[0].text.split("---\n", 2)
         assert frontmatter == "".join(f"{key}: {value}\n" for key, value in skill.frontmatter.items())
         assert all(re.fullmatch(r"[A-Za-z](?:(?!: | #).)*", value) for value in skill.frontmatter.values())

@@ -11,9 +11,9 @@ from typing import Any
 
 from madeleine.memory.chat import ChatRole
 from madeleine.memory.moving.sources.conversations import (
-    ConversationSplitter,
-    compose_session_title,
+    ImportedConversationSplitter,
     project_of_directory,
+    session_title_prefixed_with_project,
     text_of_content_blocks,
 )
 from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
@@ -29,12 +29,12 @@ from madeleine.memory.moving.sources.values import (
     json_objects_in_list,
     label_from_json,
     moment_from_json,
-    storable_text_of_json_value,
+    storable_text_if_json_string,
     value_of_type_or_empty,
 )
 from madeleine.memory.watch.transcripts import TranscriptReader, text_without_program_additions
 
-CLAUDE_CODE_INTERFACE, CODEX_INTERFACE = "claude-code", "codex"
+CLAUDE_CODE_INTERFACE_NAME, CODEX_INTERFACE = "claude-code", "codex"
 GEMINI_INTERFACE, CURSOR_INTERFACE = "gemini-cli", "cursor"
 _TOOLS = "tool calls, their results and thoughts"
 _OTHER_LINES = "lines that nobody said"
@@ -57,8 +57,8 @@ def _is_claude_code(shape: FileShape) -> bool:
 def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """The file is named after its session, as hooks name it."""
     stem = file.display_path.rpartition("/")[2].removesuffix(".jsonl")
-    parts = ConversationSplitter(
-        CLAUDE_CODE_INTERFACE, session_id=stem if _UUID.fullmatch(stem) else "", max_text_chars=max_text_chars
+    parts = ImportedConversationSplitter(
+        CLAUDE_CODE_INTERFACE_NAME, session_id=stem if _UUID.fullmatch(stem) else "", max_text_chars=max_text_chars
     )
     reader = TranscriptReader()
     title = project = ""
@@ -85,7 +85,7 @@ def _read_claude_code(file: FileToImport, max_text_chars: int) -> Iterator[Impor
             continue
         project = project or project_of_directory(message.directory)
         parts.session_id = parts.session_id or message.session_id or stem
-        parts.title = compose_session_title(project, title)
+        parts.title = session_title_prefixed_with_project(project, title)
         yield from parts.add_and_yield_full_parts(message.role, message.text, message.key, moment_from_json(message.at))
     yield from parts.take_remaining()
 
@@ -110,7 +110,7 @@ def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
     """What the user and the agent said is there twice: as an event, in words alone, and as an item for the model. The
     first is taken where there is any."""
     has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.numbered_lines())
-    parts = ConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
+    parts = ImportedConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
     for found in read_json_object_lines(file):
         if isinstance(found, UnreadableImportEntryReport):
             yield found
@@ -139,7 +139,7 @@ def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
 def _codex_message(line: JsonObject, payload: JsonObject, has_events: bool) -> tuple[ChatRole | None, str]:
     if has_events:
         role = _CODEX_EVENTS.get(str(payload.get("type"))) if line.get("type") == "event_msg" else None
-        return role, storable_text_of_json_value(payload.get("message"))
+        return role, storable_text_if_json_string(payload.get("message"))
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
         return None, ""
     text = text_of_content_blocks(payload.get("content"), ("input_text", "output_text", "text"))
@@ -210,10 +210,10 @@ def _read_gemini(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem
         yield SkippedContent(reason)
     directories = value_of_type_or_empty(list, values.get("directories"))
     project = project_of_directory(directories[0]) if directories else ""
-    parts = ConversationSplitter(
+    parts = ImportedConversationSplitter(
         GEMINI_INTERFACE,
         session_id=label_from_json(values.get("sessionId")),
-        title=compose_session_title(project, label_from_json(values.get("summary"))),
+        title=session_title_prefixed_with_project(project, label_from_json(values.get("summary"))),
         max_text_chars=max_text_chars,
     )
     if session.messages and not parts.session_id:
@@ -260,7 +260,7 @@ def _read_cursor_transcript(file: FileToImport, max_text_chars: int) -> Iterator
         yield SkippedContent("conversations of subagents")
         return
     session_id = folders[-1].rpartition(".")[0]
-    parts = ConversationSplitter(
+    parts = ImportedConversationSplitter(
         CURSOR_INTERFACE, session_id=session_id, title=label_from_json(project), max_text_chars=max_text_chars
     )
     for found in read_json_object_lines(file):
@@ -286,7 +286,7 @@ def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[I
         if not isinstance(composer, dict) or not composer_id:
             yield UnreadableImportEntryReport(f"the entry {str(key)[:80]}", "it is no JSON object")
             continue
-        parts = ConversationSplitter(
+        parts = ImportedConversationSplitter(
             CURSOR_INTERFACE,
             session_id=composer_id,
             title=label_from_json(composer.get("name")),
@@ -294,7 +294,7 @@ def _read_cursor_database(file: FileToImport, max_text_chars: int) -> Iterator[I
         )
         started = moment_from_json(composer.get("createdAt"))
         for bubble in _cursor_bubbles(file, composer_id, composer):
-            role, text = _BUBBLE_ROLES.get(bubble.get("type")), storable_text_of_json_value(bubble.get("text"))
+            role, text = _BUBBLE_ROLES.get(bubble.get("type")), storable_text_if_json_string(bubble.get("text"))
             if role and text and (bubble_id := label_from_json(bubble.get("bubbleId"))):
                 at = moment_from_json(bubble.get("createdAt")) or started or file.modified_at
                 yield from parts.add_and_yield_full_parts(role, text, bubble_id, at)

@@ -15,7 +15,7 @@ MAX_MESSAGES_PER_CONVERSATION_PART = 1_000
 MAX_CHARS_PER_CONVERSATION_PART = 1_000_000
 
 
-class ConversationSplitter:
+class ImportedConversationSplitter:
     """Collects the messages of one session. The title and the session may become known while it is read."""
 
     def __init__(self, interface: str, *, session_id: str = "", title: str = "", max_text_chars: int) -> None:
@@ -64,7 +64,7 @@ def project_of_directory(directory: object) -> str:
     return (PureWindowsPath if "\\" in text else PurePosixPath)(text).name
 
 
-def compose_session_title(project: str, title: str = "") -> str:
+def session_title_prefixed_with_project(project: str, title: str = "") -> str:
     return ": ".join(part for part in (project, title) if part)
 
 

@@ -16,8 +16,8 @@ from madeleine.memory.chat import ChatRole, NewConversationMessage
 from madeleine.memory.moving.sources.json_stream import iterate_json_array
 from madeleine.memory.moving.sources.values import (
     MAX_IMPORTED_LABEL_CHARS,
+    ExpectedJsonValueT,
     JsonObject,
-    JsonType,
     json_objects_in_list,
     moment_from_json,
     value_of_type_or_empty,
@@ -186,7 +186,7 @@ def _usable_id(export: JsonObject, fields: Iterable[str]) -> str:
     )
 
 
-def _require_type(kind: type[JsonType], value: Any, subject: str) -> JsonType:
+def _require_type(kind: type[ExpectedJsonValueT], value: Any, subject: str) -> ExpectedJsonValueT:
     if not isinstance(value, kind):
         raise _UnexpectedShape(f"{subject} is {_JSON_TYPES.get(type(value), 'a number')}, not {_JSON_TYPES[kind]}")
     return value

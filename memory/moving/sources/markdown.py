@@ -24,7 +24,7 @@ from madeleine.memory.text.normalization import fold_text, normalize_unicode_and
 
 MAX_JOINED_PARAGRAPH_CHARS = 700
 """Of neighbouring paragraphs, or of a list, that become one memory: what an embedding model reads as a whole."""
-MAX_TITLE_THEME_CHARS = 60
+MAX_CHARS_OF_TITLE_USED_AS_THEME = 60
 """Of a title that is a theme, too."""
 MAX_MARKDOWN_NOTE_CHARS = 8 * 1024 * 1024
 _NEW_LINE = "\n"
@@ -87,7 +87,7 @@ def statements_of_markdown(
 ) -> Iterator[ImportItem]:
     """`title`: of the whole text. The last heading stands before what does not name it, which would not be understood
     without it; or the title, if all of the text `is_about_title`."""
-    if title and len(title) <= MAX_TITLE_THEME_CHARS and not parse_iso_period(title):
+    if title and len(title) <= MAX_CHARS_OF_TITLE_USED_AS_THEME and not parse_iso_period(title):
         themes = tuple(dict.fromkeys((title, *themes)))
     for (headings, is_item), same in groupby(_blocks(text), key=lambda block: (block.headings, block.is_item)):
         blocks = [block.text for block in same]

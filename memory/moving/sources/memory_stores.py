@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from madeleine.memory.moving.sources.chat_exports import read_json_elements
-from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE
-from madeleine.memory.moving.sources.conversations import ConversationSplitter
+from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE_NAME
+from madeleine.memory.moving.sources.conversations import ImportedConversationSplitter
 from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
 from madeleine.memory.moving.sources.values import (
     FileShape,
@@ -27,10 +27,10 @@ from madeleine.memory.moving.sources.values import (
     label_from_json,
     labels_from_json,
     moment_from_json,
-    storable_text_of_json_value,
+    storable_text_if_json_string,
     value_of_type_or_empty,
 )
-from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix
+from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix_from_text_hash
 
 # --- the official server's knowledge graph ------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
     observations = [
         text
         for value in value_of_type_or_empty(list, entity.get("observations"))
-        if (text := storable_text_of_json_value(value))
+        if (text := storable_text_if_json_string(value))
     ]
     for observation in observations:
         themes = labels_from_json([entity.get("entityType")])
@@ -118,7 +118,7 @@ def _is_mem0(shape: FileShape) -> bool:
 def _read_mem0(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """What `get_all` answers, or the list in it."""
     for number, entry in enumerate(_mem0_entries(file), start=1):
-        text = storable_text_of_json_value(entry.get("memory")) if isinstance(entry, dict) else ""
+        text = storable_text_if_json_string(entry.get("memory")) if isinstance(entry, dict) else ""
         if not text:
             yield UnreadableImportEntryReport(f"memory {number:,}", "it has no text")
             continue
@@ -157,10 +157,10 @@ def _read_mem0_history(file: FileToImport, max_text_chars: int) -> Iterator[Impo
 
 def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> ImportItem:
     id_, text, event, created_at, updated_at, is_deleted = row
-    if is_deleted or str(event).upper() == "DELETE" or not storable_text_of_json_value(text):
+    if is_deleted or str(event).upper() == "DELETE" or not storable_text_if_json_string(text):
         return SkippedContent("deleted memories")
     when = first_iso_time_from_json(updated_at if str(event).upper() == "UPDATE" else None, created_at, first_at)
-    return ImportedStatement(id=label_from_json(id_), text=storable_text_of_json_value(text), when=when)
+    return ImportedStatement(id=label_from_json(id_), text=storable_text_if_json_string(text), when=when)
 
 
 # --- claude-mem ---------------------------------------------------------------------------------------------------
@@ -193,15 +193,15 @@ def _rows_as_objects(file: FileToImport, table: str, optional: tuple[str, ...]) 
 
 
 def _claude_mem_observation(row: JsonObject) -> ImportItem:
-    title, subtitle = storable_text_of_json_value(row.get("title")), storable_text_of_json_value(row.get("subtitle"))
+    title, subtitle = storable_text_if_json_string(row.get("title")), storable_text_if_json_string(row.get("subtitle"))
     facts = [
         text
         for fact in value_of_type_or_empty(list, parse_json_or_none(row.get("facts") or ""))
-        if (text := storable_text_of_json_value(fact))
+        if (text := storable_text_if_json_string(fact))
     ]
     body = (
-        storable_text_of_json_value(row.get("narrative"))
-        or storable_text_of_json_value(row.get("text"))
+        storable_text_if_json_string(row.get("narrative"))
+        or storable_text_if_json_string(row.get("text"))
         or " ".join(facts)
         or subtitle
     )
@@ -219,9 +219,9 @@ def _claude_mem_observation(row: JsonObject) -> ImportItem:
 
 
 def _claude_mem_summary(row: JsonObject) -> ImportItem:
-    parts = [storable_text_of_json_value(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
-    told = [part for part in parts if part] or [storable_text_of_json_value(row.get("investigated"))]
-    learned = storable_text_of_json_value(row.get("learned"))
+    parts = [storable_text_if_json_string(row.get(name)) for name in ("request", "completed", "notes", "next_steps")]
+    told = [part for part in parts if part] or [storable_text_if_json_string(row.get("investigated"))]
+    learned = storable_text_if_json_string(row.get("learned"))
     if not any(told) and not learned:
         return SkippedContent("summaries without a text")
     return ImportedStatement(
@@ -241,18 +241,18 @@ def _claude_mem_id(kind: str, row: JsonObject) -> str:
 
 def _claude_mem_prompts(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """Prompts of Claude Code, under the keys that its transcripts give them: what is there already is not doubled."""
-    parts = ConversationSplitter(CLAUDE_CODE_INTERFACE, max_text_chars=max_text_chars)
+    parts = ImportedConversationSplitter(CLAUDE_CODE_INTERFACE_NAME, max_text_chars=max_text_chars)
     earlier: Counter[str] = Counter()
     for session_id, prompt, at in file.run_sqlite_query(_SELECT_PROMPTS):
         if label_from_json(session_id) != parts.session_id:
             yield from parts.take_remaining()
             parts.session_id = label_from_json(session_id)
             earlier.clear()
-        text = prompt_as_in_transcript(storable_text_of_json_value(prompt))
+        text = prompt_as_in_transcript(storable_text_if_json_string(prompt))
         if not text or not parts.session_id:
             yield SkippedContent("prompts to the program")
             continue
-        prefix = prompt_key_prefix(text)
+        prefix = prompt_key_prefix_from_text_hash(text)
         yield from parts.add_and_yield_full_parts("user", text, f"{prefix}{earlier[prefix]}", moment_from_json(at))
         earlier[prefix] += 1
     yield from parts.take_remaining()
@@ -266,7 +266,7 @@ def _read_mcp_memory_service(file: FileToImport, max_text_chars: int) -> Iterato
     present = [name for name in names if name in file.sqlite_columns_by_table()["memories"]]
     for values in file.run_sqlite_query(f"SELECT {', '.join(present)} FROM memories ORDER BY id"):
         row = dict(zip(present, values, strict=True))
-        text = storable_text_of_json_value(row.get("content"))
+        text = storable_text_if_json_string(row.get("content"))
         if row.get("deleted_at") is not None:
             yield SkippedContent("deleted memories")
         elif row.get("superseded_by"):

@@ -20,7 +20,7 @@ IMPORTED_STATEMENT_KEY_PREFIX = "import:"
 MAX_IMPORTED_LABEL_CHARS = 200
 """Of an id, a title or a theme."""
 JsonObject = dict[str, Any]
-JsonType = TypeVar("JsonType")
+ExpectedJsonValueT = TypeVar("ExpectedJsonValueT")
 
 
 class UnreadableImportFile(MadeleineError):
@@ -134,7 +134,7 @@ def imported_statement_key(format_name: str, statement: ImportedStatement) -> st
 # --- values of JSON and of rows -----------------------------------------------------------------------------------
 
 
-def value_of_type_or_empty(kind: type[JsonType], value: Any) -> JsonType:
+def value_of_type_or_empty(kind: type[ExpectedJsonValueT], value: Any) -> ExpectedJsonValueT:
     """The value, or an empty one if it is of another type."""
     return value if isinstance(value, kind) else kind()
 
@@ -143,14 +143,14 @@ def json_objects_in_list(value: Any) -> list[JsonObject]:
     return [entry for entry in value_of_type_or_empty(list, value) if isinstance(entry, dict)]
 
 
-def storable_text_of_json_value(value: Any) -> str:
+def storable_text_if_json_string(value: Any) -> str:
     """A text without what cannot be stored; "" for any other value."""
     return storable_text(value_of_type_or_empty(str, value)).strip()
 
 
 def label_from_json(value: Any) -> str:
     """A text on one line, cut to a label's length."""
-    return " ".join(storable_text_of_json_value(value).split())[:MAX_IMPORTED_LABEL_CHARS]
+    return " ".join(storable_text_if_json_string(value).split())[:MAX_IMPORTED_LABEL_CHARS]
 
 
 def labels_from_json(value: Any) -> tuple[str, ...]:

@@ -69,7 +69,9 @@ def classify_density(text: str, *, threshold: float = MIN_DENSITY_SCORE_OF_DENSE
     return "dense" if density_signals(text).score >= threshold else "sparse"
 
 
-def archival_mode_of_texts(texts: Sequence[str], *, threshold: float = MIN_DENSITY_SCORE_OF_DENSE_TEXT) -> ArchivalMode:
+def extractive_or_abstractive_mode_for_texts(
+    texts: Sequence[str], *, threshold: float = MIN_DENSITY_SCORE_OF_DENSE_TEXT
+) -> ArchivalMode:
     """Extractive if most of the texts are dense; of as many of either too, for that loses nothing."""
     dense = sum(classify_density(text, threshold=threshold) == "dense" for text in texts)
     return "extractive" if 2 * dense >= len(texts) and dense else "abstractive"

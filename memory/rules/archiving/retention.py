@@ -126,7 +126,7 @@ EMPTY_ENDED_SESSION_OR_PROJECT = EndedSessionOrProject()
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryArchivalLinks:
+class ArchiveTogetherLinks:
     """How memories hang together: a memory goes only with all that was absorbed into it or that it summarises, and a
     version only with its whole chain, so that nothing that stays points to what went."""
 
@@ -134,7 +134,7 @@ class MemoryArchivalLinks:
     versions: Mapping[MemoryId, Sequence[MemoryId]]
 
     @classmethod
-    def from_retention_facts(cls, ages: Iterable[MemoryRetentionFacts]) -> MemoryArchivalLinks:
+    def from_retention_facts(cls, ages: Iterable[MemoryRetentionFacts]) -> ArchiveTogetherLinks:
         dependents: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         versions: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
         for age in ages:
@@ -170,7 +170,7 @@ def memories_to_archive_with_reasons(
     """The memories of a being that go, and why (spec O8, ruling 26). `ages`: all of them. Never one that is pinned, or
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
-    links = MemoryArchivalLinks.from_retention_facts(ages)
+    links = ArchiveTogetherLinks.from_retention_facts(ages)
     rules = _RulesAt(config, being, now)
     by_rules = ended == EMPTY_ENDED_SESSION_OR_PROJECT
     over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
@@ -184,7 +184,11 @@ def memories_to_archive_with_reasons(
 
 
 def _whole(
-    over: Mapping[MemoryId, ArchiveReason], links: MemoryArchivalLinks, going: Collection[MemoryId], *, most: int | None
+    over: Mapping[MemoryId, ArchiveReason],
+    links: ArchiveTogetherLinks,
+    going: Collection[MemoryId],
+    *,
+    most: int | None,
 ) -> dict[MemoryId, ArchiveReason]:
     """Of those whose time is over, the ones that may go as all that hangs on them goes, too."""
     whole: dict[MemoryId, ArchiveReason] = {}
@@ -242,7 +246,7 @@ def _ended(
 
 def _beyond_limit(
     ages: Sequence[MemoryRetentionFacts],
-    links: MemoryArchivalLinks,
+    links: ArchiveTogetherLinks,
     going: Collection[MemoryId],
     rules: _RulesAt,
     *,

@@ -29,7 +29,7 @@ def unit_mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None
 
 
 MIN_CLUSTER_NAME_WORD_CHARS = 3
-MIN_MEMORIES_SHARING_NAME_WORD = 2
+MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD = 2
 MAX_CLUSTER_NAME_THEMES, MAX_CLUSTER_NAME_WORDS = 2, 3
 """Of two words of a topic one is often a person's name; the third says what it is about."""
 MAX_CLUSTER_NAME_CHARS = 60
@@ -43,10 +43,10 @@ def cluster_name_words_of_memory(memory: Memory) -> set[str]:
     return {word for word in words if not any(map(str.isdigit, word))} - actors
 
 
-def memory_counts_by_shared_name_word(memories: Sequence[Memory]) -> Counter[str]:
+def counts_of_words_shared_by_memories(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do."""
     counts = Counter(word for memory in memories for word in cluster_name_words_of_memory(memory))
-    return Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_NAME_WORD})
+    return Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD})
 
 
 def cluster_name_from_memories(
@@ -57,7 +57,7 @@ def cluster_name_from_memories(
     clusters, from which it differs if a word can tell them apart (rulings 4, 17)."""
     themes = Counter(theme for memory in memories for theme in dict.fromkeys(memory.themes))
     common = [theme for theme, count in themes.most_common() if count * 2 >= len(memories)][:MAX_CLUSTER_NAME_THEMES]
-    counts = memory_counts_by_shared_name_word(memories)
+    counts = counts_of_words_shared_by_memories(memories)
     telling = sorted(counts, key=lambda word: (-counts[word] * idf.get(word, 0.0), word))
     forms = _word_forms_inside_sentences(memories)
     words = [max(forms[word], key=lambda form: (forms[word][form], form), default=word) for word in telling]

@@ -10,11 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from madeleine.memory.model import DatedAction, Memory, TimelineEntry, first_timeline_moment, first_timeline_period
+from madeleine.memory.model import (
+    DatedAction,
+    Memory,
+    TextOrDatedAction,
+    first_timeline_period,
+    start_of_first_dated_timeline_entry,
+)
 from madeleine.memory.rules.dynamics.truth import is_in_future, stated_start_of_memory
 from madeleine.memory.text.dates import IsoPeriod
 from madeleine.memory.text.future_days import (
-    first_iso_periods_named_in_text,
+    iso_periods_in_text_ranges_as_first_day,
     iso_periods_named_in_text,
     validity_start_stated_in_text,
 )
@@ -36,7 +42,7 @@ def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> date
     return None
 
 
-def memory_with_version_dates(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
+def superseding_memory_and_start_date(new: Memory, old: Memory, now: datetime) -> tuple[Memory, datetime | None]:
     """The new memory with its dates as a version that supersedes the old one, and since when it does; None for a plan,
     which supersedes nothing yet. A day that has passed says since when the new text is true; a future event
     keeps its own day, or has the one that the text names."""
@@ -50,7 +56,9 @@ def memory_with_version_dates(new: Memory, old: Memory, now: datetime) -> tuple[
         return new, since
     given = () if _is_day_of_telling(new) else tuple(entry for entry in new.scene.when if entry not in when)
     scene = replace(new.scene, when=(*when, *given))
-    return replace(new, scene=scene, happened_at=first_timeline_moment(when, now), valid_from=since), since
+    return replace(
+        new, scene=scene, happened_at=start_of_first_dated_timeline_entry(when, now), valid_from=since
+    ), since
 
 
 def start_of_supersession(old: Memory, new: Memory) -> datetime:
@@ -106,7 +114,7 @@ def _days_named(memory: Memory) -> list[IsoPeriod]:
 
 def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
     """ISO, each once, in order; of a period its first day."""
-    named = first_iso_periods_named_in_text(memory.scene.action, memory.created_at.date())
+    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, memory.created_at.date())
     days = (day.text for day in named if day.precision == "day" and is_in_future(day.start, now))
     return tuple(dict.fromkeys(days))
 
@@ -126,7 +134,7 @@ def _names_its_own_day(memory: Memory) -> bool:
     return any(named.start <= memory.happened_at <= named.end for named in _days_named(memory))
 
 
-def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TimelineEntry, ...] | None:
+def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TextOrDatedAction, ...] | None:
     """Dates of the future event that both tell of, if the new one's own say no future day; None for no event."""
     if is_in_future(new.happened_at, now) or any(isinstance(entry, DatedAction) for entry in new.scene.when):
         return None

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from madeleine.memory.model import DatedAction, Memory, Scene, TimelineEntry
-from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, memory_counts_by_shared_name_word
+from madeleine.memory.model import DatedAction, Memory, Scene, TextOrDatedAction
+from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, counts_of_words_shared_by_memories
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 
 FORGOTTEN_TEXT_MARK = "[forgotten]"
@@ -59,7 +59,7 @@ def cluster_name_after_forgetting(name: str, gone: str, members: Collection[Memo
     if not members:
         return fallback
     memories = list(members)
-    return cluster_name_from_memories(memories, dict.fromkeys(memory_counts_by_shared_name_word(memories), 1.0))
+    return cluster_name_from_memories(memories, dict.fromkeys(counts_of_words_shared_by_memories(memories), 1.0))
 
 
 def report_without_forgotten_mentions(report: Any, gone: str, names: Collection[str]) -> Any:
@@ -102,7 +102,7 @@ def texts_taken_over_by_survivor(memory: Memory, texts: Iterable[str] = ()) -> f
     return frozenset({memory.scene.action, *dated, *texts, *taken_over} - {""})
 
 
-def remove_timeline_entries_with_texts(scene: Scene, texts: Collection[str]) -> Scene:
+def scene_without_timeline_repeats_of_texts(scene: Scene, texts: Collection[str]) -> Scene:
     """A survivor's scene without the timeline entries that repeat these texts (spec P4, P6 ❹)."""
     return replace(scene, when=tuple(item for item in scene.when if not _repeats(item, texts)))
 
@@ -112,7 +112,7 @@ def remove_absorbed_lessons_from_text(text: str, texts: Collection[str]) -> str:
     return MERGED_LESSONS_SEPARATOR.join(part for part in text.split(MERGED_LESSONS_SEPARATOR) if part not in texts)
 
 
-def _repeats(item: TimelineEntry, texts: Collection[str]) -> bool:
+def _repeats(item: TextOrDatedAction, texts: Collection[str]) -> bool:
     """A timeline shortens long texts."""
     if isinstance(item, str):
         return False

@@ -11,7 +11,7 @@ from madeleine.memory.model import (
     Memory,
     MemoryChanges,
     MemoryValuesBeforeChange,
-    first_timeline_moment,
+    start_of_first_dated_timeline_entry,
 )
 
 
@@ -29,7 +29,7 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     text, when = requested.pop("text", None), requested.pop("when", None)
     memory = replace(memory, **requested)
     if when is not None:
-        happened_at = first_timeline_moment(when, memory.created_at)
+        happened_at = start_of_first_dated_timeline_entry(when, memory.created_at)
         memory = replace(memory, scene=replace(memory.scene, when=when), happened_at=happened_at)
     if text is None:
         return memory
@@ -38,7 +38,7 @@ def memory_after_changes(memory: Memory, changes: MemoryChanges) -> Memory:
     return replace(memory, fresh=True, cluster_id=None) if memory.status in LIVING_STATUSES else memory
 
 
-def revision_with_old_values(
+def memory_values_before_change(
     memory: Memory, changes: MemoryChanges, *, at: datetime, client: str
 ) -> MemoryValuesBeforeChange:
     """The values of `memory` in the fields that `changes` names."""

@@ -43,7 +43,7 @@ def without_shared_centre(vectors: VectorRows, space: VectorSpace) -> VectorRows
     """float32, (n, dim), unit rows, each without what it shares with the others of its language, be it the language, a
     date or a register: their mean, drawn towards that of the language, which counts as `LANGUAGE_MEAN_WEIGHT_MEMORIES`
     memories."""
-    languages = space.nearest_language_indexes(vectors)
+    languages = space.row_numbers_of_nearest_language_means(vectors)
     centred = vectors.copy()
     for language in np.unique(languages):
         rows = languages == language
@@ -62,7 +62,7 @@ def without_shared_direction(
     if not len(space.means):
         return vectors, means
     every = np.concatenate([vectors, means])
-    languages = space.nearest_language_indexes(every)
+    languages = space.row_numbers_of_nearest_language_means(every)
     for language in np.unique(languages):
         rows = languages == language
         direction = every[rows].sum(axis=0) + LANGUAGE_MEAN_WEIGHT_MEMORIES * space.means[language]
@@ -73,7 +73,7 @@ def without_shared_direction(
 
 
 @dataclass(frozen=True, slots=True)
-class TopicAssignment:
+class TopicAssignments:
     """`joined`: the cluster that each of these rows joins. `founded`: groups of 3 or more rows that make a new one, the
     largest first."""
 
@@ -81,7 +81,7 @@ class TopicAssignment:
     founded: Sequence[Sequence[int]]
 
 
-def assign_vectors_to_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignment:
+def group_unclustered_vectors_into_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignments:
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
     `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
     neighbours = symmetric_nearest_neighbour_graph(vectors)
@@ -96,7 +96,7 @@ def assign_vectors_to_topics(vectors: VectorRows, clusters: Sequence[int | None]
         else:
             groups.append(new)
     founded = join_similar_groups(vectors, groups)
-    return TopicAssignment(joined, sorted(founded, key=lambda group: (-len(group), group)))
+    return TopicAssignments(joined, sorted(founded, key=lambda group: (-len(group), group)))
 
 
 def symmetric_nearest_neighbour_graph(vectors: VectorRows) -> WeightedNeighboursByRow:

@@ -24,7 +24,7 @@ from madeleine.memory.text.dates import IsoPeriod
 
 MEMORY_TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
 """The fields of a memory that an act changes."""
-UNDONE_VERSION_FIELD_VALUES: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
+FIELD_VALUES_MARKING_VERSION_AS_UNDONE: Mapping[str, Any] = {"truth": "retracted", "retraction_reason": "undone"}
 """Fields of a version that an act has made, once that act is undone."""
 
 TruthChangeKind = Literal["supersede", "retract"]
@@ -44,7 +44,7 @@ class Supersession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TruthChange:
+class TruthActOutcome:
     """The memories that an act, or its undo, has changed, as they are now; the one that it was about first."""
 
     kind: TruthChangeKind

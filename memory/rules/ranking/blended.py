@@ -159,7 +159,9 @@ def session_best_score_per_candidate(g: FloatArray, features: Sequence[RankingFe
     return np.asarray([best[session] if session else own for session, own in zip(sessions, g.tolist(), strict=True)])
 
 
-def session_score_weights(features: Sequence[RankingFeatures], weights: BlendedRankingWeights) -> FloatArray:
+def session_score_weight_of_each_candidate(
+    features: Sequence[RankingFeatures], weights: BlendedRankingWeights
+) -> FloatArray:
     """float64, (n,): of the best score in the session of each candidate."""
     return np.asarray(
         [
@@ -189,11 +191,11 @@ def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: froze
     return np.asarray(shares, np.float64)
 
 
-def relevant_emotion_shares(
+def emotion_match_scores_of_candidates(
     query: str, f: FloatArray, features: Sequence[RankingFeatures], emotions: frozenset[str]
 ) -> FloatArray:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    if not emotions or not len(f) or (feeling := feeling_role_in_query(analyse_query(query))) == "beside":
+    if not emotions or not len(f) or (feeling := relevance_of_feelings_to_query(analyse_query(query))) == "beside":
         return np.zeros(len(f))
     shares = matching_emotion_shares(features, emotions)
     return (
@@ -260,9 +262,10 @@ def blended_ranking_scores(
         "words": words,
         "meaning": meaning,
         "turns": turns,
-        "session": session_score_weights(features, weights) * session_best_score_per_candidate(f + turns, features),
+        "session": session_score_weight_of_each_candidate(features, weights)
+        * session_best_score_per_candidate(f + turns, features),
         **dict(zip(QUERY_PRIOR_NAMES, priors.T, strict=True)),
-        "emotions": weights.emotion * relevant_emotion_shares(query, f, features, emotions),
+        "emotions": weights.emotion * emotion_match_scores_of_candidates(query, f, features, emotions),
     }
     return ScoredCandidates.from_parts(parts, greatest=weights.greatest_sum)
 
@@ -320,7 +323,7 @@ def asks_for_advice(query: AnalysedText) -> bool:
     return query.matches_lexicon_pattern("asks_advice") and not asks_what_assistant_said(query)
 
 
-def feeling_role_in_query(query: AnalysedText) -> FeelingRoleInQuery:
+def relevance_of_feelings_to_query(query: AnalysedText) -> FeelingRoleInQuery:
     """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
     the same whatever is felt; "there" otherwise."""
     if query.matches_lexicon_pattern("asks_feeling"):

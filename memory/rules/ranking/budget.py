@@ -11,7 +11,7 @@ tokens. Of the evidence of LoCoMo 73 % is in such an answer of 330 tokens, 62 % 
 of 560 tokens 78 % (`make bench`)."""
 
 
-def result_count_without_limit(
+def result_count_when_no_limit_is_set(
     scored: Sequence[tuple[float, int]], *, least: int, best: float = 0.0, whole_list: bool = False
 ) -> int:
     """How many of these (score, tokens), best first, an answer holds that has no set limit; `least` in any case. Of a

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.text.content_words import (
     content_words,
-    is_identifier,
-    lowercase_word_mask,
-    name_indexes_of_words,
+    is_id_or_address_word,
+    name_number_of_each_word,
+    probably_not_name_mask,
     weights_by_unspaced_run_length,
 )
 from madeleine.memory.text.reading import AnalysedText
@@ -94,12 +94,12 @@ def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThre
 
 def identifier_match_mask(pool: CandidatePool) -> NDArray[np.bool_]:
     """bool, (n,): which candidates hold an identifier that the query names."""
-    identifiers = np.asarray([is_identifier(word) for word in pool.words], np.bool_)
+    identifiers = np.asarray([is_id_or_address_word(word) for word in pool.words], np.bool_)
     return np.asarray(pool.holds[:, identifiers].any(axis=1), np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class MatchesOfThingsNamedInQuery:
+class MatchScoresOfThingsNamedInQuery:
     """What a query names. `held`: float32, (n, things), the share of each thing's words that each candidate holds.
     `unknown`: float32, (things,), the share of them that no memory holds. `nameless`: bool, (things,), no word of it is
     a name's, as far as capitals tell. `weight`: float32, (things,), 1 on average: how much of the query a thing is.
@@ -112,22 +112,22 @@ class MatchesOfThingsNamedInQuery:
     identified: NDArray[np.bool_]
 
     @classmethod
-    def from_query(cls, query: str, pool: CandidatePool) -> MatchesOfThingsNamedInQuery:
+    def from_query(cls, query: str, pool: CandidatePool) -> MatchScoresOfThingsNamedInQuery:
         if not pool.words:
             held = pool.holds.astype(np.float32)
             nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)
             return cls(held, pool.unknown.astype(np.float32), nameless, weight, np.zeros(len(held), np.bool_))
-        numbers = np.unique(name_indexes_of_words(query, pool.words), return_inverse=True)[1]
+        numbers = np.unique(name_number_of_each_word(query, pool.words), return_inverse=True)[1]
         shares = np.eye(numbers.max() + 1, dtype=np.float32)[numbers]
         shares /= shares.sum(axis=0)
-        nameless = np.asarray(lowercase_word_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
+        nameless = np.asarray(probably_not_name_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
         weight = np.asarray(weights_by_unspaced_run_length(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
         return cls(held, unknown, nameless, weight / weight.mean(), identifier_match_mask(pool))
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateSimilarity:
+class CandidateSimilarities:
     """float32, (n,) each. `penalty`: what `value` lost by unknown words. `in_words`: the part of it that is words.
     `needed`: the value of the best from which anything matches."""
 
@@ -148,8 +148,8 @@ class RecallGateOutcome:
 
     matching: NDArray[np.intp]
     near: NDArray[np.intp]
-    likeness: CandidateSimilarity | None = None
-    situation: CandidateSimilarity | None = None
+    likeness: CandidateSimilarities | None = None
+    situation: CandidateSimilarities | None = None
 
 
 def merge_recall_gate_outcomes(gates: Sequence[RecallGateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -162,14 +162,14 @@ def merge_recall_gate_outcomes(gates: Sequence[RecallGateOutcome]) -> tuple[NDAr
 
 
 def score_candidate_similarity(
-    named: MatchesOfThingsNamedInQuery,
+    named: MatchScoresOfThingsNamedInQuery,
     centred_cosine: NDArray[np.float32],
     *,
     legible: float,
     thresholds: MatchThresholds,
     memories: int = 0,
     without_unknown: NDArray[np.float32] | None = None,
-) -> CandidateSimilarity:
+) -> CandidateSimilarities:
     """`centred_cosine`: of each candidate (`memory.vector_space`); `memories`: how many there are to be alike;
     `without_unknown`: the cosine to the query without its unknown words, None where that was not looked at."""
     t = thresholds
@@ -183,29 +183,29 @@ def score_candidate_similarity(
     holds_together = ((named.held > 0.5) & named.nameless).sum(axis=1) >= t.telling_things
     is_known = holds_together | named.identified
     penalty = t.unknown_words * np.where(is_known, 0.0, unknown * (1 - t.forgiven * added)) ** 2
-    needed = t.likeness + legible * extra_similarity_for_memory_count(memories, t)
+    needed = t.likeness + legible * extra_similarity_required_by_memory_total(memories, t)
     value = legible * np.maximum(centred_cosine, 0) + in_words - penalty
     value = np.where(named.identified, np.maximum(value, needed), value)
-    return CandidateSimilarity(
+    return CandidateSimilarities(
         np.asarray(value, np.float32), np.asarray(penalty, np.float32), np.asarray(in_words, np.float32), needed
     )
 
 
-def extra_similarity_for_memory_count(memories: int, thresholds: MatchThresholds) -> float:
+def extra_similarity_required_by_memory_total(memories: int, thresholds: MatchThresholds) -> float:
     """Likeness that is needed in addition among so many memories: by the logarithm of their number."""
     t = thresholds
     share = log(max(memories, t.few_memories) / t.few_memories) / log(t.crowd_memories / t.few_memories)
     return t.crowd * min(1.0, share)
 
 
-def matching_candidate_mask(likeness: CandidateSimilarity, thresholds: MatchThresholds) -> NDArray[np.bool_]:
+def matching_candidate_mask(likeness: CandidateSimilarities, thresholds: MatchThresholds) -> NDArray[np.bool_]:
     """bool, (n,). Beside a match unknown words count no more."""
     if not (likeness.value >= likeness.needed).any():
         return np.zeros(len(likeness.value), np.bool_)
     return np.asarray(likeness.value_without_penalty >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
-def unknown_words_prevent_any_match(likeness: CandidateSimilarity) -> bool:
+def unknown_words_prevent_any_match(likeness: CandidateSimilarities) -> bool:
     """Whether nothing matches, and something would if nothing were unknown."""
     return bool(
         (likeness.value_without_penalty >= likeness.needed).any() and not (likeness.value >= likeness.needed).any()
@@ -217,7 +217,7 @@ def procedural_candidate_mask(pool: CandidatePool) -> NDArray[np.bool_]:
 
 
 def matching_preference_mask(
-    likeness: NDArray[np.float32], situation: CandidateSimilarity, thresholds: MatchThresholds
+    likeness: NDArray[np.float32], situation: CandidateSimilarities, thresholds: MatchThresholds
 ) -> NDArray[np.bool_]:
     """bool, (n,). A preference matches if it applies to the `situation`, likeness to the query without everyday names,
     or answers the query best of all. Nearly every preference names the person served: that name says nothing of which
@@ -230,8 +230,8 @@ def matching_preference_mask(
 
 
 def positions_of_near_unmatched_candidates(
-    named: MatchesOfThingsNamedInQuery,
-    likeness: CandidateSimilarity,
+    named: MatchScoresOfThingsNamedInQuery,
+    likeness: CandidateSimilarities,
     meaning: NDArray[np.float32],
     thresholds: MatchThresholds,
 ) -> NDArray[np.intp]:

@@ -46,7 +46,7 @@ def asks_for_past(query: AnalysedText) -> bool:
     return query.matches_lexicon_pattern("asks_past")
 
 
-def only_older_answers_question(
+def is_answered_only_by_older_statement(
     question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
 ) -> bool:
     """Whether two of one wording speak of two things, and the question names that of the older one, or what it was."""
@@ -56,14 +56,14 @@ def only_older_answers_question(
     return not differ_in_value_of_one_thing(newer, older) or any(map(older.is_possible_name, named))
 
 
-def question_names_only_older(
+def question_mentions_only_older_statement(
     question: StatementForComparison, newer: StatementForComparison, older: StatementForComparison
 ) -> bool:
-    """Whether `only_older_answers_question`, and names its thing by a whole word: where words are not spaced, two signs
-    may be of two words and name nothing."""
+    """Whether `is_answered_only_by_older_statement`, and names its thing by a whole word: where words are not spaced,
+    two signs may be of two words and name nothing."""
     named = question_words_only_in_first(question, older, newer)
     has_whole_word = any(not HAN_OR_KANA_SIGN_PATTERN.match(word) for word in named)
-    return has_whole_word and only_older_answers_question(question, newer, older)
+    return has_whole_word and is_answered_only_by_older_statement(question, newer, older)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class MemoryMatchToQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPairLink:
+class MemoryPairRelationFlags:
     """What the store has noted of two memories."""
 
     is_proposed: bool = False
@@ -106,7 +106,7 @@ def newer_replaces_older_score(
     question: StatementForComparison,
     newer: MemoryMatchToQuestion,
     older: MemoryMatchToQuestion,
-    link: MemoryPairLink,
+    link: MemoryPairRelationFlags,
     *,
     rarest_shared_word: float,
     is_read: bool,
@@ -128,13 +128,13 @@ def newer_replaces_older_score(
         + 0.7 * link.is_proposed
         + 2.1 * link.joined_by_proposals
         + 2.1 * link.resembles
-        - 4.6 * only_older_answers_question(question, new, old)
+        - 4.6 * is_answered_only_by_older_statement(question, new, old)
         + 4 * (not is_read)
         - 2.9
     )
 
 
-def order_newer_before_older(
+def scores_with_newer_versions_before_older(
     scores: Mapping[MemoryId, float],
     newer: Mapping[MemoryId, Sequence[MemoryId]],
     *,

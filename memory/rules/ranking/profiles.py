@@ -64,7 +64,7 @@ class AllRankingProfileWeights:
     """Decay of recency: half after 69 hours."""
 
 
-def candidate_similarity(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32]:
+def candidate_similarities(pool: CandidatePool, *, dense_trust: float) -> NDArray[np.float32]:
     """float32, (n,), in [0, 1]: the cosine, as far as the model can read the query; for the rest, and where there is no
     vector, the share of the query's words that the candidate holds."""
     cosine = np.clip(pool.cosine, 0, 1)
@@ -104,7 +104,7 @@ def linear_ranking_scores(
     return ScoredCandidates.from_parts(parts, greatest=max(1.0, w.relevance + w.recency))
 
 
-def associative_ranking_scores(
+def scores_by_associative_ranking_profile(
     similarity: NDArray[np.float32],
     states: Sequence[MemoryRankingState],
     shared_emotions: Sequence[float] | NDArray[np.float64],

@@ -30,7 +30,7 @@ def chunk_importance(*, novelty: float, salience: float) -> float:
     return NOVELTY_WEIGHT * novelty + SALIENCE_WEIGHT * salience
 
 
-def chunk_novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -> float:
+def chunk_novelty_against_centroid(vector: Vector, centroid: Vector | None, space: VectorSpace) -> float:
     """In [0, 1]: 1 − legibility × cosine to `centroid`, the unit mean of the being's centred vectors; 1 without one.
 
     Vectors of texts that the model cannot read lie close together whatever they say: their similarity means nothing.
@@ -38,7 +38,7 @@ def chunk_novelty(vector: Vector, centroid: Vector | None, space: VectorSpace) -
     if centroid is None:
         return 1.0
     [centred] = space.centred_by_language(vector[None])
-    return min(1.0, max(0.0, 1.0 - space.legibility_of_text(vector) * float(centred @ centroid)))
+    return min(1.0, max(0.0, 1.0 - space.legibility_of_text_behind_vector(vector) * float(centred @ centroid)))
 
 
 def chunk_salience(reading: AnalysedText, *, rarity: float) -> float:

@@ -75,7 +75,7 @@ async def split_into_chunks(
     chunks."""
     if not text:
         return []
-    uncounted = await asyncio.to_thread(split_into_atoms, text)
+    uncounted = await asyncio.to_thread(split_text_into_smallest_chunk_parts, text)
     counts = await count([atom.text for atom in uncounted])
     fitting: list[TextAtom] = []
     for atom, tokens in zip(uncounted, counts, strict=True):
@@ -99,7 +99,7 @@ def _joined_chunks(fitting: Sequence[TextAtom], limits: ChunkTokenLimits) -> lis
 # --- atoms ------------------------------------------------------------------------------------------------------
 
 
-def split_into_atoms(text: str) -> list[TextAtom]:
+def split_text_into_smallest_chunk_parts(text: str) -> list[TextAtom]:
     """Split into atoms whose tokens are not counted yet. None is blank, and they join back to `text`."""
     uncounted: list[TextAtom] = []
     blocks = list(_paragraphs_and_code_blocks(text))

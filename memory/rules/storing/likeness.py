@@ -42,7 +42,7 @@ class DuplicateThresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class TextFacts:
+class FactualDetailsOfText:
     """What makes a sentence another one, however it is worded."""
 
     numbers: tuple[str, ...]
@@ -53,10 +53,10 @@ class TextFacts:
     """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
-def extract_text_facts(reading: AnalysedText) -> TextFacts:
+def extract_text_facts(reading: AnalysedText) -> FactualDetailsOfText:
     fact_words = reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)
     known = frozenset(fact_words)
-    return TextFacts(
+    return FactualDetailsOfText(
         numbers=tuple(sorted(reading.numbers)),
         names=frozenset(
             word.stem

@@ -58,7 +58,7 @@ _HANGUL = re.compile(r"[\uac00-\ud7af]")
 _ANY_WORD = re.compile(r"\w+")
 
 
-class StatementForQuoteCheck:
+class StatementForRepetitionCheck:
     """One thing that was said, by a memory or in a conversation. `about`: its actors, dates and setting, which a
     repetition may name or omit."""
 
@@ -101,7 +101,7 @@ class StatementForQuoteCheck:
         return content_fragments_in_caseless_scripts(self.text)
 
     @cached_property
-    def caseless_parts_with_context(self) -> frozenset[str]:
+    def caseless_script_fragments_with_context(self) -> frozenset[str]:
         return content_fragments_in_caseless_scripts(f"{self.text} {self._about.text}", single=True)
 
     @cached_property
@@ -128,7 +128,7 @@ def _listed(reading: AnalysedText, *lists: str) -> frozenset[str]:
     return frozenset(reading.words_in_lists(*lists))
 
 
-def statements_of_memory(memory: Memory) -> tuple[StatementForQuoteCheck, ...]:
+def statements_of_memory(memory: Memory) -> tuple[StatementForRepetitionCheck, ...]:
     """All that a memory says: its action, feeling, lesson, lines and timeline, each sentence and each whole."""
     scene = memory.scene
     about = " ".join(
@@ -137,7 +137,7 @@ def statements_of_memory(memory: Memory) -> tuple[StatementForQuoteCheck, ...]:
     wholes = [scene.action, memory.feeling, memory.lesson, *scene.dialogue, *scene.sensory]
     wholes += [item.action for item in scene.when if isinstance(item, DatedAction)]
     parts = [part for whole in wholes for part in (whole, *split_into_sentences_and_lines(whole))]
-    return tuple(StatementForQuoteCheck(part, about) for part in dict.fromkeys(parts) if part)
+    return tuple(StatementForRepetitionCheck(part, about) for part in dict.fromkeys(parts) if part)
 
 
 # --- marks ------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def split_into_sentences_and_lines(text: str) -> list[str]:
 
 
 def without_quotes_from_memory(
-    text: str, known: Sequence[StatementForQuoteCheck], *, by_assistant: bool, speakers: Collection[str] = ()
+    text: str, known: Sequence[StatementForRepetitionCheck], *, by_assistant: bool, speakers: Collection[str] = ()
 ) -> str:
     """The text without what is marked as recalled, and without sentences that a memory tells already.
 
@@ -215,7 +215,9 @@ def without_quotes_from_memory(
         return unmarked_text
     said = split_into_sentences_and_lines(unmarked_text)
     share = MIN_PARAPHRASE_WORD_SHARE if by_assistant else 1.0
-    quotes = {piece for piece in dict.fromkeys(said) if _is_echo(StatementForQuoteCheck(piece), known, speakers, share)}
+    quotes = {
+        piece for piece in dict.fromkeys(said) if _is_echo(StatementForRepetitionCheck(piece), known, speakers, share)
+    }
     if not by_assistant and len(quotes) < 2:
         quotes = {piece for piece in quotes if AnalysedText(piece).matches_lexicon_pattern("recalls")}
     return "\n".join(piece for piece in said if piece not in quotes) if quotes else unmarked_text
@@ -223,23 +225,23 @@ def without_quotes_from_memory(
 
 def repeats_known_text(
     text: str,
-    known: Sequence[StatementForQuoteCheck],
+    known: Sequence[StatementForRepetitionCheck],
     speakers: Collection[str] = (),
     *,
     share: float = MIN_PARAPHRASE_WORD_SHARE,
 ) -> bool:
     """Whether every sentence of the text says no more than a known statement: no fact differs, and at least this share
     of its words is there. `speakers`: names that are no news."""
-    said = [StatementForQuoteCheck(piece) for piece in split_into_sentences_and_lines(text)]
+    said = [StatementForRepetitionCheck(piece) for piece in split_into_sentences_and_lines(text)]
     return bool(said) and all(_is_echo(piece, known, speakers, share) for piece in said)
 
 
 def person_restates_known_text(
-    text: str, known: Sequence[StatementForQuoteCheck], speakers: Collection[str] = ()
+    text: str, known: Sequence[StatementForRepetitionCheck], speakers: Collection[str] = ()
 ) -> bool:
     """As `repeats_known_text`, for what a person has said: every word must be there, and nobody whom the memory names
     may be missing, for it may be told of somebody else."""
-    said = [StatementForQuoteCheck(piece) for piece in split_into_sentences_and_lines(text)]
+    said = [StatementForRepetitionCheck(piece) for piece in split_into_sentences_and_lines(text)]
     return bool(said) and all(any(_restates_statement(piece, one, speakers) for one in known) for piece in said)
 
 
@@ -249,7 +251,9 @@ def share_of_words_in_source(text: str, source: str) -> float:
     return len(mine & stems_of_content_words(source)) / len(mine) if mine else 0.0
 
 
-def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
+def _restates_statement(
+    said: StatementForRepetitionCheck, one: StatementForRepetitionCheck, speakers: Collection[str]
+) -> bool:
     if not (
         _is_echo(said, [one], speakers, 1.0)
         and one.names <= said.words_with_context
@@ -261,16 +265,21 @@ def _restates_statement(said: StatementForQuoteCheck, one: StatementForQuoteChec
     ) >= MIN_PARAPHRASE_WORD_SHARE * len(said.character_pairs_in_caseless_scripts)
 
 
-def _is_told_in_order(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: Collection[str]) -> bool:
+def _is_told_in_order(
+    said: StatementForRepetitionCheck, one: StatementForRepetitionCheck, speakers: Collection[str]
+) -> bool:
     """Its words, the speakers' names aside, stand in the other in the same order: who trains whom, from what to what
     (ruling 13)."""
-    spoken_names = StatementForQuoteCheck(" ".join(speakers)).significant_word_stems
+    spoken_names = StatementForRepetitionCheck(" ".join(speakers)).significant_word_stems
     rest = iter(one.significant_word_stems)
     return all(word in rest for word in said.significant_word_stems if word not in spoken_names)
 
 
 def _is_echo(
-    said: StatementForQuoteCheck, known: Iterable[StatementForQuoteCheck], speakers: Collection[str], share: float
+    said: StatementForRepetitionCheck,
+    known: Iterable[StatementForRepetitionCheck],
+    speakers: Collection[str],
+    share: float,
 ) -> bool:
     spoken_names = AnalysedText(" ".join(speakers))
     mine = said.stems - stems_of_content_words(spoken_names.text) if speakers else said.stems
@@ -288,7 +297,7 @@ def _is_echo(
     return False
 
 
-def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, speakers: AnalysedText) -> bool:
+def _adds_no_fact(said: StatementForRepetitionCheck, one: StatementForRepetitionCheck, speakers: AnalysedText) -> bool:
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.numbers_including_context
@@ -296,7 +305,8 @@ def _adds_no_fact(said: StatementForQuoteCheck, one: StatementForQuoteCheck, spe
         and said.amount_day_and_negation_words <= one.words_with_context
         and said.reading.contains_negation == one.reading.contains_negation
         and said.content_keys_in_caseless_scripts
-        <= one.caseless_parts_with_context | content_fragments_in_caseless_scripts(speakers.text, single=True)
+        <= one.caseless_script_fragments_with_context
+        | content_fragments_in_caseless_scripts(speakers.text, single=True)
     )
 
 

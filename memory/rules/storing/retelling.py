@@ -18,7 +18,7 @@ from madeleine.memory.model import (
     EmotionVector,
     Memory,
     MemoryId,
-    TimelineEntry,
+    TextOrDatedAction,
     date_of_timeline_entry,
     timeline_to_json,
 )
@@ -63,7 +63,7 @@ class MemoryRetelling:
     """The telling says that the memory takes the place of this one, from a day to come on: `valid_from`."""
 
 
-def retelling_from_unstored_memory(
+def retelling_of_memory_from_draft(
     of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
 ) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
@@ -113,7 +113,7 @@ def retelling_changes_index(before: Memory, after: Memory) -> bool:
     return bm25_text_of_memory(before) != bm25_text_of_memory(after) or before.valid_from != after.valid_from
 
 
-def can_take_plan(memory: Memory, draft: Memory) -> bool:
+def can_future_draft_retell_memory(memory: Memory, draft: Memory) -> bool:
     """Whether the memory may be told again by a draft that takes another's place from a day to come on: its date or its
     text tells of the future itself, and of no other day or memory. What is true now must not become a plan. True for
     any other draft."""
@@ -141,7 +141,7 @@ class RetellingAdditions:
     """What one retelling has added to its memory, so that it can be taken back."""
 
     themes: tuple[str, ...] = ()
-    retold: tuple[TimelineEntry, ...] = ()
+    retold: tuple[TextOrDatedAction, ...] = ()
     lesson: str = ""
 
     def to_json(self) -> str:
@@ -193,7 +193,7 @@ def _lesson_with(lesson: str, new: str) -> str:
     return lesson if not new or any(have_equivalent_wording(new, line) for line in known) else "\n".join((*known, new))
 
 
-def _added_entries(memory: Memory, told: MemoryRetelling) -> list[TimelineEntry]:
+def _added_entries(memory: Memory, told: MemoryRetelling) -> list[TextOrDatedAction]:
     """The new feeling, and labels that have no room, on their day; else the days that are new."""
     feelings = [memory.feeling, *(item.action for item in memory.retold if isinstance(item, DatedAction))]
     is_known = not told.feeling or any(have_equivalent_wording(told.feeling, feeling) for feeling in feelings)

@@ -214,7 +214,7 @@ _ANY_TOKEN = re.compile(
 )
 
 
-def refuse_secret_argument(name: str, value: str, redact: RedactText) -> None:
+def refuse_value_that_is_secret(name: str, value: str, redact: RedactText) -> None:
     """Raises `InvalidInput` if the value of this argument is a secret."""
     if kinds := redact(value).found:
         raise InvalidInput(f"{name}: looks like a secret ({', '.join(kinds)}). Nothing was stored: use another {name}.")

@@ -15,7 +15,7 @@ from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HANGUL_CHAR_
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
 MAX_READ_STATEMENT_CHARS = 1_200
-MAX_WORDS_BESIDE_A_VALUE = 1
+MAX_NON_VALUE_WORDS_IN_REPLACEMENT = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
 VALUE_LEXICON_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
@@ -163,7 +163,7 @@ def differ_in_one_value(new: StatementForComparison, old: StatementForComparison
     of_content = _differences(old.content_words, new.content_words)
     if replaced := _replacements(of_content, old.content_words, new.content_words):
         values_of = [[is_value(word) for word in words] for words in replaced[0]]
-        return all(any(found) and found.count(False) <= MAX_WORDS_BESIDE_A_VALUE for found in values_of)
+        return all(any(found) and found.count(False) <= MAX_NON_VALUE_WORDS_IN_REPLACEMENT for found in values_of)
     return any(difference.gone and difference.come for difference in of_content)  # the new one has all of its words
 
 

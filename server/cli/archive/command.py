@@ -15,7 +15,7 @@ from madeleine.server.crash_output import print_error
 from madeleine.server.settings.settings import Settings
 
 NOTHING_TO_ARCHIVE_MESSAGE = "Nothing's time is over. MADELEINE_RETENTION sets how long memories are kept."
-NOTHING_KEPT_IN_SCOPE_MESSAGE = "Nothing is kept for that session or project."
+NO_SESSION_OR_PROJECT_MEMORIES_MESSAGE = "Nothing is kept for that session or project."
 ARCHIVE_COMMAND_CONNECTION_LOST_HINT = "`madeleine archive list` tells what became of it."
 
 
@@ -56,7 +56,7 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
             print(f"{memory['id']} is back: {terminal_safe_line(memory['text'])}")
     else:
         run_id = answer.get("run_id")
-        print(_archived_sentence(answer["archived"], run_id) if run_id else NOTHING_KEPT_IN_SCOPE_MESSAGE)
+        print(_archived_sentence(answer["archived"], run_id) if run_id else NO_SESSION_OR_PROJECT_MEMORIES_MESSAGE)
     if missing := answer.get("missing"):
         print_error(
             f"not in the archive: {terminal_safe_line(', '.join(missing))}. `madeleine archive list` shows what is."

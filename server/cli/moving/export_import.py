@@ -14,7 +14,7 @@ from madeleine.memory.moving.export_file import is_export_header
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO
 from madeleine.server.attach.client import run_command_on_host
-from madeleine.server.cli.output import absolute_path, byte_progress, print_json, redacted_secrets_sentence
+from madeleine.server.cli.output import absolute_path, print_json, redacted_secrets_sentence, show_byte_progress
 from madeleine.server.settings.environment import read_environment_variables, setting_values_from_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
@@ -91,7 +91,7 @@ async def print_past_imports(settings: Settings, *, as_json: bool) -> None:
 
 
 async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dict[str, Any]:
-    with byte_progress(0) as show:
+    with show_byte_progress(0) as show:
 
         def on_progress(done: int, total: int) -> None:
             show(name, 0, f"{done:,} of {total:,} records")

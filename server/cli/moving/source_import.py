@@ -26,7 +26,7 @@ from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.memory.watch.observe import ObserveConversation
 from madeleine.server import EXIT_FAILURE, EXIT_NOTHING_TO_DO, EXIT_USAGE
 from madeleine.server.cli.moving.export_import import run_import_command_on_host
-from madeleine.server.cli.output import byte_progress, print_json, redacted_secrets_sentence
+from madeleine.server.cli.output import print_json, redacted_secrets_sentence, show_byte_progress
 from madeleine.server.counted import count_phrase
 from madeleine.server.moving_in.source_files import DiskOrArchiveFile, find_import_files
 from madeleine.server.settings.settings import Settings
@@ -57,7 +57,7 @@ async def import_files_of_other_programs(
             import_id = await ledger.imports.begin_import_from_other_program(scope, source, at=utc_now())
         report = OtherProgramsImportReport()
         try:
-            with byte_progress(sum(file.size for file in _files(paths, on_error=lambda _: None))) as show:
+            with show_byte_progress(sum(file.size for file in _files(paths, on_error=lambda _: None))) as show:
                 await ImportFilesOfOtherPrograms(
                     imports=ledger.imports,
                     memories=ledger.memories,

@@ -48,7 +48,9 @@ class ObserveCommandOutput:
 
 def observe_command(arguments: argparse.Namespace) -> int:
     """Always 0; with --strict 1 if something was not recorded."""
-    outcome = run_with_time_limit(arguments.timeout, lambda deadline: run_observe_hook(arguments, deadline))
+    outcome = observe_command_output_within_seconds(
+        arguments.timeout, lambda deadline: run_observe_hook(arguments, deadline)
+    )
     if outcome.output_text:
         print(outcome.output_text, flush=True)
     if outcome.error_text:
@@ -56,7 +58,9 @@ def observe_command(arguments: argparse.Namespace) -> int:
     return EXIT_FAILURE if outcome.error_text and arguments.strict else 0
 
 
-def run_with_time_limit(seconds: float, work: Callable[[float], ObserveCommandOutput]) -> ObserveCommandOutput:
+def observe_command_output_within_seconds(
+    seconds: float, work: Callable[[float], ObserveCommandOutput]
+) -> ObserveCommandOutput:
     """Run `work` in a thread, which is abandoned after `seconds`, as at a pipe that nobody closes. `work` is given its
     deadline, on the monotonic clock."""
     outcomes: list[ObserveCommandOutput] = []

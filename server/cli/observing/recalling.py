@@ -30,7 +30,7 @@ def recall_for_hook(call: CallToolAndWait, request: ObserveRequest) -> str:
         return text
     query = {} if request.begins else {"query": request.prompt[:MAX_HOOK_RECALL_QUERY_CHARS]}
     answer = call("recall", {**query, "format": "prompt", "token_budget": HOOK_RECALL_BUDGET_TOKENS})
-    text = answer.get("prompt") or answer.get("start") or near_memories_block(answer)
+    text = answer.get("prompt") or answer.get("start") or partly_matching_memories_block(answer)
     return f"{HOOK_RECALL_PREFACE}\n{text}" if text else ""
 
 
@@ -52,7 +52,7 @@ def recall_for_compacted_conversation(call: CallToolAndWait, request: ObserveReq
     return f"{HOOK_RECALL_PREFACE}\n{text}" if text else ""
 
 
-def near_memories_block(answer: Mapping[str, Any]) -> str:
+def partly_matching_memories_block(answer: Mapping[str, Any]) -> str:
     """Where nothing matched a prompt with words that no memory holds: memories that hold the rest, and these words
     (ruling 19); else "". What was observed is left out: it is most likely this very conversation."""
     unknown, near = answer.get("unknown_words", []), answer.get("near", [])

@@ -15,7 +15,7 @@ from madeleine.server.cli.observing.request import ObserveRequest
 MAX_MESSAGES_PER_OBSERVE_CALL = 100
 MAX_CHARS_PER_OBSERVE_CALL = 1_000_000
 """Of one call: the host takes lines of 16 MiB, and a character may take 12 bytes in JSON."""
-RESENT_MESSAGE_COUNT = 20
+MESSAGES_RESENT_BEFORE_LAST_RECORDED = 20
 """Messages before the last recorded one that are sent again: Claude Code writes some lines late."""
 
 
@@ -101,7 +101,7 @@ def _send_batch(call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequ
 
 
 def unrecorded_messages_with_overlap(
-    messages: list[Any], last_key: str | None, overlap: int = RESENT_MESSAGE_COUNT
+    messages: list[Any], last_key: str | None, overlap: int = MESSAGES_RESENT_BEFORE_LAST_RECORDED
 ) -> list[Any]:
     """The messages from `overlap` before the last recorded one; all if that is not among them."""
     keys = [message["key"] for message in messages]

@@ -13,13 +13,13 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
     is_compaction_summary_line,
+    messages_from_transcript_lines,
     prompt_as_in_transcript,
     prompt_message_missing_from_transcript,
-    read_transcript,
     text_without_program_additions,
 )
 
-CLAUDE_CODE_INTERFACE = "claude-code"
+CLAUDE_CODE_INTERFACE_NAME = "claude-code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ def parse_observe_stdin(arguments: argparse.Namespace, text: str) -> ObserveRequ
     if not isinstance(content, dict):
         raise InvalidInput("standard input is neither a hook's input nor a list of messages.")
     if "hook_event_name" in content:
-        request, directory = parse_claude_code_hook(content), content.get("cwd")
+        request, directory = observe_request_of_claude_code_hook(content), content.get("cwd")
         return replace(request, directory=Path(directory)) if request and isinstance(directory, str) else request
     session = {} if "session_id" in content else {"session_id": _session_id_argument(arguments)}
     others = {name: value for name, value in content.items() if name != "messages"}
     return ObserveRequest(session | others, messages=content.get("messages") or [])
 
 
-def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
+def observe_request_of_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     """The input of a hook of Claude Code. A subagent's messages are not part of the conversation."""
     event = hook["hook_event_name"]
     session = hook.get("session_id")
@@ -73,7 +73,7 @@ def parse_claude_code_hook(hook: Mapping[str, Any]) -> ObserveRequest | None:
     if not isinstance(session, str) or not session:
         raise InvalidInput(f"the hook's input ({event}) names no session_id.")
     title = hook.get("session_title")
-    arguments = {"session_id": session, "interface": CLAUDE_CODE_INTERFACE}
+    arguments = {"session_id": session, "interface": CLAUDE_CODE_INTERFACE_NAME}
     arguments |= {"title": title[:200]} if isinstance(title, str) and title.strip() else {}
     spoken, compacted = _read_transcript_file(hook.get("transcript_path"))
     transcript = [_message_argument(message) for message in spoken or ()]
@@ -114,7 +114,7 @@ def _read_transcript_file(path: Any) -> tuple[list[TranscriptMessage] | None, bo
 
     try:
         with Path(path).expanduser().open("rb") as file:
-            return read_transcript(noticed(file)), compacted
+            return messages_from_transcript_lines(noticed(file)), compacted
     except FileNotFoundError:
         return None, False
     except OSError as error:

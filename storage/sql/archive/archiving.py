@@ -22,7 +22,7 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
+from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE, search_text_of_archived_memory
@@ -80,13 +80,13 @@ async def read_memory_records_to_archive(
 
 def _entries(records: Mapping[MemoryId, Sequence[AnyExportRecord]]) -> list[dict[str, Any]]:
     return [
-        {"id": str(uuid.uuid4())} | archive_entry_columns(of_memory[0], of_memory)
+        {"id": str(uuid.uuid4())} | archive_entry_column_values(of_memory[0], of_memory)
         for of_memory in records.values()
         if isinstance(of_memory[0], MemoryExportRecord)
     ]
 
 
-def archive_entry_columns(record: MemoryExportRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
+def archive_entry_column_values(record: MemoryExportRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
     """Columns of an entry that follow from what it holds."""
     row = row_from_memory(memory_from_export_record(record))
     referred = [id_ for id_ in (record.absorbed_into, record.compressed_into, record.superseded_by) if id_]
@@ -113,4 +113,4 @@ async def delete_memories_moved_to_archive(
     await delete_orphaned_vectors(transaction, [memory.content_hash for memory in memories])
     await recompute_cluster_vectors(transaction, scope, {one.cluster_id for one in memories if one.cluster_id})
     # The index loses them by these marks also where this process is killed (`IndexKeeper.remove_memories`).
-    await mark_for_scrub(transaction, ids)
+    await mark_erased_ids_for_scrubbing(transaction, ids)

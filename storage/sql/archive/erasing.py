@@ -8,18 +8,18 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import bindparam, select, update
 
 from madeleine.memory.model import MemoryId, Scope
-from madeleine.memory.moving.values import memory_record_among
+from madeleine.memory.moving.values import first_memory_record
 from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from madeleine.storage.sql.archive.archiving import (
     INSERT_ENTRY,
-    archive_entry_columns,
+    archive_entry_column_values,
     delete_memories_moved_to_archive,
     read_memory_records_to_archive,
 )
 from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.archive.restoring import (
     DELETE_EMPTY_ARCHIVE_GROUPS,
-    RestoredArchiveEntry,
+    ArchiveEntryBeforeRestoration,
     archived_memories_pointing_to,
     restore_memories,
 )
@@ -43,7 +43,7 @@ _UPDATE_DIGEST = (
 
 async def restore_archived_to_erase(
     transaction: Transaction, scope: Scope, ids: Sequence[str]
-) -> list[RestoredArchiveEntry]:
+) -> list[ArchiveEntryBeforeRestoration]:
     """The archived ones of these ids, and those that point to any of them."""
     restored = await restore_memories(transaction, scope, ids, keep_groups=True)
     known = {*ids, *(entry.memory_id for entry in restored)}
@@ -55,7 +55,10 @@ async def restore_archived_to_erase(
 
 
 async def rearchive_after_erasure(
-    transaction: Transaction, scope: Scope, brought: Sequence[RestoredArchiveEntry], erased: Collection[MemoryId]
+    transaction: Transaction,
+    scope: Scope,
+    brought: Sequence[ArchiveEntryBeforeRestoration],
+    erased: Collection[MemoryId],
 ) -> None:
     """After the erasure: what was brought back for it and stays goes back, as it is now. What the archive tells of
     their groups is made anew, without the erased."""
@@ -66,7 +69,7 @@ async def rearchive_after_erasure(
         entry = staying[id_]
         names = ("id", "group_id", "reason", "run_id", "archived_at")
         kept = {name: getattr(entry, name) for name in names}
-        rows.append(kept | {"being_id": scope.being_id} | archive_entry_columns(of_memory[0], of_memory))
+        rows.append(kept | {"being_id": scope.being_id} | archive_entry_column_values(of_memory[0], of_memory))
     await transaction.execute_many(INSERT_ENTRY, rows)
     await delete_memories_moved_to_archive(transaction, scope, [of_memory[0] for of_memory in records.values()])
     await rebuild_archive_group_digests(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})
@@ -80,7 +83,7 @@ async def rebuild_archive_group_digests(transaction: Transaction, groups: Collec
     binds = {"groups": json_list_bind_value(groups)}
     texts: dict[str, list[str]] = {}
     for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns_of_row, **binds):
-        texts.setdefault(group, []).append(memory_record_among(unpack_archive_records(packed)).action)
+        texts.setdefault(group, []).append(first_memory_record(unpack_archive_records(packed)).action)
     digests = [{"group": group, "new_digest": make_extractive_digest(of_group)} for group, of_group in texts.items()]
     await transaction.execute_many(_UPDATE_DIGEST, digests)
     await transaction.execute_many(DELETE_EMPTY_ARCHIVE_GROUPS, [binds])

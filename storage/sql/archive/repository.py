@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryId, RunId, Scope, Vector
-from madeleine.memory.moving.values import memory_from_export_record, memory_record_among
+from madeleine.memory.moving.values import first_memory_record, memory_from_export_record
 from madeleine.memory.retention.ports import ArchiveQuery
 from madeleine.memory.retention.values import (
     ArchivalIndexEntry,
@@ -33,7 +33,7 @@ from madeleine.storage.sql.database.dialect import (
     sql_greatest,
 )
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
-from madeleine.storage.sql.database.filters import in_bound_project_condition
+from madeleine.storage.sql.database.filters import sql_is_in_bound_or_no_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list,
@@ -41,7 +41,7 @@ from madeleine.storage.sql.database.mapping import (
     microseconds_from_moment,
     moment_from_microseconds,
 )
-from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
+from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION
 from madeleine.storage.sql.database.tables import audit_entries_table, memories_table
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_for_indexing
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
@@ -58,8 +58,8 @@ _last_used = sql_greatest(
     _m.created_at, sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
 )
 _AGE_COLUMNS = (
-    _m.id, _m.category, _last_used, _m.importance, CYCLES_SINCE_REACTIVATION, _m.pinned, _m.status, _m.truth, _m.level,
-    _m.session_id, _m.project, _m.absorbed_into, _m.compressed_into, _m.superseded_by,
+    _m.id, _m.category, _last_used, _m.importance, CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION, _m.pinned, _m.status,
+    _m.truth, _m.level, _m.session_id, _m.project, _m.absorbed_into, _m.compressed_into, _m.superseded_by,
 )  # fmt: skip
 _SELECT_AGES = select(*_AGE_COLUMNS).where(_m.being_id == _BEING).order_by(_m.seq)
 # The first of the conditions is that of the index.
@@ -69,7 +69,7 @@ _SELECT_LEVELLED = (
     .limit(1)
 )
 _IS_OWN = _a.being_id == _BEING
-_IN_PROJECT = in_bound_project_condition(_a.project)
+_IN_PROJECT = sql_is_in_bound_or_no_project(_a.project)
 _ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived_at)
 _SELECT_BY_IDS = select(*_ENTRY_COLUMNS).where(
     _IS_OWN, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
@@ -134,13 +134,13 @@ def _entry_from_row(row: Row) -> ArchivedMemory:
     return ArchivedMemory(
         id=id_,
         group_id=group_id,
-        memory=memory_from_export_record(memory_record_among(unpack_archive_records(records))),
+        memory=memory_from_export_record(first_memory_record(unpack_archive_records(records))),
         reason=reason,
         archived_at=moment_from_microseconds(archived_at),
     )
 
 
-class RetentionReader:
+class RetentionFactsReader:
     """`RetentionReads` of one being."""
 
     def __init__(self, reads: SqlRowReader, scope: Scope) -> None:
@@ -160,7 +160,7 @@ class RetentionReader:
             for age in ages
         ]
 
-    async def has_memories_of_limited_lifetime(self) -> bool:
+    async def has_memories_kept_for_session_or_project(self) -> bool:
         return bool(await self._reads.rows(_SELECT_LEVELLED, first_column_of_row, being=self._scope.being_id))
 
     async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
@@ -172,7 +172,7 @@ class RetentionReader:
         return None if at is None else moment_from_microseconds(at)
 
 
-class RetentionWriter(RetentionReader):
+class RetentionWriter(RetentionFactsReader):
     """`RetentionTransaction`."""
 
     def __init__(self, transaction: Transaction, scope: Scope) -> None:
@@ -191,8 +191,8 @@ class RetentionWriter(RetentionReader):
 class ArchiveRepository(MemoryReadRepository):
     """`ArchiveLedger` and `RetentionLedger`."""
 
-    def retention_reader(self, scope: Scope) -> RetentionReader:
-        return RetentionReader(self._database, scope)
+    def retention_reader(self, scope: Scope) -> RetentionFactsReader:
+        return RetentionFactsReader(self._database, scope)
 
     @asynccontextmanager
     async def retention_transaction(self, scope: Scope) -> AsyncIterator[RetentionWriter]:

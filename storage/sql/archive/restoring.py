@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, exists, or_, select, true
 
 from madeleine.memory.model import MemoryId, RunId, Scope
 from madeleine.memory.moving.records import AnyExportRecord, MemoryExportRecord, ReinforcementExportRecord
-from madeleine.memory.moving.values import memory_from_export_record, memory_record_among
+from madeleine.memory.moving.values import first_memory_record, memory_from_export_record
 from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
 from madeleine.storage.sql.database.engine import Transaction
@@ -61,7 +61,7 @@ _SELECT_CLUSTERS = select(clusters_table.c.id).where(
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredArchiveEntry:
+class ArchiveEntryBeforeRestoration:
     """What an entry was, so that it can go back to its place."""
 
     memory_id: MemoryId
@@ -75,18 +75,18 @@ class RestoredArchiveEntry:
     archived_at: int
 
 
-def _entry_from_row(row: Any) -> RestoredArchiveEntry:
+def _entry_from_row(row: Any) -> ArchiveEntryBeforeRestoration:
     memory_id, refers_to, superseded_by, records, *others = row
-    return RestoredArchiveEntry(
+    return ArchiveEntryBeforeRestoration(
         memory_id, decode_json_list(refers_to), superseded_by, unpack_archive_records(records), *others
     )
 
 
 async def restore_memories(
     transaction: Transaction, scope: Scope, ids: Iterable[str], *, keep_groups: bool = False
-) -> list[RestoredArchiveEntry]:
+) -> list[ArchiveEntryBeforeRestoration]:
     """As `ArchiveLedger.restore`. `keep_groups`: also those that are empty then."""
-    entries: dict[MemoryId, RestoredArchiveEntry] = {}
+    entries: dict[MemoryId, ArchiveEntryBeforeRestoration] = {}
     wanted = set(ids)
     while wanted:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(wanted)}
@@ -123,11 +123,11 @@ async def archived_memories_pointing_to(transaction: Transaction, scope: Scope, 
     return await transaction.rows(_SELECT_DEPENDENTS, first_column_of_row, **binds)
 
 
-async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[RestoredArchiveEntry]) -> None:
+async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[ArchiveEntryBeforeRestoration]) -> None:
     records = [record for entry in entries for record in entry.records]
     keys = [key for record in records if (key := getattr(record, "key", None)) is not None]
     taken = await read_idempotency_key_outcomes(transaction, scope, keys)
-    memories = [memory_record_among(entry.records) for entry in entries]
+    memories = [first_memory_record(entry.records) for entry in entries]
     named = json_list_bind_value({record.cluster_id for record in memories if record.cluster_id})
     clusters = set(await transaction.rows(_SELECT_CLUSTERS, first_column_of_row, being=scope.being_id, clusters=named))
     values = [memory_from_export_record(_that_fits(record, taken.keys(), clusters)) for record in memories]

@@ -10,11 +10,11 @@ from sqlalchemy import Boolean, Text, and_, bindparam, case, func, insert, or_, 
 
 from madeleine.memory.chat import (
     SPOKEN_ROLES,
-    ChatSession,
     ConversationMessage,
     MessageId,
+    RecordedChatSession,
     SessionWithUnreadMessages,
-    UnreadMessageCounts,
+    UnreadMessageTotals,
 )
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Scope
@@ -66,7 +66,7 @@ _SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(
 _SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
 _SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_SESSION)
 _INSERT_MESSAGE = insert(messages_table)
-_new = dialect.upsert_proposed_row_columns(sessions)
+_new = dialect.columns_of_row_proposed_for_insertion(sessions)
 _UPSERT_SESSION = dialect.upsert_statement(
     sessions,
     "messages",
@@ -114,7 +114,10 @@ _SELECT_LATEST_MESSAGES = (
 )
 _MESSAGE_COUNT = select(func.count()).where(_IN_SAME_SESSION).correlate(sessions).scalar_subquery()
 _CHAT_SESSION = RowMap(
-    ChatSession, sessions, title=case((_s.title == ERASED_SESSION_TITLE, ""), else_=_s.title), messages=_MESSAGE_COUNT
+    RecordedChatSession,
+    sessions,
+    title=case((_s.title == ERASED_SESSION_TITLE, ""), else_=_s.title),
+    messages=_MESSAGE_COUNT,
 )
 _SELECT_SESSIONS = (
     select(*_CHAT_SESSION.columns)
@@ -290,7 +293,7 @@ class ConversationRepository(DatabaseRepository):
         binds |= {"project": scope.project} if session_id is None else {}
         return (await self._database.rows(statement, _MESSAGE.from_row, **binds))[::-1]
 
-    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[ChatSession]:
+    async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[RecordedChatSession]:
         binds = {"being": scope.being_id, "project": scope.project, "all_projects": all_projects, "limit": limit}
         return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION.from_row, **binds)
 
@@ -298,7 +301,7 @@ class ConversationRepository(DatabaseRepository):
         binds = {"now": microseconds_from_moment(now), "limit": limit}
         return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
 
-    async def session_messages_between(
+    async def session_messages_between_positions(
         self, scope: Scope, session_id: str, *, start: int, end: int
     ) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
@@ -335,9 +338,9 @@ class ConversationRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column_of_row, **binds))
 
-    async def unread_message_counts(self) -> UnreadMessageCounts:
+    async def unread_message_totals(self) -> UnreadMessageTotals:
         [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
-        return UnreadMessageCounts(unread=unread, put_off=put_off, abandoned=abandoned)
+        return UnreadMessageTotals(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, ConversationMessage]:

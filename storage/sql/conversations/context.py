@@ -62,12 +62,12 @@ from madeleine.storage.sql.memories.knowledge import read_organisation_knowledge
 
 MAX_READ_POLICIES = 50
 """The most that the setting allows."""
-MAX_PREFERENCES_WITHOUT_PROFILE_ENTRY = 200
+MAX_UNNAMED_PREFERENCES_IN_PROFILE = 200
 """Procedural memories without an entry of their own that a profile shows: the latest."""
 
 MIN_START_IMPORTANCE, MIN_START_TIMES_USED = 0.7, 5
 """Of a memory that a conversation begins with: one or the other. Told again and recalled lately count as use."""
-MAX_MEMORIES_SEARCHED_FOR_EMOTIONS = 6
+MAX_LATEST_MEMORIES_READ_FOR_EMOTIONS = 6
 """Latest memories of a session among which one with emotions is looked for: about a snippet's (spec T2)."""
 
 _b, _d, _m, _n, _p, _r = (
@@ -180,7 +180,7 @@ _SELECT_LAST_EMOTIONS = (
     select(_m.emotions)
     .where(_m.being_id == _BEING, _m.session_id == bindparam("session"), _m.session_id != "")
     .order_by(_m.turn.desc())
-    .limit(MAX_MEMORIES_SEARCHED_FOR_EMOTIONS)
+    .limit(MAX_LATEST_MEMORIES_READ_FOR_EMOTIONS)
 )
 _start_memories = (
     select(*MEMORY_COLUMNS)
@@ -273,7 +273,7 @@ def _profile_entry_binds(scope: Scope, entry: ProfileEntry) -> dict[str, Any]:
 
 
 class ContextRepository(ConversationRepository):
-    """`ContextLedger`, `ProfileLedger` and `NoteLedger`."""
+    """`ContextLedger`, `ProfileLedger` and `NoteRecorder`."""
 
     async def policies(self) -> list[Memory]:
         return (await read_organisation_knowledge(self._database, ["policy"], limit=MAX_READ_POLICIES))[::-1]
@@ -287,7 +287,7 @@ class ContextRepository(ConversationRepository):
         unnamed = await self._database.rows(
             _SELECT_UNNAMED_PREFERENCES,
             _UNNAMED_PREFERENCE.from_row,
-            most=MAX_PREFERENCES_WITHOUT_PROFILE_ENTRY,
+            most=MAX_UNNAMED_PREFERENCES_IN_PROFILE,
             **binds,
         )
         return [*entries, *reversed(unnamed)]

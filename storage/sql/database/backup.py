@@ -119,7 +119,7 @@ def _empty_log(ledger: Path) -> None:
         raise StorageBusy(f"Another process has {ledger} open. Nothing was changed: end it and try again.")
 
 
-def file_has_content(path: Path) -> bool:
+def is_nonempty_file(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 

@@ -72,7 +72,7 @@ def partial_index_options(condition: str) -> dict[str, Any]:
 # --- inserts that may find the row there --------------------------------------------------------------------------
 
 
-def upsert_proposed_row_columns(table: Table) -> Any:
+def columns_of_row_proposed_for_insertion(table: Table) -> Any:
     """The columns of the row that an `upsert_statement` was to insert."""
     # PostgreSQL's construct compiles for SQLite too, which spells `ON CONFLICT` alike; not the other way round.
     return postgresql.insert(table).excluded
@@ -80,7 +80,7 @@ def upsert_proposed_row_columns(table: Table) -> Any:
 
 def upsert_statement(table: Table, *names: str, where: ColumnElement[bool] | None = None, **values: Any) -> Insert:
     """Insert a row; where one with its primary key is there, set `names` as in the new row, and `values`."""
-    changes = {name: upsert_proposed_row_columns(table)[name] for name in names} | values
+    changes = {name: columns_of_row_proposed_for_insertion(table)[name] for name in names} | values
     return postgresql.insert(table).on_conflict_do_update(
         index_elements=list(table.primary_key), set_=changes, where=where
     )
@@ -215,7 +215,7 @@ sql_matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", 
 ANY_TEXT_PATTERN_BY_DIALECT = {"sqlite": "*", "postgresql": ""}
 
 
-def pattern_of_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:
+def sql_pattern_for_word(dialect: DialectName, form: str, word_signs: str, *, whole: bool) -> str:
     """The pattern for a text, with a separator before and behind, in which a word begins with `form`, or is it if
     `whole`. `word_signs`: what words consist of, as inside brackets."""
     if dialect == "postgresql":

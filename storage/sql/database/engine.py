@@ -31,7 +31,7 @@ QUICK_QUERY_EXECUTION_OPTION = "brief_read"
 SelectT = TypeVar("SelectT", bound=Executable)
 
 
-def mark_query_as_brief_read(select: SelectT) -> SelectT:
+def mark_query_as_runnable_on_event_loop(select: SelectT) -> SelectT:
     """Mark a query for a few rows by their keys: 0.03 ms, where a visit to a reader's thread takes up to 0.5 ms. It is
     made on the event loop where the database is a file."""
     return select.execution_options(**{QUICK_QUERY_EXECUTION_OPTION: True})
@@ -82,7 +82,7 @@ class Database(ABC):
     def require_files_not_replaced(self) -> None:
         """Raises `LedgerLost` unless what was opened is still what is there."""
 
-    def follow_changes(self, on_change: Callable[[], None]) -> Coroutine[Any, Any, None] | None:
+    def watch_commits_of_other_servers(self, on_change: Callable[[], None]) -> Coroutine[Any, Any, None] | None:
         """Work without an end that calls `on_change` whenever another server has committed something for the index.
         None where no other server can."""
         return None
@@ -93,7 +93,7 @@ class Database(ABC):
         False if another process holds it. Freed when its holder dies."""
 
 
-async def run_to_completion(
+async def run_to_end_despite_cancellation(
     work: Coroutine[Any, Any, T], *, interrupt: Callable[[], Awaitable[None]] | None = None
 ) -> T:
     """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation is passed on afterwards. Raises

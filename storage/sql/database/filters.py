@@ -16,7 +16,7 @@ def equals_if_bound(column: ColumnElement[Any], name: str) -> ColumnElement[bool
     return or_(bindparam(name, type_=Text).is_(None), column == bindparam(name))
 
 
-def in_bound_project_condition(column: ColumnElement[str | None]) -> ColumnElement[bool]:
+def sql_is_in_bound_or_no_project(column: ColumnElement[str | None]) -> ColumnElement[bool]:
     """The column names no project, or the one that is bound to `project`, "" for a caller who works in none (spec
     O2)."""
     return or_(column.is_(None), column == bindparam("project", type_=column.type))

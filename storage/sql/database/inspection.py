@@ -54,7 +54,7 @@ class LedgerFileInspector:
         """Changes that the index has still to take in."""
         return int(self._rows("SELECT count(*) FROM index_pending")[0][0])
 
-    def last_backup(self) -> tuple[str, int] | None:
+    def path_and_time_of_last_backup(self) -> tuple[str, int] | None:
         """Its path and time, in microseconds."""
         rows = self._rows("SELECT path, made_at FROM copies WHERE kind = 'backup' ORDER BY made_at DESC LIMIT 1")
         return (str(rows[0][0]), int(rows[0][1])) if rows else None
@@ -71,7 +71,7 @@ class LedgerFileInspector:
             )
         )
 
-    def living_memories(self, *, limit: int) -> Iterator[MemoryForReview]:
+    def newest_living_memories_of_all_beings(self, *, limit: int) -> Iterator[MemoryForReview]:
         """The newest that are current, of all beings."""
         query = (
             f"SELECT {_REVIEWED_COLUMNS} FROM memories WHERE truth = 'current' AND status != 'dead' "

@@ -20,8 +20,8 @@ from madeleine.memory.model import (
     Provenance,
     Scene,
     Scope,
-    TimelineEntry,
-    keyword_searched_texts,
+    TextOrDatedAction,
+    keyword_searchable_texts_of_memory,
     time_span_of_memory,
     timeline_as_search_text,
 )
@@ -33,7 +33,7 @@ from madeleine.storage.sql.database.dialect import (
     upsert_statement,
 )
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
-from madeleine.storage.sql.database.filters import in_bound_project_condition
+from madeleine.storage.sql.database.filters import sql_is_in_bound_or_no_project
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -47,23 +47,23 @@ from madeleine.storage.sql.database.tables import beings_table, memories_table, 
 _m, _r = memories_table.c, revisions_table.c
 
 
-def sql_patrol_cycle(being: Any) -> ColumnElement[int]:
+def sql_cycle_number(being: Any) -> ColumnElement[int]:
     """The being's cycle; 0 before its first patrol."""
     return func.coalesce(select(beings_table.c.cycle).where(beings_table.c.being_id == being).scalar_subquery(), 0)
 
 
-_last_counted_cycle = func.coalesce(_m.stopped_at, sql_patrol_cycle(_m.being_id))
-CYCLES_SINCE_REACTIVATION: ColumnElement[int] = _last_counted_cycle - _m.since
+_last_counted_cycle = func.coalesce(_m.stopped_at, sql_cycle_number(_m.being_id))
+CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION: ColumnElement[int] = _last_counted_cycle - _m.since
 _CORRECTED_AT = type_coerce(
     select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicrosColumnType()
 )
 SINCE_COLUMN_VALUE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
-_SELECT_CYCLE = select(sql_patrol_cycle(bindparam("being")))
+_SELECT_CYCLE = select(sql_cycle_number(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings_table, "cycle")
 
 
-MEMORY_IS_IN_BOUND_PROJECT = in_bound_project_condition(_m.project)
+MEMORY_IS_IN_BOUND_PROJECT = sql_is_in_bound_or_no_project(_m.project)
 AS_OF_BIND = bindparam("as_of", type_=_m.valid_until.type)
 _told_at = case((_m.happened_at < _m.created_at, _m.happened_at), else_=_m.created_at)
 _begins = func.coalesce(_m.valid_from, _told_at)
@@ -85,7 +85,7 @@ async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int)
 
 
 @lru_cache(maxsize=1024)
-def decode_timeline(stored: str) -> tuple[TimelineEntry, ...]:
+def decode_timeline(stored: str) -> tuple[TextOrDatedAction, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(**item) for item in json.loads(stored))
 
 
@@ -125,7 +125,7 @@ _PROVENANCE = RowMap(Provenance, memories_table)
 _MEMORY = RowMap(
     Memory,
     memories_table,
-    session_count=CYCLES_SINCE_REACTIVATION,
+    session_count=CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
     corrected_at=_CORRECTED_AT,
     before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
     decoders={
@@ -166,7 +166,7 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
         "span_start": microseconds_from_moment(first),
         "span_end": microseconds_from_moment(last),
         "content_hash": memory.content_hash,
-        "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searched_texts(memory))),
+        "folded": FOLDED_FIELD_SEPARATOR.join(map(fold_text, keyword_searchable_texts_of_memory(memory))),
         "folded_themes": fold_and_delimit_themes(memory.themes),
     }
 

@@ -22,7 +22,13 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from madeleine.memory.errors import InvalidInput, StorageError
-from madeleine.storage.sql.database.engine import ROWS_PER_CHUNK, Database, Row, map_rows_in_chunks, run_to_completion
+from madeleine.storage.sql.database.engine import (
+    ROWS_PER_CHUNK,
+    Database,
+    Row,
+    map_rows_in_chunks,
+    run_to_end_despite_cancellation,
+)
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.postgresql_schema import NOTIFY_CHANNEL, migrate_postgres_tables, use_wide_integers
 from madeleine.storage.sql.database.tables import metadata
@@ -97,7 +103,7 @@ def _number_from_text(written: str) -> int | float:
 
 
 async def run_postgres_work_to_completion(work: Awaitable[T]) -> T:
-    """`run_to_completion`, with the errors of the connection as ours."""
+    """`run_to_end_despite_cancellation`, with the errors of the connection as ours."""
 
     async def run() -> T:
         try:
@@ -107,7 +113,7 @@ async def run_postgres_work_to_completion(work: Awaitable[T]) -> T:
                 f"PostgreSQL cannot be reached ({type(error).__name__}). Check MADELEINE_DATABASE_URL and the server."
             ) from error
 
-    return await run_to_completion(run())
+    return await run_to_end_despite_cancellation(run())
 
 
 @asynccontextmanager
@@ -221,7 +227,7 @@ class PostgresDatabase(Database):
             )
             yield wait or bool(held)
 
-    async def follow_changes(self, on_change: Callable[[], None]) -> None:
+    async def watch_commits_of_other_servers(self, on_change: Callable[[], None]) -> None:
         """Call it whenever another server has committed something for the index, and after each connection: what was
         notified while there was none is found then. Without an end."""
         while True:
@@ -266,4 +272,4 @@ async def open_postgres_database(location: PostgresLocation) -> AsyncIterator[Po
         await database.open()
         yield database
     finally:
-        await run_to_completion(database.close())
+        await run_to_end_despite_cancellation(database.close())

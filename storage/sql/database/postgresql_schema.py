@@ -16,7 +16,7 @@ from madeleine.storage.sql.database.schema import (
     NEWEST_SCHEMA_REVISION,
     migrate_connection_to_newest,
     require_known_schema_revision,
-    stamp_newest_revision,
+    stamp_newest_schema_revision,
 )
 
 NOTIFY_CHANNEL = "madeleine_changes"
@@ -83,7 +83,7 @@ def migrate_postgres_tables(connection: Connection) -> None:
     metadata.create_all(connection)
     for statement in _TRIGGERS:
         connection.exec_driver_sql(statement)
-    stamp_newest_revision(connection)
+    stamp_newest_schema_revision(connection)
 
 
 def schema_revision_of_connection(connection: Connection) -> str | None:

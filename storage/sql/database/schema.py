@@ -82,7 +82,7 @@ def migrate_connection_to_newest(connection: Connection) -> None:
     command.upgrade(_alembic_config(connection), "head")
 
 
-def stamp_newest_revision(connection: Connection) -> None:
+def stamp_newest_schema_revision(connection: Connection) -> None:
     """Note that the tables are those of the newest revision."""
     from alembic import command
 

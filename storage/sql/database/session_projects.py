@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, bindparam, not_, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from madeleine.storage.sql.database.filters import in_bound_project_condition
+from madeleine.storage.sql.database.filters import sql_is_in_bound_or_no_project
 from madeleine.storage.sql.tables.conversations import sessions
 
 _s = sessions.c
-SESSION_IS_IN_BOUND_PROJECT = in_bound_project_condition(_s.project)
+SESSION_IS_IN_BOUND_PROJECT = sql_is_in_bound_or_no_project(_s.project)
 _SESSIONS_OF_OTHERS = select(_s.session_id).where(_s.being_id == bindparam("being"), not_(SESSION_IS_IN_BOUND_PROJECT))
 
 

@@ -31,7 +31,7 @@ from madeleine.storage.sql.database.engine import (
     Database,
     Row,
     map_rows_in_chunks,
-    run_to_completion,
+    run_to_end_despite_cancellation,
 )
 from madeleine.storage.sql.database.schema import migrate_ledger_file
 
@@ -90,14 +90,14 @@ class _Connection(NamedTuple):
     """It runs all statements; `sql` opens and closes it."""
 
     async def command(self, sql: str) -> None:
-        await run_to_completion(self.driver.execute_fetchall(sql))
+        await run_to_end_despite_cancellation(self.driver.execute_fetchall(sql))
 
     async def read(
         self, statement: ClauseElement, binds: Mapping[str, Any], *, stop: Callable[[], Awaitable[None]] | None = None
     ) -> list[Row]:
         """The rows as SQLite has them: a truth value is 0 or 1."""
         compiled = compile_statement(statement)
-        rows = await run_to_completion(
+        rows = await run_to_end_despite_cancellation(
             self.driver.execute_fetchall(str(compiled), cast(Any, compiled.construct_params(binds))), interrupt=stop
         )
         return cast(list[Row], rows)
@@ -106,7 +106,7 @@ class _Connection(NamedTuple):
         """Each in order, then the commit: one visit to the driver's thread for all of them."""
         # The driver has no public call for several statements at once.
         driver: Any = self.driver
-        await run_to_completion(driver._execute(partial(_run_writes, driver, writes, commit=commit)))
+        await run_to_end_despite_cancellation(driver._execute(partial(_run_writes, driver, writes, commit=commit)))
 
 
 class _Write(NamedTuple):
@@ -225,8 +225,8 @@ class SqliteDatabase(Database):
         )
 
     def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
-        """What a `mark_query_as_brief_read` finds, on the event loop; None for another read, or one that cannot be made
-        now."""
+        """What a `mark_query_as_runnable_on_event_loop` finds, on the event loop; None for another read, or one that
+        cannot be made now."""
         is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(
             QUICK_QUERY_EXECUTION_OPTION
         )
@@ -243,7 +243,7 @@ class SqliteDatabase(Database):
         async with self._reader_slots:
             self._refuse_if_closed()
             while not self._idle_readers:
-                await run_to_completion(self._open_reader())
+                await run_to_end_despite_cancellation(self._open_reader())
             reader = self._idle_readers.pop()
             try:
                 return await reader.read(statement, binds, stop=reader.driver.interrupt)
@@ -279,7 +279,7 @@ class SqliteDatabase(Database):
     async def _roll_back(self) -> None:
         try:
             # After a commit that failed, too. Outside a transaction the driver does nothing.
-            await run_to_completion(self._writer.driver.rollback())
+            await run_to_end_despite_cancellation(self._writer.driver.rollback())
         except StorageError:
             _log.exception("a transaction could not be rolled back")
 
@@ -332,7 +332,7 @@ async def open_sqlite_database(path: Path) -> AsyncIterator[SqliteDatabase]:
     await asyncio.to_thread(migrate_ledger_file, path)
     database = SqliteDatabase(path)
     try:
-        await run_to_completion(database.open())
+        await run_to_end_despite_cancellation(database.open())
         yield database
     finally:
-        await run_to_completion(database.close())
+        await run_to_end_despite_cancellation(database.close())

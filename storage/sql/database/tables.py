@@ -20,7 +20,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
-    KeepWhenForgetting,
+    KeepAllRowsWhenForgetting,
     LeaveUnchangedOnPatrolUndo,
     ReferenceClearedWhenForgetting,
     RemoveForgottenByFunction,
@@ -122,7 +122,7 @@ MEMORY_IS_UNSUMMARISED_EPISODE = condition_worded_like_partial_index(
 last_memory_numbers_table = _table(
     "memory_numbers",
     *(*_keys(Text, "being_id"), *_required(Integer, "last")),
-    lifecycle=[KeepWhenForgetting("a counter"), LeaveUnchangedOnPatrolUndo("a number is not given again")],
+    lifecycle=[KeepAllRowsWhenForgetting("a counter"), LeaveUnchangedOnPatrolUndo("a number is not given again")],
 )
 
 reinforcements_table = _table(
@@ -189,7 +189,7 @@ index_pending_table = _table(
 store_settings_table = _table(
     "settings",
     *(*_keys(Text, "name"), *_required(Text, "value")),
-    lifecycle=[KeepWhenForgetting("facts about the store"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("facts about the store"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 
 # Only ever appended to: triggers refuse the rest (migration 0002).
@@ -201,7 +201,7 @@ audit_entries_table = _table(
     *_required(TextListColumnType, "ids"),
     Column("author", Text, nullable=False, server_default=""),
     Column("token", Text, nullable=False, server_default=""),
-    lifecycle=[KeepWhenForgetting("ids only, append-only"), LeaveUnchangedOnPatrolUndo("append-only")],
+    lifecycle=[KeepAllRowsWhenForgetting("ids only, append-only"), LeaveUnchangedOnPatrolUndo("append-only")],
 )
 
 bearer_tokens_table = _table(
@@ -212,7 +212,7 @@ bearer_tokens_table = _table(
     *_required(Boolean, "read_only"),
     *_required(UtcMicrosColumnType, "created_at"),
     *_optional(UtcMicrosColumnType, "expires_at", "revoked_at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 
 # Fields of a memory before each change; NULL where that change left it as it was.
@@ -256,7 +256,10 @@ pending_scrub_marks_table = _table(
     "forgotten",
     *(*_keys(Integer, "mark"), *_required(Text, "memory_id")),
     Column("erased_at", UtcMicrosColumnType, nullable=False, server_default="0"),
-    lifecycle=[KeepWhenForgetting("ids whose bytes may remain"), LeaveUnchangedOnPatrolUndo("forgetting is final")],
+    lifecycle=[
+        KeepAllRowsWhenForgetting("ids whose bytes may remain"),
+        LeaveUnchangedOnPatrolUndo("forgetting is final"),
+    ],
 )
 
 # Who the being is and whom it deals with, by kind and name (spec P5). Of a preference that is a procedural memory too,
@@ -278,7 +281,7 @@ ingest_outcomes_table = _table(
     *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "outcome"),
     lifecycle=[
-        RemoveForgottenByFunction("memories.storing.remove_ingest_digests"),
+        RemoveForgottenByFunction("memories.storing.remove_ingested_text_digests"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )
@@ -361,7 +364,7 @@ cost_records_table = _table(
     *_required(Integer, "input_tokens", "output_tokens"),
     *_optional(Float, "usd"),
     Index("ix_cost_records_being_id", "being_id", "at"),
-    lifecycle=[KeepWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("the money is spent")],
+    lifecycle=[KeepAllRowsWhenForgetting("names no memory"), LeaveUnchangedOnPatrolUndo("the money is spent")],
 )
 
 # Exports and backups that were made, and what they cover: named when something is forgotten that they hold (ruling 25).
@@ -371,7 +374,7 @@ ledger_copies_table = _table(
     # "" for all beings.
     *_required(Text, "kind", "being_id"),
     *_required(UtcMicrosColumnType, "made_at"),
-    lifecycle=[KeepWhenForgetting("names files"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("names files"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 
 # Imports of exports, and the rows that each has added, by type and key: so that it is undone by one call. `digest`: of
@@ -382,7 +385,7 @@ imports_table = _table(
     *_required(Text, "source", "being_id", "state"),
     *_required(UtcMicrosColumnType, "at"),
     *_required(JsonTextColumnType, "counts", "last_numbers"),
-    lifecycle=[KeepWhenForgetting("counts"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[KeepAllRowsWhenForgetting("counts"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )
 imported_rows_table = _table(
     "imported_rows",

@@ -44,12 +44,12 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.erasing import patrols
 from madeleine.storage.sql.erasing.messages import erase_messages, source_message_ids_of_memories
-from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
+from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories import clusters
-from madeleine.storage.sql.memories.clusters import ClusterWithoutVector
+from madeleine.storage.sql.memories.clusters import ClusterFieldsExceptVector
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids, revision_history_of_memories
-from madeleine.storage.sql.memories.storing import remove_ingest_digests
+from madeleine.storage.sql.memories.storing import remove_ingested_text_digests
 from madeleine.storage.sql.memories.truth import relink_version_chains
 from madeleine.storage.sql.moving.source_imports import record_forgotten_imported_memories
 from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, dependent_rows_removal_statements
@@ -132,7 +132,7 @@ class _MemoryErasure:
         note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column_of_row, **self._binds)
         for statement in _REMOVE_MEMORIES:
             await transaction.execute_many(statement, [{"ids": json_list_bind_value(self._ids)}])
-        await remove_ingest_digests(transaction, scope, self._ids)
+        await remove_ingested_text_digests(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
         names = await self._repair_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
@@ -140,7 +140,7 @@ class _MemoryErasure:
         await patrols.delete_decision_requests_about_memories(
             transaction, scope, [memory.id for memory in changed], words
         )
-        journalled = patrols.ErasedMemoryTraces(
+        journalled = patrols.ErasedMemoryTracesInPatrolJournal(
             heirs=self._heirs,
             successors=self._successors,
             timeline_texts=timeline_texts,
@@ -240,7 +240,7 @@ class _MemoryErasure:
         return {id_: renamed.get(id_, cluster.name) for id_, cluster in known.items() if id_ not in removed}
 
     async def _clusters_to_rename_or_remove(
-        self, known: Mapping[ClusterId, ClusterWithoutVector], words: str
+        self, known: Mapping[ClusterId, ClusterFieldsExceptVector], words: str
     ) -> tuple[dict[ClusterId, str], list[ClusterId]]:
         """New names of those whose names mention the words, and those of which nothing would be left."""
         renamed: dict[ClusterId, str] = {}
@@ -301,13 +301,13 @@ def _without_texts(tellers: Iterable[Memory], texts: Collection[str]) -> list[tu
 def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
     return replace(
         teller,
-        scene=mentions.remove_timeline_entries_with_texts(teller.scene, texts),
+        scene=mentions.scene_without_timeline_repeats_of_texts(teller.scene, texts),
         feeling=mentions.remove_absorbed_lessons_from_text(teller.feeling, texts),
         lesson=mentions.remove_absorbed_lessons_from_text(teller.lesson, texts),
     )
 
 
-def _clusters_mentioning(known: Iterable[ClusterWithoutVector], words: str) -> list[ClusterWithoutVector]:
+def _clusters_mentioning(known: Iterable[ClusterFieldsExceptVector], words: str) -> list[ClusterFieldsExceptVector]:
     return [cluster for cluster in known if not cluster.is_root and mentions.mentions_forgotten(cluster.name, words)]
 
 
@@ -338,7 +338,7 @@ class ErasureRepository(DatabaseRepository):
             if not known and not messages:
                 return erased
             # One of the messages stands for all: their bytes are in the ledger's files alone.
-            await mark_for_scrub(transaction, memory_ids or messages[:1])
+            await mark_erased_ids_for_scrubbing(transaction, memory_ids or messages[:1])
             await record_audit_entry(transaction, scope, "forget", at, tool="forget", ids=[*memory_ids, *messages])
             remaining = [id_ for id_ in drawn if id_ not in memory_ids]
             related = tuple(dict.fromkeys([*erased.related_ids, *remaining]))

@@ -20,7 +20,7 @@ from madeleine.memory.model import ContentHash, MemoryId, Scene, Scope, timeline
 from madeleine.memory.rules.dynamics.mentions import (
     mentions_forgotten,
     remove_absorbed_lessons_from_text,
-    remove_timeline_entries_with_texts,
+    scene_without_timeline_repeats_of_texts,
 )
 from madeleine.storage.sql.database.dialect import (
     expression_setting_json_key,
@@ -179,7 +179,7 @@ def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class ErasedMemoryTraces:
+class ErasedMemoryTracesInPatrolJournal:
     """Memories that are erased, with all that the journal may hold of them."""
 
     heirs: Mapping[MemoryId, MemoryId | None]
@@ -196,7 +196,9 @@ class ErasedMemoryTraces:
     """Clusters whose mean they were part of."""
 
 
-async def redact_patrol_journal(transaction: Transaction, scope: Scope, erased: ErasedMemoryTraces) -> None:
+async def redact_patrol_journal(
+    transaction: Transaction, scope: Scope, erased: ErasedMemoryTracesInPatrolJournal
+) -> None:
     own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
     own_changes = await transaction.rows(_SELECT_OWN_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
     await transaction.execute_many(_DELETE_OWN_CHANGES, [own])
@@ -231,14 +233,14 @@ def _field_values(changes: Iterable[PatrolJournalRow], field: str) -> set[str]:
 
 
 def _cleaned_changes(
-    changes: Iterable[PatrolJournalRow], erased: ErasedMemoryTraces
+    changes: Iterable[PatrolJournalRow], erased: ErasedMemoryTracesInPatrolJournal
 ) -> list[tuple[PatrolJournalRow, PatrolJournalRow]]:
     """The changes that told of the memories, as they are and as they are to be."""
     cleaned = ((change, _cleaned_change(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemoryTraces) -> PatrolJournalRow:
+def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemoryTracesInPatrolJournal) -> PatrolJournalRow:
     before, after = change.before, change.after
     if change.kind == "memory":
         told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
@@ -248,16 +250,18 @@ def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemoryTraces) -> Pat
     return replace(change, before=_unless_listed(before, sources, erased), after=_unless_listed(after, sources, erased))
 
 
-def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemoryTraces) -> bool:
+def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemoryTracesInPatrolJournal) -> bool:
     return fields is not None and "when_" in fields and _without_texts(fields["when_"], erased) != fields["when_"]
 
 
-def _without_texts(when: str, erased: ErasedMemoryTraces) -> str:
+def _without_texts(when: str, erased: ErasedMemoryTracesInPatrolJournal) -> str:
     scene = Scene(action="", when=decode_timeline(when))
-    return timeline_as_search_text(remove_timeline_entries_with_texts(scene, erased.timeline_texts).when)
+    return timeline_as_search_text(scene_without_timeline_repeats_of_texts(scene, erased.timeline_texts).when)
 
 
-def _without_ties(fields: JournalFields | None, erased: ErasedMemoryTraces, *, told: bool) -> JournalFields | None:
+def _without_ties(
+    fields: JournalFields | None, erased: ErasedMemoryTracesInPatrolJournal, *, told: bool
+) -> JournalFields | None:
     """The fields as if the memories had never been merged or summarised, or superseded anything. `told`: a timeline
     repeated their texts; the content hash was made with them."""
     if fields is None:
@@ -280,12 +284,14 @@ def _without_ties(fields: JournalFields | None, erased: ErasedMemoryTraces, *, t
     return cleaned
 
 
-def _unless_listed(fields: JournalFields | None, sources: str, erased: ErasedMemoryTraces) -> JournalFields | None:
+def _unless_listed(
+    fields: JournalFields | None, sources: str, erased: ErasedMemoryTracesInPatrolJournal
+) -> JournalFields | None:
     return fields if fields and erased.heirs.keys().isdisjoint(decode_json_list(fields[sources])) else None
 
 
 def _renamed_clusters(
-    names: Iterable[Row], erased: ErasedMemoryTraces
+    names: Iterable[Row], erased: ErasedMemoryTracesInPatrolJournal
 ) -> tuple[list[JournalFields], list[JournalFields]]:
     """The names to replace before and after each change. A few names occur again and again: each is read once."""
     before: list[JournalFields] = []

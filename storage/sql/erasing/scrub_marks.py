@@ -15,7 +15,7 @@ from madeleine.storage.sql.database.tables import pending_scrub_marks_table
 _MARK = insert(pending_scrub_marks_table)
 
 
-async def mark_for_scrub(transaction: Transaction, erased_ids: Iterable[str]) -> None:
+async def mark_erased_ids_for_scrubbing(transaction: Transaction, erased_ids: Iterable[str]) -> None:
     """For each of what is gone, by which the index loses it, too. By the clock of this machine, since a promise to a
     person runs from now (ruling 25)."""
     now = microseconds_from_moment(datetime.now(UTC))
@@ -24,4 +24,4 @@ async def mark_for_scrub(transaction: Transaction, erased_ids: Iterable[str]) ->
 
 async def mark_files_for_scrub(transaction: Transaction) -> None:
     """For what is no memory's."""
-    await mark_for_scrub(transaction, [str(uuid.uuid4())])
+    await mark_erased_ids_for_scrubbing(transaction, [str(uuid.uuid4())])

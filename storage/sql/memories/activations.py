@@ -16,7 +16,7 @@ from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.administration import append_audit_entries
 from madeleine.storage.sql.database.dialect import sql_greatest
-from madeleine.storage.sql.database.engine import Database, run_to_completion
+from madeleine.storage.sql.database.engine import Database, run_to_end_despite_cancellation
 from madeleine.storage.sql.database.mapping import microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import SINCE_COLUMN_VALUE_AFTER_RECALL
 from madeleine.storage.sql.database.tables import memories_table
@@ -41,8 +41,8 @@ _COUNT_ACTIVATION = (
 
 
 class ReactivationAndAuditWriter:
-    """`ReactivationRecorder` and `AuditLog`. An async context manager: its task writes while it is open, and leaving it
-    writes what is pending."""
+    """`ReactivationRecorder` and `AuditEntryRecorder`. An async context manager: its task writes while it is open, and
+    leaving it writes what is pending."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -74,7 +74,7 @@ class ReactivationAndAuditWriter:
         """Raises `StorageError` if writing fails; the records stay pending and are retried."""
         async with self._write_lock:
             # Not cancelled midway: after half a write it would not be known whether to count again.
-            await run_to_completion(self._write())
+            await run_to_end_despite_cancellation(self._write())
 
     async def __aenter__(self) -> ReactivationAndAuditWriter:
         self._task = asyncio.create_task(self._write_in_batches(), name="activations")

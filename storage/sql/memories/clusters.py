@@ -12,9 +12,9 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, select
 from madeleine.memory.model import Cluster, ClusterId, Scope, Vector
 from madeleine.memory.rules.dynamics.clustering import unit_mean_vector
 from madeleine.storage.sql.database.dialect import (
+    columns_of_row_proposed_for_insertion,
     in_bound_list_condition,
     json_list_bind_value,
-    upsert_proposed_row_columns,
     upsert_statement,
     without_index_use,
 )
@@ -41,7 +41,7 @@ _UPSERT_CLUSTER = upsert_statement(
     "is_root",
     "vector",
     "model",
-    where=_c.being_id == upsert_proposed_row_columns(clusters_table).being_id,
+    where=_c.being_id == columns_of_row_proposed_for_insertion(clusters_table).being_id,
 )
 _SELECT_MEMBER_VECTORS = (
     select((_m.status == "active") & (_m.truth == "current"), embeddings_table.c.vector)
@@ -55,7 +55,7 @@ _SELECT_MEMBER_VECTORS = (
 _DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
 
 
-class ClusterWithoutVector(NamedTuple):
+class ClusterFieldsExceptVector(NamedTuple):
     """Its name and its place in the tree. The vector is most of what a cluster takes to read."""
 
     id: ClusterId
@@ -64,9 +64,9 @@ class ClusterWithoutVector(NamedTuple):
     is_root: bool
 
 
-async def read_all_clusters_omitting_vectors(reads: SqlRowReader, scope: Scope) -> list[ClusterWithoutVector]:
+async def read_all_clusters_omitting_vectors(reads: SqlRowReader, scope: Scope) -> list[ClusterFieldsExceptVector]:
     """Of all of the being's clusters, in order of id."""
-    return await reads.rows(_SELECT_CLUSTERS_WITHOUT_VECTORS, ClusterWithoutVector._make, being=scope.being_id)
+    return await reads.rows(_SELECT_CLUSTERS_WITHOUT_VECTORS, ClusterFieldsExceptVector._make, being=scope.being_id)
 
 
 async def read_clusters(reads: SqlRowReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:

@@ -25,7 +25,7 @@ from madeleine.storage.sql.database.engine import (
     DatabaseRepository,
     SqlRowReader,
     Transaction,
-    mark_query_as_brief_read,
+    mark_query_as_runnable_on_event_loop,
 )
 from madeleine.storage.sql.database.mapping import (
     bytes_from_vector,
@@ -40,7 +40,7 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import clusters_table, embeddings_table, index_pending_table, memories_table
 
 _e, _m, _p = embeddings_table.c, memories_table.c, index_pending_table.c
-_SELECT_VECTORS = mark_query_as_brief_read(
+_SELECT_VECTORS = mark_query_as_runnable_on_event_loop(
     select(_e.content_hash, _e.vector).where(
         _e.model == bindparam("model"), in_bound_list_condition(_e.content_hash, "hashes")
     )
@@ -213,7 +213,7 @@ class IndexingRepository(VectorRepository):
         """Of memories' texts, by the model that made them."""
         return dict(await self._database.rows(_COUNT_VECTORS, first_two_columns_of_row))
 
-    async def ledger_id_and_last_index_mark(self) -> tuple[str, int]:
+    async def ledger_id_and_last_issued_index_mark(self) -> tuple[str, int]:
         """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""
         id_ = await self.setting(_LEDGER_ID_SETTING)
         if id_ is None:
@@ -225,8 +225,8 @@ class IndexingRepository(VectorRepository):
         return await read_store_setting(self._database, name)
 
     async def set_setting(self, name: str, value: Any) -> None:
-        await self.set_settings({name: value})
+        await self.save_store_settings({name: value})
 
-    async def set_settings(self, values: Mapping[str, Any]) -> None:
+    async def save_store_settings(self, values: Mapping[str, Any]) -> None:
         """All in one transaction."""
         await write_store_settings(self._database, values)

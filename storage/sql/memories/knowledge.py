@@ -39,14 +39,14 @@ _SELECT_KNOWLEDGE = (
 async def read_organisation_knowledge(
     reads: SqlRowReader, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int
 ) -> list[Memory]:
-    """As `KnowledgeLedger.knowledge_of_kinds`."""
+    """As `SharedKnowledgeReader.knowledge_of_kinds`."""
     binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION_BEING_ID}
     binds["as_of"] = as_of and microseconds_from_moment(as_of)
     return await reads.rows(_SELECT_KNOWLEDGE, memory_from_row, limit=limit, **binds)
 
 
 class OrganisationKnowledgeRepository(RecallRepository):
-    """`KnowledgeLedger`."""
+    """`SharedKnowledgeReader`."""
 
     async def knowledge_of_kinds(
         self, kinds: Sequence[KnowledgeKind], *, as_of: datetime | None = None, limit: int

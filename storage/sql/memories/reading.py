@@ -22,7 +22,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts, PossibleNewerVersionPair
 from madeleine.storage.sql.database import dialect
-from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_brief_read
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_runnable_on_event_loop
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     decode_json_list_cached,
@@ -48,10 +48,10 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import (
-    all_versions,
-    current_version_ids,
-    plans_to_replace,
-    possible_newer_versions,
+    all_versions_by_memory_id,
+    current_version_id_by_memory_id,
+    memories_planned_to_replace,
+    possible_newer_version_pairs,
 )
 
 _a, _c, _e, _m, _p, _r = (
@@ -65,7 +65,7 @@ _a, _c, _e, _m, _p, _r = (
 _BEING = bindparam("being", type_=_m.being_id.type)
 _HAS_OWN_ID = (dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
 
-_SELECT_MEMORIES = mark_query_as_brief_read(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
+_SELECT_MEMORIES = mark_query_as_runnable_on_event_loop(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
 _REVISION = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
     select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
@@ -231,8 +231,8 @@ class MemoryReadRepository(VectorRepository):
     async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_by_ids(self._database, scope, ids)
 
-    async def plans_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
-        return await plans_to_replace(self._database, scope, memory_id)
+    async def memories_planned_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+        return await memories_planned_to_replace(self._database, scope, memory_id)
 
 
 class RecallRepository(MemoryReadRepository):
@@ -254,14 +254,16 @@ class RecallRepository(MemoryReadRepository):
             preferences += await self._database.rows(_SELECT_STANDING_PREFERENCES, memory_from_row, **binds)
         return list({memory.id: memory for memory in preferences}.values())[:limit]
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        return await current_version_ids(self._database, scope, ids)
+    async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_version_id_by_memory_id(self._database, scope, ids)
 
-    async def all_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
-        return await all_versions(self._database, scope, ids)
+    async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+        return await all_versions_by_memory_id(self._database, scope, ids)
 
-    async def possible_newer_versions(self, scope: Scope, ids: Sequence[MemoryId]) -> list[PossibleNewerVersionPair]:
-        return await possible_newer_versions(self._database, scope, ids)
+    async def possible_newer_version_pairs(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> list[PossibleNewerVersionPair]:
+        return await possible_newer_version_pairs(self._database, scope, ids)
 
     async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
@@ -285,7 +287,7 @@ class RecallRepository(MemoryReadRepository):
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
         return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
 
-    async def last_audit_number_and_changed_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+    async def last_audit_number_and_whether_changed(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(
             _SELECT_LAST_AUDIT, first_two_columns_of_row, being=scope.being_id, after=after
         )

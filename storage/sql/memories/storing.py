@@ -26,9 +26,9 @@ from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import (
     changes_that_would_alter_memory,
     memory_after_changes,
-    revision_with_old_values,
+    memory_values_before_change,
 )
-from madeleine.memory.rules.dynamics.truth import TruthChange
+from madeleine.memory.rules.dynamics.truth import TruthActOutcome
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
     RetellingAdditions,
@@ -44,7 +44,7 @@ from madeleine.storage.sql.administration import (
     write_store_setting_once,
 )
 from madeleine.storage.sql.database import dialect, tables
-from madeleine.storage.sql.database.engine import SqlRowReader, Transaction, mark_query_as_brief_read
+from madeleine.storage.sql.database.engine import SqlRowReader, Transaction, mark_query_as_runnable_on_event_loop
 from madeleine.storage.sql.database.mapping import (
     RowMap,
     first_column_of_row,
@@ -53,14 +53,14 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, row_from_memory, sql_patrol_cycle
+from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, row_from_memory, sql_cycle_number
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extraction
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.lessons import insert_lessons
 from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
-from madeleine.storage.sql.memories.versions import current_version_ids
+from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
 from madeleine.storage.sql.moving.added_rows import record_memories_added_by_import
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
 
@@ -71,7 +71,7 @@ _i, _m, _r = tables.ingest_outcomes_table.c, tables.memories_table.c, tables.rei
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = dialect.without_index_use(_m.being_id) == _BEING
 
-_SELECT_IDS_BY_HASH = mark_query_as_brief_read(
+_SELECT_IDS_BY_HASH = mark_query_as_runnable_on_event_loop(
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
@@ -82,7 +82,7 @@ _SELECT_IDS_BY_HASH = mark_query_as_brief_read(
     .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
     .limit(5)
 )
-_SELECT_NEXT_TURNS = mark_query_as_brief_read(
+_SELECT_NEXT_TURNS = mark_query_as_runnable_on_event_loop(
     select(_m.session_id, func.max(_m.turn) + 1)
     .where(
         _m.being_id == _BEING,
@@ -100,7 +100,7 @@ _ORIGINAL_TEXT = (
     .scalar_subquery()
 )
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
-_SELECT_KEY_OUTCOMES = mark_query_as_brief_read(
+_SELECT_KEY_OUTCOMES = mark_query_as_runnable_on_event_loop(
     union_all(
         select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
             _m.being_id == _BEING, dialect.in_bound_list_condition(_m.key, "keys")
@@ -111,7 +111,7 @@ _SELECT_KEY_OUTCOMES = mark_query_as_brief_read(
     )
 )
 _INSERTED_COLUMNS = [column.name for column in _m if column.name not in ("seq", "since", "stopped_at")]
-_cycle = sql_patrol_cycle(bindparam("new_being_id"))
+_cycle = sql_cycle_number(bindparam("new_being_id"))
 INSERT_MEMORY = insert(tables.memories_table).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
@@ -122,7 +122,7 @@ INSERT_MEMORY = insert(tables.memories_table).values(
 _ADD_TO_LAST_NUMBER = dialect.upsert_statement(
     tables.last_memory_numbers_table,
     last=tables.last_memory_numbers_table.c.last
-    + dialect.upsert_proposed_row_columns(tables.last_memory_numbers_table).last,
+    + dialect.columns_of_row_proposed_for_insertion(tables.last_memory_numbers_table).last,
 )
 _SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
     tables.last_memory_numbers_table.c.being_id == _BEING
@@ -281,7 +281,7 @@ async def remove_reinforcement_additions(
         await mark_memories_for_index(transaction, [memory.id])
 
 
-async def remove_ingest_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
+async def remove_ingested_text_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
     await transaction.execute_many(
         _REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.json_list_bind_value(erased)}]
@@ -302,8 +302,8 @@ class MemoryRepository(MemoryReadRepository):
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_IDS_BY_HASH, first_column_of_row, **binds)
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        return await current_version_ids(self._database, scope, ids)
+    async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_version_id_by_memory_id(self._database, scope, ids)
 
     async def next_turn_numbers(self, scope: Scope, sessions: Sequence[str]) -> dict[str, int]:
         if not (named := {session for session in sessions if session}):
@@ -333,11 +333,13 @@ class MemoryRepository(MemoryReadRepository):
             )
             return CommittedMemories(new, changed)
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthChange | None:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
             return await truth.retract_memory(transaction, scope, memory_id, reason, at=at, tool="update_memory")
 
-    async def undo_last_truth_change(self, scope: Scope, memory_id: MemoryId, *, at: datetime) -> TruthChange | None:
+    async def undo_last_truth_change(
+        self, scope: Scope, memory_id: MemoryId, *, at: datetime
+    ) -> TruthActOutcome | None:
         async with self._database.transaction() as transaction:
             return await truth.undo_last_truth_change(transaction, scope, memory_id, at=at, tool="update_memory")
 
@@ -364,7 +366,7 @@ class MemoryRepository(MemoryReadRepository):
             row = row_from_memory(new)
             columns = {name: row[name] for name in _CHANGED_COLUMNS}
             await transaction.execute_many(_UPDATE_CHANGED_MEMORY, [row_of_being_binds(scope, new.id, **columns)])
-            before = revision_with_old_values(old, done, at=at, client=scope.client)
+            before = memory_values_before_change(old, done, at=at, client=scope.client)
             provenance = {
                 "memory_id": old.id,
                 "being_id": scope.being_id,
@@ -391,7 +393,7 @@ class MemoryRepository(MemoryReadRepository):
         outcomes = await self._database.rows(_SELECT_INGEST_OUTCOME, first_column_of_row, **binds)
         return json.loads(outcomes[0]) if outcomes else None
 
-    async def store_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
+    async def record_ingest_outcome(self, scope: Scope, key: str, outcome: Mapping[str, Any], *, at: datetime) -> None:
         async with self._database.transaction() as transaction:
             secret = await write_store_setting_once(transaction, INGEST_DIGEST_SECRET_SETTING, secrets.token_hex(32))
             row = {"being_id": scope.being_id, "key": _keyed_digest(secret, key), "at": microseconds_from_moment(at)}

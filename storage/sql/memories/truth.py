@@ -14,7 +14,7 @@ from madeleine.memory.errors import CannotUndo, InvalidInput
 from madeleine.memory.ingest.ports import NoTruthChangeToUndo
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.rules.dynamics import truth
-from madeleine.memory.rules.dynamics.truth import Supersession, TruthChange, TruthChangeKind
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome, TruthChangeKind
 from madeleine.storage.sql.administration import record_audit_entry
 from madeleine.storage.sql.database.dialect import (
     in_bound_list_condition,
@@ -36,7 +36,7 @@ from madeleine.storage.sql.database.tables import memories_table, truth_changes_
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.versions import current_version_ids
+from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
 
 _a, _m = truth_changes_table.c, memories_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
@@ -103,7 +103,7 @@ async def apply_supersessions(
         after = truth.memories_after_supersession(*before, act.since, act.at)
         undone = [_stored_fields(memory) for memory in before]
         if act.makes_new:
-            undone[1] |= truth.UNDONE_VERSION_FIELD_VALUES
+            undone[1] |= truth.FIELD_VALUES_MARKING_VERSION_AS_UNDONE
         await _write_act(transaction, scope, "supersede", undone, after, at=act.at, tool=act.tool, run_id=run_id)
         changed += (act.old, act.new)
     return await memories_by_ids(transaction, scope, changed)
@@ -115,14 +115,14 @@ async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId
             f"There is no memory {id_!r}. Nothing was changed: take an id that recall or search_memory returned."
         )
     if memory.truth != "current":
-        latest = await current_version_ids(transaction, scope, [id_])
+        latest = await current_version_id_by_memory_id(transaction, scope, [id_])
         current = await memories_by_ids(transaction, scope, list(latest.values()))
         truth.require_current_memory(memory, current[0] if current else None)
 
 
 async def retract_memory(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime, tool: str
-) -> TruthChange | None:
+) -> TruthActOutcome | None:
     """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
     known = await memories_by_ids(transaction, scope, [memory_id])
     if not known:
@@ -133,12 +133,12 @@ async def retract_memory(
     after = truth.memories_after_retraction(known[0], predecessors, reason)
     await _write_act(transaction, scope, "retract", before, after, at=at, tool=tool)
     changed = await memories_by_ids(transaction, scope, [memory.id for memory in after])
-    return TruthChange(kind="retract", changed=tuple(changed))
+    return TruthActOutcome(kind="retract", changed=tuple(changed))
 
 
 async def undo_last_truth_change(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, *, at: datetime, tool: str
-) -> TruthChange | None:
+) -> TruthActOutcome | None:
     """Take back the last act that concerned the memory. None if there is no such memory. Raises `CannotUndo`."""
     known = await memories_by_ids(transaction, scope, [memory_id])
     if not known:
@@ -160,7 +160,7 @@ async def undo_last_truth_change(
     await _write_fields(transaction, scope, now, restored)
     await transaction.execute_many(_DELETE_ACT, [{"old_act": act}])
     await record_audit_entry(transaction, scope, "restore", at, tool=tool, ids=concerned)
-    return TruthChange(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
+    return TruthActOutcome(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
 
 
 def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

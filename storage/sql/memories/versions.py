@@ -15,7 +15,7 @@ from sqlalchemy import and_, bindparam, case, false, func, or_, select, true, un
 from madeleine.memory.model import Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import PossibleNewerVersionPair
 from madeleine.storage.sql.database.dialect import json_list_bind_value, json_list_item_rows, without_index_use
-from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_brief_read
+from madeleine.storage.sql.database.engine import Row, SqlRowReader, mark_query_as_runnable_on_event_loop
 from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
 from madeleine.storage.sql.database.tables import memories_table
@@ -34,7 +34,7 @@ _later = _later.union(
 _latest = (
     select(_later.c.origin, _later.c.id).join(memories_table, _m.id == _later.c.id).where(_IS_OWN, _next.is_(None))
 )
-_SELECT_CURRENT_VERSIONS = mark_query_as_brief_read(_latest)
+_SELECT_CURRENT_VERSIONS = mark_query_as_runnable_on_event_loop(_latest)
 _ends = _latest.cte("ends")
 _versions = select(_ends.c.origin, _ends.c.id).cte("versions", recursive=True)
 _versions = _versions.union(
@@ -59,7 +59,7 @@ _SELECT_VERSIONS = (
 )
 _is_found = (_IS_OWN, MEMORY_IS_IN_BOUND_PROJECT, _m.status != "dead", _m.compressed.is_(False))
 _is_current = (*_is_found, _m.truth == "current")
-_SELECT_PLANS = mark_query_as_brief_read(
+_SELECT_PLANS = mark_query_as_runnable_on_event_loop(
     select(*MEMORY_COLUMNS)
     .where(_m.may_supersede == bindparam("id"), _m.valid_from.is_not(None), *_is_current)
     .order_by(_m.seq)
@@ -97,7 +97,7 @@ _told_again = _told_again.union(
     .select_from(_told_again.join(_after_table, _after.id == _told_again.c.newer))
     .where(_next_after.is_not(None))
 )
-_SELECT_TOLD_LATER = mark_query_as_brief_read(
+_SELECT_TOLD_LATER = mark_query_as_runnable_on_event_loop(
     union_all(
         select(_proposed.c.newer, _proposed.c.older, true(), false())
         .join(memories_table, _m.id == _proposed.c.newer)
@@ -110,7 +110,9 @@ _SELECT_TOLD_LATER = mark_query_as_brief_read(
 )
 
 
-async def current_version_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+async def current_version_id_by_memory_id(
+    reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]
+) -> dict[MemoryId, MemoryId]:
     """The last version of each memory that exists: itself where it has no successor."""
     if not ids:
         return {}
@@ -121,7 +123,9 @@ async def current_version_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[M
     )
 
 
-async def all_versions(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
+async def all_versions_by_memory_id(
+    reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]
+) -> dict[MemoryId, list[Memory]]:
     """The versions of each memory that exists, itself included, the current one last."""
     rows = await reads.rows(
         _SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=json_list_bind_value(ids)
@@ -132,15 +136,15 @@ async def all_versions(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId
     return dict(versions)
 
 
-async def plans_to_replace(reads: SqlRowReader, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+async def memories_planned_to_replace(reads: SqlRowReader, scope: Scope, memory_id: MemoryId) -> list[Memory]:
     """Current memories that were said to take its place from a day on, the one told last behind."""
     return await reads.rows(_SELECT_PLANS, memory_from_row, being=scope.being_id, project=scope.project, id=memory_id)
 
 
-async def possible_newer_versions(
+async def possible_newer_version_pairs(
     reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]
 ) -> list[PossibleNewerVersionPair]:
-    """What `RecallLedger.possible_newer_versions` says."""
+    """What `RecallLedger.possible_newer_version_pairs` says."""
     if not ids:
         return []
     binds = {"being": scope.being_id, "project": scope.project, "ids": json_list_bind_value(ids)}

@@ -34,7 +34,7 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import encode_column_value, moment_from_microseconds
-from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION
+from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
@@ -184,7 +184,7 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         tables.memories_table,
         (_m.number, _m.id),
         names={"when": "when_"},
-        expressions={"session_count": CYCLES_SINCE_REACTIVATION},
+        expressions={"session_count": CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION},
         derived=frozenset(
             ("seq", "since", "stopped_at", "span_start", "span_end", "content_hash", "folded", "folded_themes")
         ),

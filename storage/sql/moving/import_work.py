@@ -16,7 +16,11 @@ from sqlalchemy import Select, bindparam, case, insert, select, true, update
 from madeleine.memory.core_blocks.values import audit_id_of_core_block
 from madeleine.memory.graph.values import entity_key
 from madeleine.memory.moving.archive_records import ArchivedMemoryExportRecord
-from madeleine.memory.moving.ports import MAX_RECORDS_LISTED_IN_IMPORT_REPORT, LeftOutReason, RecordLeftOutOfImport
+from madeleine.memory.moving.ports import (
+    MAX_RECORDS_LISTED_IN_IMPORT_REPORT,
+    RecordLeftOutOfImport,
+    RecordNotImportedReason,
+)
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.records import (
     AnyExportRecord,
@@ -28,7 +32,7 @@ from madeleine.memory.moving.records import (
     StatedRelationExportRecord,
     export_record_from_content,
 )
-from madeleine.memory.moving.values import are_contradictory_records, memory_from_export_record, memory_record_among
+from madeleine.memory.moving.values import are_contradictory_records, first_memory_record, memory_from_export_record
 from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import (
@@ -179,7 +183,7 @@ class ImportInTransaction:
     async def _rows(self, statement: Any, make: Any = first_column_of_row, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)
 
-    def _leave_out(self, reason: LeftOutReason, record: ExportRecord) -> None:
+    def _leave_out(self, reason: RecordNotImportedReason, record: ExportRecord) -> None:
         self._left_out_counts[reason] += 1
         if len(self._left_out) < MAX_RECORDS_LISTED_IN_IMPORT_REPORT:
             name = record.identity[-1]
@@ -200,7 +204,7 @@ def derived_columns_of_record(record: ExportRecord) -> dict[str, Any]:
         case StatedRelationExportRecord():
             return {"subject_key": entity_key(record.subject), "object_key": entity_key(record.object)}
         case ArchivedMemoryExportRecord():
-            memory = memory_from_export_record(memory_record_among(map(export_record_from_content, record.records)))
+            memory = memory_from_export_record(first_memory_record(map(export_record_from_content, record.records)))
             return {"folded": search_text_of_archived_memory(row_from_memory(memory))}
     return {}
 

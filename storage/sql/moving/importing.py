@@ -42,7 +42,7 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import encode_json_list, microseconds_from_moment
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.erasing.memories import erase_memories
-from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
+from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
@@ -195,7 +195,7 @@ class ExportFileImport(ImportInTransaction):
         for being, ids in self._to_erase.items():
             scope = Scope(BeingId(being), self._client)
             await erase_memories(self._transaction, scope, await memories_by_ids(self._transaction, scope, ids))
-            await mark_for_scrub(self._transaction, ids)
+            await mark_erased_ids_for_scrubbing(self._transaction, ids)
             for id_ in ids:
                 self._memories[id_] = ""
 

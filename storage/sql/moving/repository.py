@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, select, update
 
 from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, ClusterId, EmbeddingModelName, Scope
-from madeleine.memory.moving.ports import ImportReport, ImportUndoResult, LedgerCopy, PastImport
+from madeleine.memory.moving.ports import ImportReport, ImportUndoResult, LedgerCopyFileRecord, PastImport
 from madeleine.memory.moving.record_base import ExportHeader
 from madeleine.memory.moving.records import AnyExportRecord
 from madeleine.storage.sql.database import tables
@@ -40,7 +40,7 @@ _SELECT_CLUSTER_BEINGS = select(_c.being_id).where(in_bound_list_condition(_c.id
 
 
 _p = tables.ledger_copies_table.c
-_COPY = RowMap(LedgerCopy, tables.ledger_copies_table)
+_COPY = RowMap(LedgerCopyFileRecord, tables.ledger_copies_table)
 _SELECT_COPIES = select(*_COPY.columns).order_by(_p.made_at, _p.path)
 _UPSERT_COPY = upsert_statement(tables.ledger_copies_table, "kind", "being_id", "made_at")
 _DELETE_COPY = delete(tables.ledger_copies_table).where(_p.path == bindparam("old_path"))
@@ -113,14 +113,14 @@ class ImportRepository(DatabaseRepository):
                 await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
 
 
-class LedgerCopyRepository(DatabaseRepository):
+class LedgerCopyRecordRepository(DatabaseRepository):
     """`LedgerCopyRegister`."""
 
-    async def record_ledger_copy(self, copy: LedgerCopy) -> None:
+    async def record_ledger_copy(self, copy: LedgerCopyFileRecord) -> None:
         async with self._database.transaction() as transaction:
             await transaction.execute_many(_UPSERT_COPY, [_COPY.to_row(copy)])
 
-    async def recorded_ledger_copies(self) -> list[LedgerCopy]:
+    async def recorded_ledger_copies(self) -> list[LedgerCopyFileRecord]:
         return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
 
     async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None:

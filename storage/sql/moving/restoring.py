@@ -36,7 +36,7 @@ _tokens = tables.bearer_tokens_table
 _UPSERT_TOKEN = upsert_statement(_tokens, "expires_at", "revoked_at")
 
 
-class RestoredLedgerUpdate:
+class ReplacedToRestoredLedgerTransfer:
     """What is taken from the ledger that is replaced to the restored one, which nobody else has open yet."""
 
     def __init__(self, replaced: Ledger, restored: Ledger) -> None:
@@ -71,7 +71,7 @@ class RestoredLedgerUpdate:
         await self._restored.erasure.scrub_deleted_bytes()
         await self._restored.erasure.clear_scrub_marks([mark for mark, _ in marks])
 
-    async def copy_administrative_records(self, *, at: datetime) -> None:
+    async def copy_erasure_token_and_backup_records(self, *, at: datetime) -> None:
         """What the replaced one remembers of forgetting, its tokens and their revocation, and its copies."""
         here = set(await self._restored.database.rows(_SELECT_FORGOTTEN, tuple))
         missing: dict[str, list[str]] = {}

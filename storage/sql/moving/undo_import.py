@@ -22,7 +22,7 @@ from madeleine.storage.sql.database.dialect import in_bound_list_condition, json
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.erasing.memories import erase_memories
-from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
+from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.storing import remove_reinforcement_additions
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
@@ -172,7 +172,7 @@ class ImportUndo:
                 self._transaction, scope, await memories_by_ids(self._transaction, scope, own)
             )
             erased += result.erased_ids
-        await mark_for_scrub(self._transaction, erased)
+        await mark_erased_ids_for_scrubbing(self._transaction, erased)
         self._removed["memory"] = len(erased)
         return ErasureResult(erased_ids=tuple(erased))
 

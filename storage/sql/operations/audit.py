@@ -8,7 +8,7 @@ from sqlalchemy import FromClause, Select, Text, bindparam, case, cast, insert, 
 
 from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
-    MEMORY_ACTION_ID_PREFIX,
+    MEMORY_AUDIT_RECORD_ID_PREFIX,
     ActionAlreadyRecorded,
     require_action_of_application,
 )
@@ -25,7 +25,7 @@ _w, _a = audited_actions_table.c, audit_entries_table.c
 _of_application = select(*audited_actions_table.c, literal("application", Text).label("source"))
 _of_memory = select(
     _a.seq,
-    (literal(MEMORY_ACTION_ID_PREFIX, Text) + cast(_a.seq, Text)).label("id"),
+    (literal(MEMORY_AUDIT_RECORD_ID_PREFIX, Text) + cast(_a.seq, Text)).label("id"),
     case((_a.author != "", _a.author), else_=_a.being_id).label("agent_id"),
     _a.event.label("action"),
     literal("allow", Text).label("verdict"),

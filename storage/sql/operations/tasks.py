@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from sqlalchemy import Text, bindparam, delete, func, insert, literal, select, union_all
 
 from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
-from madeleine.memory.operations.refusals import require_task_of_application
-from madeleine.memory.operations.values import Message, Task, TaskFilter, TaskKind
+from madeleine.memory.operations.refusals import require_task_is_not_patrol_run
+from madeleine.memory.operations.values import Message, Task, TaskFilter, TaskRecordKind
 from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.filters import equals_if_bound
 from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
@@ -46,7 +46,7 @@ class SqlTaskRepository(OperationalRecordRepository[Task]):
     _table = OperationalRecordStatements(Task, tasks_table)
 
     async def save(self, task: Task, /) -> None:
-        require_task_of_application(task)
+        require_task_is_not_patrol_run(task)
         await super().save(task)
 
     async def get(self, task_id: str) -> Task | None:
@@ -54,7 +54,7 @@ class SqlTaskRepository(OperationalRecordRepository[Task]):
         return found[0] if found else None
 
     async def list_tasks(
-        self, *, kind: TaskKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
+        self, *, kind: TaskRecordKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
         binds = dict.fromkeys(_FILTERED) | dict(filter) | {"kind": kind}
         return tuple(await self._database.rows(_SELECT_TASKS, _TASK.from_row, limit=limit, **binds))

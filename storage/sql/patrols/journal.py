@@ -52,7 +52,7 @@ class JournalledTable:
         return {key: dict(zip(self.columns, map(_to_json_value, values), strict=True)) for key, *values in rows}
 
 
-JOURNALLED_TABLES: Mapping[str, JournalledTable] = {
+JOURNALLED_TABLES_BY_KIND: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
     for table, journalled in tables_with_lifecycle_declaration(metadata, ColumnJournalingRule)
 }
@@ -111,7 +111,7 @@ class PatrolStepJournal:
         await self._transaction.execute_many(_INSERT_CHANGES, [row])
 
     async def _rows(self, kind: str, keys: Iterable[str]) -> dict[str, JournalFields]:
-        return await JOURNALLED_TABLES[kind].rows_by_key(self._transaction, self._scope, keys)
+        return await JOURNALLED_TABLES_BY_KIND[kind].rows_by_key(self._transaction, self._scope, keys)
 
     def _row(self, kind: str, key: str, before: JournalFields | None, after: JournalFields | None) -> dict[str, Any]:
         return {

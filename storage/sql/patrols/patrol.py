@@ -71,7 +71,9 @@ T = TypeVar("T")
 _m, _o = memories_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_m.being_id.type)
 _IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = RowMap(MemoryFieldsForPatrol, memories_table, session_count=memory_rows.CYCLES_SINCE_REACTIVATION)
+_MEMORY_STATE = RowMap(
+    MemoryFieldsForPatrol, memories_table, session_count=memory_rows.CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION
+)
 _SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
 _SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
     dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
@@ -156,7 +158,7 @@ _SELECT_SUMMARISABLE_MEMORIES = (
 
 # Of a session and a day, two or more: one alone cannot be joined with anything.
 _MICROSECONDS_A_DAY = 86_400_000_000
-_cycle = memory_rows.sql_patrol_cycle(_BEING)
+_cycle = memory_rows.sql_cycle_number(_BEING)
 _faded = (
     select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
     .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
@@ -330,7 +332,7 @@ class PatrolReader:
     async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
         return await context.read_thoughts_for_next_session(self._reads, self._scope)
 
-    async def decision_requests(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def decision_requests_by_ids(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return records_in_order_of_ids(
             ids,
             await self._rows(

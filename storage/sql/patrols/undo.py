@@ -40,12 +40,12 @@ from madeleine.storage.sql.database.mapping import (
     update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_merge_survivors, write_patrol_cycle
-from madeleine.storage.sql.erasing.scrub_marks import mark_for_scrub
+from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.reading import memories_by_ids
 from madeleine.storage.sql.memories.truth import delete_truth_acts_of_patrol_run
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES, PATROL_JOURNAL_ROW_MAP, PatrolJournalRow
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES_BY_KIND, PATROL_JOURNAL_ROW_MAP, PatrolJournalRow
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, apply_undo_plan, plan_table_undo
 from madeleine.storage.sql.tables.lifecycle import DeletedWithUndoneMemory, dependent_rows_removal_statements
 
@@ -194,7 +194,7 @@ class _Undo:
         made = [MemoryId(change.target) for change in of_memories if change.before is None]
         await self._refuse_if_changed_later(changes)
         await self._refuse_if_restated(made)
-        plans = {kind: await self._plan(kind, changes) for kind in JOURNALLED_TABLES}
+        plans = {kind: await self._plan(kind, changes) for kind in JOURNALLED_TABLES_BY_KIND}
         for plan in plans.values():
             await apply_undo_plan(transaction, scope, plan)
         removed = await self._remove_memories(made)
@@ -221,7 +221,7 @@ class _Undo:
     async def _plan(self, kind: str, changes: Iterable[PatrolJournalRow]) -> TableUndoPlan:
         of_kind = [change for change in changes if change.kind == kind]
         targets = [change.target for change in of_kind]
-        now = await JOURNALLED_TABLES[kind].rows_by_key(self.transaction, self.scope, targets)
+        now = await JOURNALLED_TABLES_BY_KIND[kind].rows_by_key(self.transaction, self.scope, targets)
         # For a large run this takes a while; the event loop has other work.
         return await asyncio.to_thread(plan_table_undo, kind, of_kind, now)
 
@@ -232,7 +232,7 @@ class _Undo:
             for statement in _REMOVE_MEMORIES:
                 await self.transaction.execute_many(statement, [{"ids": json_list_bind_value(ids)}])
             await delete_orphaned_vectors(self.transaction, [memory.content_hash for memory in removed])
-            await mark_for_scrub(self.transaction, ids)
+            await mark_erased_ids_for_scrubbing(self.transaction, ids)
         return removed
 
     async def _restore_clock(self, ticks: Sequence[PatrolJournalRow]) -> int:

@@ -11,7 +11,7 @@ from madeleine.memory.model import Scope
 from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import row_of_being_binds, update_row_of_being_statement
 from madeleine.storage.sql.patrols.journal import (
-    JOURNALLED_TABLES,
+    JOURNALLED_TABLES_BY_KIND,
     JournalFields,
     PatrolJournalRow,
     is_field_unchanged_since_run,
@@ -102,7 +102,7 @@ def _with_valid_clock(restored: JournalFields, before: JournalFields) -> Journal
 
 async def apply_undo_plan(transaction: Transaction, scope: Scope, plan: TableUndoPlan) -> None:
     """One statement for rows to delete, one for rows to insert, one for each set of columns that differ."""
-    journalled = JOURNALLED_TABLES[plan.kind]
+    journalled = JOURNALLED_TABLES_BY_KIND[plan.kind]
     deleted: list[JournalFields] = []
     inserted: list[JournalFields] = []
     updated: dict[tuple[str, ...], list[JournalFields]] = defaultdict(list)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sqlalchemy import bindparam, select, true
 
-from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagSearchMatches, TagSearchQuery
+from madeleine.memory.keyword_search import HitTimeAndId, KeywordQuery, SearchHit, TagMatchesInOneSource, TagSearchQuery
 from madeleine.memory.model import Provenance, Scope, parse_iso_moment
 from madeleine.memory.rules.searching import text_has_message_tag
 from madeleine.memory.text.normalization import FOLDED_FIELD_SEPARATOR, fold_text
@@ -76,7 +76,9 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def match_message_tags_in_diary(reads: SqlRowReader, scope: Scope, query: TagSearchQuery) -> TagSearchMatches:
+async def find_diary_entries_with_tags(
+    reads: SqlRowReader, scope: Scope, query: TagSearchQuery
+) -> TagMatchesInOneSource:
     newest: list[tuple[HitTimeAndId, int]] = []
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
@@ -98,7 +100,7 @@ async def match_message_tags_in_diary(reads: SqlRowReader, scope: Scope, query: 
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
                     newest.append((hit.position, mask))
-    return TagSearchMatches("diary", tuple(newest), counts)
+    return TagMatchesInOneSource("diary", tuple(newest), counts)
 
 
 async def recent_diary_texts(reads: SqlRowReader, scope: Scope, *, most: int) -> list[str]:
@@ -110,7 +112,7 @@ async def recent_diary_texts(reads: SqlRowReader, scope: Scope, *, most: int) ->
     return texts[:most]
 
 
-async def diary_hits_by_days(reads: SqlRowReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
+async def diary_hits_of_days(reads: SqlRowReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(
         _SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=json_list_bind_value(days)
     )

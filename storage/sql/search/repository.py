@@ -23,7 +23,7 @@ from madeleine.memory.keyword_search import (
     SearchHit,
     SearchSource,
     SearchTagFromMessage,
-    TagSearchMatches,
+    TagMatchesInOneSource,
     TagSearchQuery,
 )
 from madeleine.memory.model import MemoryId, Scope
@@ -34,7 +34,7 @@ from madeleine.storage.sql.database.engine import DatabaseRepository
 from madeleine.storage.sql.database.mapping import decode_json_list_cached, first_column_of_row
 from madeleine.storage.sql.database.memory_rows import fold_and_delimit_theme
 from madeleine.storage.sql.database.tables import memories_table
-from madeleine.storage.sql.memories.versions import current_version_ids
+from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
 from madeleine.storage.sql.search import diary
 from madeleine.storage.sql.search.sources import (
     SEARCHED_TABLES,
@@ -49,8 +49,8 @@ T = TypeVar("T")
 _m = memories_table.c
 
 
-class SearchRepository(DatabaseRepository):
-    """`KeywordSearchLedger` and `MessageTagSearchLedger`."""
+class KeywordAndTagSearchRepository(DatabaseRepository):
+    """`KeywordSearchLedger` and `TagsFromMessageSearchLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         hits = await _gather_results(self._search(scope, query, source) for source in _sources_with_hits(query))
@@ -81,28 +81,30 @@ class SearchRepository(DatabaseRepository):
 
     async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
-            return await diary.diary_hits_by_days(self._database, scope, ids)
+            return await diary.diary_hits_of_days(self._database, scope, ids)
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return await self._database.rows(hits_by_ids_statement(source), SEARCHED_TABLES[source].to_hit, **binds)
 
-    async def current_version_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
-        return await current_version_ids(self._database, scope, ids)
+    async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
+        return await current_version_id_by_memory_id(self._database, scope, ids)
 
-    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagSearchMatches]:
+    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
-    async def _tagged(self, scope: Scope, query: TagSearchQuery, source: SearchSource) -> TagSearchMatches:
+    async def _tagged(self, scope: Scope, query: TagSearchQuery, source: SearchSource) -> TagMatchesInOneSource:
         if source == "diary":
-            return await diary.match_message_tags_in_diary(self._database, scope, query)
+            return await diary.find_diary_entries_with_tags(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
         binds = keyword_query_binds(scope, query.filters) | self._tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}
-        statement = tag_search_matches_statement(source, len(query.filters.themes), len(query.tags), len(query.related))
+        statement = texts_holding_search_tags_statement(
+            source, len(query.filters.themes), len(query.tags), len(query.related)
+        )
         rows = await self._database.rows(statement, tuple, max_texts=query.max_texts, **binds)
         newest = tuple(((at, id_), mask) for at, id_, mask, _ in rows)
-        return TagSearchMatches(source, newest, counts={mask: count for _, _, mask, count in rows})
+        return TagMatchesInOneSource(source, newest, counts={mask: count for _, _, mask, count in rows})
 
-    async def cooccurring_themes(
+    async def themes_of_each_recent_memory_with_tag(
         self, scope: Scope, tags: Sequence[SearchTagFromMessage], *, recent: int
     ) -> list[tuple[str, ...]]:
         binds = {"being": scope.being_id, "recent": recent} | self._tag_binds(tags)
@@ -138,7 +140,7 @@ def _tag_patterns(tag: SearchTagFromMessage, name: dialect.DialectName) -> list[
     if tag.kind == "part":
         return [dialect.ANY_TEXT_PATTERN_BY_DIALECT[name]]
     is_whole = tag.kind == "words"
-    return [dialect.pattern_of_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
+    return [dialect.sql_pattern_for_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
 
 
 def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
@@ -151,7 +153,7 @@ def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
 
 
 @lru_cache(maxsize=64)
-def tag_search_matches_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
+def texts_holding_search_tags_statement(source: SearchSource, themes: int, tags: int, related: int) -> Select[Any]:
     """The newest `limit` texts of each mask, with the number of all texts of that mask."""
     searched = SEARCHED_TABLES[source]
     columns, time = searched.table.c, searched.time_column

@@ -8,7 +8,7 @@ from madeleine.storage.sql.database.dialect import UtcMicrosColumnType, partial_
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
-    KeepWhenForgetting,
+    KeepAllRowsWhenForgetting,
     LeaveUnchangedOnPatrolUndo,
     RemoveForgottenByFunction,
 )
@@ -57,7 +57,10 @@ Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.des
 forgotten_keys_table = declaring.declare_table(
     "forgotten_keys",
     *declaring.declare_primary_key_columns(Text, "being_id", "key_hash"),
-    lifecycle=[KeepWhenForgetting("hashes that keep messages out"), LeaveUnchangedOnPatrolUndo("forgetting is final")],
+    lifecycle=[
+        KeepAllRowsWhenForgetting("hashes that keep messages out"),
+        LeaveUnchangedOnPatrolUndo("forgetting is final"),
+    ],
 )
 
 # The memories that were drawn from a message.

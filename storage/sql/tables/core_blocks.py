@@ -6,7 +6,7 @@ from sqlalchemy import Column, Integer, Text
 
 from madeleine.storage.sql.database.dialect import UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, LeaveUnchangedOnPatrolUndo
+from madeleine.storage.sql.tables.lifecycle import KeepAllRowsWhenForgetting, LeaveUnchangedOnPatrolUndo
 
 core_blocks_table = declaring.declare_table(
     "core_blocks",
@@ -16,7 +16,7 @@ core_blocks_table = declaring.declare_table(
     *declaring.declare_not_null_columns(Integer, "max_chars"),
     *declaring.declare_not_null_columns(UtcMicrosColumnType, "written_at"),
     lifecycle=[
-        KeepWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
+        KeepAllRowsWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )

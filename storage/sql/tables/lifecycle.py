@@ -40,7 +40,7 @@ class RemoveForgottenByFunction(NamedTuple):
     function: str
 
 
-class KeepWhenForgetting(NamedTuple):
+class KeepAllRowsWhenForgetting(NamedTuple):
     """Nothing to erase."""
 
     reason: str
@@ -77,7 +77,7 @@ ErasureDeclaration = (
     | ReferenceClearedWhenForgetting
     | EraseRowsListingForgotten
     | RemoveForgottenByFunction
-    | KeepWhenForgetting
+    | KeepAllRowsWhenForgetting
 )
 PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | LeaveUnchangedOnPatrolUndo
 LifecycleDeclaration = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule

@@ -6,10 +6,14 @@ from sqlalchemy import Column, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import JsonTextColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import KeepWhenForgetting, LeaveUnchangedOnPatrolUndo, LifecycleDeclaration
+from madeleine.storage.sql.tables.lifecycle import (
+    KeepAllRowsWhenForgetting,
+    LeaveUnchangedOnPatrolUndo,
+    LifecycleDeclaration,
+)
 
 _OF_THE_APPLICATION: list[LifecycleDeclaration] = [
-    KeepWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
+    KeepAllRowsWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
     LeaveUnchangedOnPatrolUndo("no patrol changes it"),
 ]
 
@@ -39,7 +43,10 @@ audited_actions_table = declaring.declare_table(
     *declaring.declare_not_null_columns(UtcMicrosColumnType, "at"),
     *declaring.declare_not_null_columns(TextListColumnType, "ids"),
     Index("ix_audited_actions_at", "at"),
-    lifecycle=[KeepWhenForgetting("ids only, appended to only"), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
+    lifecycle=[
+        KeepAllRowsWhenForgetting("ids only, appended to only"),
+        LeaveUnchangedOnPatrolUndo("no patrol changes it"),
+    ],
 )
 agent_states_table = declaring.declare_table(
     "agent_states",

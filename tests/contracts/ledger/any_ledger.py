@@ -11,7 +11,7 @@ from madeleine.memory.ingest.ports import (
     ForgetLedger,
     IndexingLedger,
     IngestLedger,
-    NoteLedger,
+    NoteRecorder,
     StoreScenesLedger,
     TruthChangeLedger,
     UpdateMemoryLedger,
@@ -19,9 +19,9 @@ from madeleine.memory.ingest.ports import (
 from madeleine.memory.recall.ports import (
     BrowseLedger,
     KeywordSearchLedger,
-    MessageTagSearchLedger,
     ReactivationRecorder,
     RecallLedger,
+    TagsFromMessageSearchLedger,
 )
 from madeleine.memory.short_ids import ShortIdLedger
 from madeleine.memory.watch.ports import MemoryExtractionLedger, ObservationLedger, TokenSpendingLedger
@@ -48,7 +48,7 @@ class AllRecallPorts(RecallPorts, BeingCentroidSourceLedger, Protocol): ...
 class ContextPorts(ContextLedger, ProfileLedger, Protocol): ...
 
 
-class SearchPorts(KeywordSearchLedger, MessageTagSearchLedger, Protocol): ...
+class SearchPorts(KeywordSearchLedger, TagsFromMessageSearchLedger, Protocol): ...
 
 
 class PatrolPorts(PatrolLedger, ActivitySinceLastPatrolReader, TokenSpendingLedger, Protocol): ...
@@ -79,7 +79,7 @@ class StoringLedger(Protocol):
     @property
     def search(self) -> KeywordSearchLedger: ...
     @property
-    def context(self) -> NoteLedger: ...
+    def context(self) -> NoteRecorder: ...
     @property
     def patrols(self) -> PatrolLedger: ...
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from madeleine.memory.chat import ChatRole, ConversationMessage, MessageId, UnreadMessageCounts
+from madeleine.memory.chat import ChatRole, ConversationMessage, MessageId, UnreadMessageTotals
 from madeleine.memory.context.ports import ChatReader
 from madeleine.memory.model import Scope
 from madeleine.memory.watch.ports import MemoryExtractionLedger, ObservationLedger
@@ -47,7 +47,10 @@ async def appended(
 
 async def whole(chat: AnyChat, session_id: str = "s", scope: Scope = ADA) -> list[tuple[int, str]]:
     """The session, by position."""
-    return [(one.position, one.text) for one in await chat.session_messages_between(scope, session_id, start=0, end=99)]
+    return [
+        (one.position, one.text)
+        for one in await chat.session_messages_between_positions(scope, session_id, start=0, end=99)
+    ]
 
 
 async def waiting(chat: AnyChat, now: datetime = LATER, limit: int = 9) -> list[tuple[str, int, int]]:
@@ -69,7 +72,7 @@ class ChatContract:
         ids = await chat.append_messages(ADA, "s", [first, second], keys=[None, None])
         assert ids == [first.id, second.id]
         await appended(chat, "How are you?")
-        messages = await chat.session_messages_between(ADA, "s", start=0, end=9)
+        messages = await chat.session_messages_between_positions(ADA, "s", start=0, end=9)
         assert [(one.position, one.role, one.speaker, one.text) for one in messages] == [
             (0, "user", "Zoé", "Hi"), (1, "assistant", "", "Hello, Zoé"), (2, "user", "", "How are you?"),
         ]  # fmt: skip
@@ -80,7 +83,10 @@ class ChatContract:
         assert await appended(chat, "one", keys=["k1"]) == []
         new = await appended(chat, "one", "two", "two", "three", keys=["k1", "k2", "k2", None])
         assert await whole(chat) == [(0, "one"), (1, "two"), (2, "three")]
-        assert [message.id for message in await chat.session_messages_between(ADA, "s", start=0, end=9)] == [one, *new]
+        assert [message.id for message in await chat.session_messages_between_positions(ADA, "s", start=0, end=9)] == [
+            one,
+            *new,
+        ]
         assert len(await appended(chat, "one", session_id="other", keys=["k1"])) == 1
         assert len(await appended(chat, "one", keys=["k1"], scope=BOB)) == 1
 
@@ -212,14 +218,14 @@ class ChatContract:
         await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
-        assert await chat.unread_message_counts() == UnreadMessageCounts(unread=2, put_off=2)
+        assert await chat.unread_message_totals() == UnreadMessageTotals(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.sessions_with_unread_messages(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
         await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
         await chat.mark_messages_read(ADA, "s", up_to=3, abandoned=2)
-        assert await chat.unread_message_counts() == UnreadMessageCounts(abandoned=2)
+        assert await chat.unread_message_totals() == UnreadMessageTotals(abandoned=2)
 
     async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
         roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]
@@ -238,7 +244,7 @@ class ChatContract:
 
     async def test_messages_are_given_by_position(self, chat: AnyChat) -> None:
         await appended(chat, *"abcde")
-        messages = await chat.session_messages_between(ADA, "s", start=1, end=4)
+        messages = await chat.session_messages_between_positions(ADA, "s", start=1, end=4)
         assert [one.text for one in messages] == ["b", "c", "d"]
 
     # --- beings

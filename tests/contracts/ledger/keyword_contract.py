@@ -24,8 +24,8 @@ from madeleine.memory.model import (
     Provenance,
     Scene,
     Scope,
-    first_timeline_moment,
     scene_to_text,
+    start_of_first_dated_timeline_entry,
 )
 from madeleine.memory.patrol_records import PatrolChanges
 from tests.contracts.ledger.any_ledger import StoringLedger
@@ -146,7 +146,7 @@ class KeywordContract:
                 "tea",
                 number=number,
                 scene=Scene(action="tea", when=when),
-                happened_at=first_timeline_moment(when, MOMENT),
+                happened_at=start_of_first_dated_timeline_entry(when, MOMENT),
             )
 
         told = {

@@ -110,7 +110,7 @@ async def all_states(ledger: StoringLedger, patrol: PatrolMemoryReader) -> list[
 
 
 async def states(ledger: StoringLedger, scope: Scope = ADA) -> dict[MemoryId, MemoryFieldsForPatrol]:
-    return {one.id: one for one in await all_states(ledger, ledger.patrols.patrol_reader(scope))}
+    return {one.id: one for one in await all_states(ledger, ledger.patrols.memory_reader_for_patrol(scope))}
 
 
 async def apply_changes(ledger: StoringLedger, changes: PatrolChanges, scope: Scope = ADA) -> None:

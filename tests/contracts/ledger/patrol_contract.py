@@ -103,7 +103,7 @@ class PatrolContract:
         await ledger.memories.commit_store_batch(scope, batch(*all_))
         expected = {one.id for one in all_ if one.status != status_from_decayed_importance(one)}
         assert {
-            one.id for one in await ledger.patrols.patrol_reader(scope).memory_states_with_outdated_status()
+            one.id for one in await ledger.patrols.memory_reader_for_patrol(scope).memory_states_with_outdated_status()
         } == expected
 
     # --- diary and points
@@ -118,7 +118,7 @@ class PatrolContract:
         await run(ledger, SECOND, PatrolChanges(diary=later, thoughts=_points("Both.", stays, gone)))
         erased = await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         assert erased == ErasureResult((gone.id,), (), 1)
-        view = ledger.patrols.patrol_reader(ADA)
+        view = ledger.patrols.memory_reader_for_patrol(ADA)
         assert await view.last_diary_entry() == entry("A harp.", stays)
         assert await view.thoughts_for_next_session() == ThoughtsForNextSession()
         assert (await ledger.erasure.forget(ADA, [stays.id], at=LATER)).diary_entries == 1
@@ -134,8 +134,11 @@ class PatrolContract:
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         for run_id in (SECOND, FIRST):
             await ledger.patrols.undo_run(ADA, run_id, at=LATER)
-            assert await ledger.patrols.patrol_reader(ADA).last_diary_entry() is None
-            assert await ledger.patrols.patrol_reader(ADA).thoughts_for_next_session() == ThoughtsForNextSession()
+            assert await ledger.patrols.memory_reader_for_patrol(ADA).last_diary_entry() is None
+            assert (
+                await ledger.patrols.memory_reader_for_patrol(ADA).thoughts_for_next_session()
+                == ThoughtsForNextSession()
+            )
 
     async def test_an_undo_brings_back_the_diary_of_before_that_told_nothing_of_it(self, ledger: AnyLedger) -> None:
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
@@ -145,8 +148,10 @@ class PatrolContract:
         await run(ledger, SECOND, second)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         await ledger.patrols.undo_run(ADA, SECOND, at=LATER)
-        assert await ledger.patrols.patrol_reader(ADA).last_diary_entry() == entry("A harp.", stays)
-        assert await ledger.patrols.patrol_reader(ADA).thoughts_for_next_session() == _points("Harps.", stays)
+        assert await ledger.patrols.memory_reader_for_patrol(ADA).last_diary_entry() == entry("A harp.", stays)
+        assert await ledger.patrols.memory_reader_for_patrol(ADA).thoughts_for_next_session() == _points(
+            "Harps.", stays
+        )
 
     # --- offers
 
@@ -162,14 +167,23 @@ class PatrolContract:
         await ledger.patrols.store_decision_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
-        assert [one.id for one in await ledger.patrols.patrol_reader(ADA).decision_requests(asked_for)] == ["other"]
-        assert len(await ledger.patrols.patrol_reader(BOB).decision_requests([DecisionRequestId("theirs")])) == 1
+        assert [
+            one.id for one in await ledger.patrols.memory_reader_for_patrol(ADA).decision_requests_by_ids(asked_for)
+        ] == ["other"]
+        assert (
+            len(
+                await ledger.patrols.memory_reader_for_patrol(BOB).decision_requests_by_ids(
+                    [DecisionRequestId("theirs")]
+                )
+            )
+            == 1
+        )
 
     async def test_offers_that_were_read_before_something_was_forgotten_are_not_stored(self, ledger: AnyLedger) -> None:
         """ruling 11"""
         gone, stays = memory(TOLD), memory("Ann tuned a harp")
         await stored(ledger, gone, stays)
-        reads = ledger.patrols.patrol_reader(ADA)
+        reads = ledger.patrols.memory_reader_for_patrol(ADA)
         before = await reads.last_erasure_number()
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         late = [offer("shows", stays, gone)]
@@ -225,7 +239,7 @@ class PatrolContract:
         earlier = memory("Ben rowed", status="dying", happened_at=MOMENT - timedelta(days=1))
         held = memory("Carl slept", status="dying", compressed=True)
         await stored(ledger, dying, earlier, held, memory("Dora waved"))
-        reads = ledger.patrols.patrol_reader(ADA)
+        reads = ledger.patrols.memory_reader_for_patrol(ADA)
         assert [one.id for one in await reads.dying_memories(limit=9)] == [earlier.id, dying.id]
         assert [one.id for one in await reads.dying_memories(limit=1)] == [earlier.id]
 
@@ -335,14 +349,14 @@ class PatrolContract:
         await ledger.patrols.prune_journal(ADA, undoable_runs=2)
         states = {run.id: run.state for run in await ledger.patrols.runs(ADA, limit=9)}
         assert [states[id_] for id_ in days] == ["pruned"] * 3 + ["finished"] * 2
-        assert await ledger.patrols.patrol_reader(ADA).last_aged_at() == MOMENT + timedelta(days=1)
+        assert await ledger.patrols.memory_reader_for_patrol(ADA).last_aged_at() == MOMENT + timedelta(days=1)
         for id_ in days[:3]:
             with pytest.raises(CannotUndo, match="too long ago"):
                 await ledger.patrols.undo_run(ADA, id_, at=LATER)
         for id_ in days[:2:-1]:
             await ledger.patrols.undo_run(ADA, id_, at=LATER)
         assert (await stored_memory(ledger, one)).importance == pytest.approx(0.7)
-        last = await ledger.patrols.patrol_reader(ADA).last_diary_entry()
+        last = await ledger.patrols.memory_reader_for_patrol(ADA).last_diary_entry()
         assert last is not None
         assert last.text == "Told 2 times"
 
@@ -392,9 +406,9 @@ class PatrolContract:
         oslo = replace(memory("lives in Oslo"), may_supersede=rome.id, happened_at=LATER + timedelta(days=1))
         dead = replace(memory("lives in Graz"), may_supersede=lyon.id, status="dead")
         await ledger.memories.commit_store_batch(ADA, batch(oslo, rome, dead))
-        reads = ledger.patrols.patrol_reader(ADA)
+        reads = ledger.patrols.memory_reader_for_patrol(ADA)
         assert await reads.ids_of_proposed_superseding_memories() == [rome.id, oslo.id]
-        assert await ledger.patrols.patrol_reader(BOB).ids_of_proposed_superseding_memories() == []
+        assert await ledger.patrols.memory_reader_for_patrol(BOB).ids_of_proposed_superseding_memories() == []
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(lyon, rome),)))
         assert await reads.ids_of_proposed_superseding_memories() == [oslo.id]
 
@@ -406,7 +420,7 @@ class PatrolContract:
         await ledger.memories.commit_store_batch(ADA, batch(rome, oslo))
         later = replace(superseding(rome, oslo), since=oslo.happened_at)
         await run(ledger, FIRST, PatrolChanges(superseded=(later,)))
-        assert await ledger.patrols.patrol_reader(ADA).ids_of_proposed_superseding_memories() == [rome.id]
+        assert await ledger.patrols.memory_reader_for_patrol(ADA).ids_of_proposed_superseding_memories() == [rome.id]
         await run(ledger, SECOND, PatrolChanges(superseded=(replace(superseding(lyon, rome), since=LATER),)))
         chain = [await stored_memory(ledger, each) for each in (lyon, rome, oslo)]
         assert [each.superseded_by for each in chain] == [rome.id, oslo.id, None]

@@ -144,27 +144,27 @@ class PatrolStateContract:
         def later(minutes: int) -> datetime:
             return MOMENT + timedelta(minutes=minutes)
 
-        assert await ledger.patrols.activity_since_last_patrol() == []
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
         await ledger.memories.commit_store_batch(ADA, batch(*old))
         await ledger.memories.commit_store_batch(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
         bobs = ActivitySinceLastPatrol(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
-        assert await ledger.patrols.activity_since_last_patrol() == [
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == [
             ActivitySinceLastPatrol(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
-        assert await ledger.patrols.activity_since_last_patrol() == [bobs]
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == [bobs]
         ledger.activations.add_reactivations(ADA, [MemoryReactivation(old[1].id, 1, later(20))])
         await ledger.activations.flush()
         recalled = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
-        assert await ledger.patrols.activity_since_last_patrol() == [recalled, bobs]
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == [recalled, bobs]
         await ledger.memories.commit_store_batch(ADA, batch(memory("New", created_at=later(30))))
         await ledger.context.add_note(ADA, note("{}", type_="scene", at=later(15)))
         everything = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
-        assert await ledger.patrols.activity_since_last_patrol() == [everything, bobs]
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
         await ledger.patrols.undo_run(ADA, RunId("two"), at=later(41))
-        assert await ledger.patrols.activity_since_last_patrol() == [bobs], (
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == [bobs], (
             "what was undone is not done again by itself"
         )
 
@@ -179,7 +179,7 @@ class PatrolStateContract:
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply_changes(PatrolChanges(new_memories=(written,)), run=RUN, step="assign")
         await ledger.patrols.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
-        assert await ledger.patrols.activity_since_last_patrol() == [
+        assert await ledger.patrols.activity_by_being_since_last_patrol() == [
             ActivitySinceLastPatrol(being_id=ADA.being_id, stored=1, first=since, latest=since)
         ]
 
@@ -192,7 +192,7 @@ class PatrolStateContract:
         await ledger.patrols.undo_run(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.patrols.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.patrols.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
-        assert [one.stored for one in await ledger.patrols.activity_since_last_patrol()] == [1]
+        assert [one.stored for one in await ledger.patrols.activity_by_being_since_last_patrol()] == [1]
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)

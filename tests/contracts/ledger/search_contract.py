@@ -19,12 +19,12 @@ from madeleine.memory.keyword_search import (
     SearchHit,
     SearchSource,
     SearchTagFromMessage,
-    TagSearchMatches,
+    TagMatchesInOneSource,
     TagSearchQuery,
 )
 from madeleine.memory.model import BeingId, Memory, Provenance, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.rules.searching import message_tag_from_text, text_has_message_tag
+from madeleine.memory.rules.searching import search_tag_of_word_or_phrase, text_has_message_tag
 from madeleine.memory.text.normalization import fold_text
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.ledger_values import (
@@ -68,14 +68,14 @@ async def keep(ledger: AnyLedger, text: str = "tea", *, scope: Scope = ADA, **ot
 
 
 def tags(*texts: str) -> tuple[SearchTagFromMessage, ...]:
-    return tuple(message_tag_from_text(fold_text(text), stem_english_word) for text in texts)
+    return tuple(search_tag_of_word_or_phrase(fold_text(text), stem_english_word) for text in texts)
 
 
 def tagged(*texts: str, related: tuple[str, ...] = (), newest: int = 1_000, **filters: Any) -> TagSearchQuery:
     return TagSearchQuery(tags(*texts), related, KeywordQuery(terms=(), **filters), newest)
 
 
-def masks(found: list[TagSearchMatches]) -> dict[str, int]:
+def masks(found: list[TagMatchesInOneSource]) -> dict[str, int]:
     return {id_: mask for of_source in found for (_, id_), mask in of_source.newest}
 
 
@@ -297,8 +297,10 @@ class SearchContract:
         await keep(ledger, "x", themes=("Ramen", "Old"), happened_at=MOMENT - DAY)
         await keep(ledger, "x", themes=("Ramen shop", "Food"))
         await keep(ledger, "ramen", themes=("Trips",))  # not among its themes
-        assert await ledger.search.cooccurring_themes(ADA, tags("ramen"), recent=2) == [("Ramen shop", "Food")]
-        assert len(await ledger.search.cooccurring_themes(ADA, tags("ramen", "x"), recent=9)) == 2
+        assert await ledger.search.themes_of_each_recent_memory_with_tag(ADA, tags("ramen"), recent=2) == [
+            ("Ramen shop", "Food")
+        ]
+        assert len(await ledger.search.themes_of_each_recent_memory_with_tag(ADA, tags("ramen", "x"), recent=9)) == 2
 
     # --- whose it is
 
@@ -319,8 +321,10 @@ class SearchContract:
         assert await ledger.search.search(ADA, keyword_query("tea")) == []
         assert masks(await ledger.search.tag_search_matches(ADA, tagged("tea", related=("secret",)))) == {}
         assert await ledger.search.hits_by_ids(ADA, wanted) == []
-        assert await ledger.search.cooccurring_themes(ADA, tags("tea"), recent=9) == []
-        assert await ledger.search.cooccurring_themes(BOB, tags("tea"), recent=9) == [("tea", "Secret")]
+        assert await ledger.search.themes_of_each_recent_memory_with_tag(ADA, tags("tea"), recent=9) == []
+        assert await ledger.search.themes_of_each_recent_memory_with_tag(BOB, tags("tea"), recent=9) == [
+            ("tea", "Secret")
+        ]
 
 
 async def one_of(ledger: AnyLedger, source: SearchSource, text: str, at: datetime, scope: Scope) -> str:

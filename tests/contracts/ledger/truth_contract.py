@@ -86,13 +86,13 @@ class TruthContract:
         await ledger.memories.commit_store_batch(ADA, batch(alone))
         asked = [first.id, third.id, alone.id]
         current = {first.id: third.id, third.id: third.id, alone.id: alone.id}
-        assert await ledger.recall.current_version_ids(ADA, asked) == current
-        versions = await ledger.recall.all_versions(ADA, asked)
+        assert await ledger.recall.current_version_id_by_memory_id(ADA, asked) == current
+        versions = await ledger.recall.all_versions_by_memory_id(ADA, asked)
         for id_ in (first.id, third.id):
             assert [one.id for one in versions[id_]] == [first.id, second.id, third.id]
         assert [one.id for one in versions[alone.id]] == [alone.id]
-        assert await ledger.recall.current_version_ids(BOB, asked) == {}
-        assert await ledger.recall.all_versions(BOB, asked) == {}
+        assert await ledger.recall.current_version_id_by_memory_id(BOB, asked) == {}
+        assert await ledger.recall.all_versions_by_memory_id(BOB, asked) == {}
 
     async def test_what_was_proposed_to_supersede_a_memory_is_found_through_any_number_of_links(
         self, ledger: StoringLedger
@@ -104,47 +104,47 @@ class TruthContract:
             PossibleNewerVersionPair(second.id, first.id, is_proposed=True),
             PossibleNewerVersionPair(third.id, second.id, is_proposed=True),
         }
-        assert set(await ledger.recall.possible_newer_versions(ADA, [first.id])) == links
-        [last] = await ledger.recall.possible_newer_versions(ADA, [second.id])
+        assert set(await ledger.recall.possible_newer_version_pairs(ADA, [first.id])) == links
+        [last] = await ledger.recall.possible_newer_version_pairs(ADA, [second.id])
         assert (last.newer, last.older) == (third.id, second.id)
-        assert await ledger.recall.possible_newer_versions(ADA, [third.id]) == []
-        assert await ledger.recall.possible_newer_versions(BOB, [first.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [third.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(BOB, [first.id]) == []
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
-        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [first.id]) == []
 
     async def test_what_has_superseded_a_proposed_memory_stands_for_it(self, ledger: StoringLedger) -> None:
         first, second, third = memory("lives in Lyon"), memory("moved to Rome"), memory("left for Oslo")
         await ledger.memories.commit_store_batch(ADA, batch(first, replace(second, may_supersede=first.id)))
         await told_again(ledger, second, third)
         links = [PossibleNewerVersionPair(third.id, first.id, is_proposed=True)]
-        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == links
-        assert await ledger.recall.possible_newer_versions(BOB, [first.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [first.id]) == links
+        assert await ledger.recall.possible_newer_version_pairs(BOB, [first.id]) == []
         await ledger.memories.retract(ADA, third.id, "misheard", at=CHANGED_AT)
         links = [PossibleNewerVersionPair(second.id, first.id, is_proposed=True)]
-        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == links
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [first.id]) == links
 
     async def test_what_resembles_a_memory_is_found(self, ledger: StoringLedger) -> None:
         first = memory("the class teacher is Frau Pohl")
         second = replace(memory("Herr Yildiz teaches the class"), resembles=first.id)
         await ledger.memories.commit_store_batch(ADA, batch(first, second))
         links = [PossibleNewerVersionPair(second.id, first.id, is_proposed=False)]
-        assert await ledger.recall.possible_newer_versions(ADA, [first.id, second.id]) == links
-        assert await ledger.recall.possible_newer_versions(ADA, [first.id]) == links
-        assert await ledger.recall.possible_newer_versions(BOB, [first.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [first.id, second.id]) == links
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [first.id]) == links
+        assert await ledger.recall.possible_newer_version_pairs(BOB, [first.id]) == []
         await ledger.memories.retract(ADA, second.id, "misheard", at=CHANGED_AT)
-        assert await ledger.recall.possible_newer_versions(ADA, [first.id, second.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [first.id, second.id]) == []
 
     async def test_a_superseded_text_that_is_told_again_is_known_to_be_superseded(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
         again = replace(memory(first.scene.action), resembles=first.id)
         other = replace(memory("said otherwise"), resembles=second.id)
         await ledger.memories.commit_store_batch(ADA, batch(again, other))
-        [link] = await ledger.recall.possible_newer_versions(ADA, [again.id, other.id])
+        [link] = await ledger.recall.possible_newer_version_pairs(ADA, [again.id, other.id])
         assert link == PossibleNewerVersionPair(third.id, again.id, is_proposed=True, has_superseded_text=True)
-        assert await ledger.recall.possible_newer_versions(BOB, [again.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(BOB, [again.id]) == []
         act = superseding(third, again, since=CHANGED_AT + timedelta(days=2))
         await ledger.memories.commit_store_batch(ADA, replace(batch(), supersessions=(act,)))
-        assert await ledger.recall.possible_newer_versions(ADA, [again.id]) == []
+        assert await ledger.recall.possible_newer_version_pairs(ADA, [again.id]) == []
 
     async def test_what_a_wrong_version_took_the_place_of_takes_it_back(self, ledger: StoringLedger) -> None:
         first, second, third = await chain_of_three(ledger)
@@ -203,7 +203,9 @@ class TruthContract:
         ]
         for plan in plans:
             await ledger.memories.commit_store_batch(ADA, batch(plan))
-        assert [one.id for one in await ledger.memories.plans_to_replace(ADA, old.id)] == [one.id for one in plans]
-        assert await ledger.memories.plans_to_replace(BOB, old.id) == []
+        assert [one.id for one in await ledger.memories.memories_planned_to_replace(ADA, old.id)] == [
+            one.id for one in plans
+        ]
+        assert await ledger.memories.memories_planned_to_replace(BOB, old.id) == []
         await ledger.memories.retract(ADA, plans[1].id, "undone", at=CHANGED_AT)
-        assert [one.id for one in await ledger.memories.plans_to_replace(ADA, old.id)] == [plans[0].id]
+        assert [one.id for one in await ledger.memories.memories_planned_to_replace(ADA, old.id)] == [plans[0].id]

@@ -190,7 +190,7 @@ async def blocks_of_map(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def test_the_map_comes_in_parts_and_stays_where_it_lay(page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "MAX_MAP_LANDMARKS", 12)
+    monkeypatch.setattr(projection, "MAX_MEMORIES_LAID_OUT_BY_TSNE", 12)
     monkeypatch.setattr(memory_map, "MEMORIES_PER_SEMANTIC_MAP_BLOCK", 10)
     async with page.browser() as ada:
         assert await blocks_of_map(ada) == [{"total": 0}]

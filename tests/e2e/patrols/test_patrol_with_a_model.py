@@ -37,7 +37,7 @@ def lines(asked: ModelRequest) -> list[dict[str, Any]]:
 def sensible(asked: ModelRequest) -> StubAnswer:
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "RootClassificationAnswerSchema":
+        case "RootClusterClassificationAnswerSchema":
             return model_says({"roots": [{"number": number, "root": "Business"} for number in numbers]})
         case "ConsolidationAnswerSchema":
             return model_says(
@@ -57,7 +57,7 @@ def hostile(asked: ModelRequest) -> StubAnswer:
     """Numbers that were not offered, everything at once, more than there is."""
     numbers = [line["n"] for line in lines(asked)]
     match asked.shape:
-        case "RootClassificationAnswerSchema":
+        case "RootClusterClassificationAnswerSchema":
             return model_says({"roots": [{"number": 999, "root": "Business"}]})
         case "ConsolidationAnswerSchema":
             return model_says({"merges": [{"survivor": 1, "absorbed": [1, 999]}], "make_dead": numbers, "keep": []})
@@ -97,7 +97,7 @@ async def test_with_a_key_the_patrol_consolidates_splits_and_writes(lodger: Lodg
     assert report["spent"]["calls"] == len(stub.asked)
     assert report["pending"] == []
     assert models == {
-        "RootClassificationAnswerSchema": "small",
+        "RootClusterClassificationAnswerSchema": "small",
         "ConsolidationAnswerSchema": "large",
         "ClusterSplitAnswerSchema": "large",
         "DiaryAnswerSchema": "large",

@@ -18,7 +18,7 @@ from madeleine.inference.fine_tuning import (
     AdapterRefused,
     EmbeddingFineTuneConfig,
     FineTuningPipeline,
-    LinearAdapterPipeline,
+    LinearAdapterFineTuningPipeline,
     make_training_questions,
     read_training_passages,
     run_fine_tuning,
@@ -67,11 +67,11 @@ async def tuned(pipeline: FineTuningPipeline, source: Path) -> Path:
     return checkpoint
 
 
-def pipeline(tmp_path: Path, embed: object) -> LinearAdapterPipeline:
+def pipeline(tmp_path: Path, embed: object) -> LinearAdapterFineTuningPipeline:
     config = EmbeddingFineTuneConfig(checkpoint_path=str(tmp_path / "mine"), base_model="base", enabled=True)
     (tmp_path / "work").mkdir()
     training = AdapterTrainingParameters(epochs=20, learning_rate=3e-3)  # of few documents
-    return LinearAdapterPipeline(config, embed, tmp_path / "work", training=training)  # type: ignore[arg-type]
+    return LinearAdapterFineTuningPipeline(config, embed, tmp_path / "work", training=training)  # type: ignore[arg-type]
 
 
 async def test_an_adapter_that_helps_on_what_was_kept_apart_is_a_model(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_a_language_model_may_write_questions_as_well(tmp_path: Path) -> N
         return [f"What of {passage}?"]
 
     config = EmbeddingFineTuneConfig(checkpoint_path=str(tmp_path / "mine"))
-    stages = LinearAdapterPipeline(config, vectors_of, tmp_path, write_questions=write)
+    stages = LinearAdapterFineTuningPipeline(config, vectors_of, tmp_path, write_questions=write)
     rows = list(read_json_lines(await stages.generate_training_data(str(documents(tmp_path / "documents")))))
     assert any(row["query"].startswith("What of") for row in rows)
 

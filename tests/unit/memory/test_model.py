@@ -14,9 +14,9 @@ from madeleine.memory.model import (
     content_hash,
     date_of_timeline_entry,
     embedded_text,
-    first_timeline_moment,
     parse_iso_moment,
     scene_to_text,
+    start_of_first_dated_timeline_entry,
     timeline_as_search_text,
 )
 from tests.doubles import NOW, a_memory
@@ -141,13 +141,13 @@ def test_no_text_makes_reading_a_moment_fail(text: str) -> None:
 def test_a_scene_happened_at_its_first_date_that_can_be_read() -> None:
     """spec P2"""
     when = ("Day7", DatedAction("2024-02-30", "no such day"), DatedAction("2024-03-01", "signed"), "2020-01-01")
-    assert first_timeline_moment(when, NOW) == datetime(2024, 3, 1, tzinfo=UTC)
+    assert start_of_first_dated_timeline_entry(when, NOW) == datetime(2024, 3, 1, tzinfo=UTC)
 
 
 def test_a_scene_without_a_date_happened_when_it_was_stored() -> None:
     """spec P2"""
-    assert first_timeline_moment((), NOW) == NOW
-    assert first_timeline_moment(("Day7",), NOW) == NOW
+    assert start_of_first_dated_timeline_entry((), NOW) == NOW
+    assert start_of_first_dated_timeline_entry(("Day7",), NOW) == NOW
 
 
 def test_search_sees_dated_actions_as_the_spec_writes_them() -> None:

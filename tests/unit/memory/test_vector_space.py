@@ -11,7 +11,7 @@ from madeleine.memory.vector_space import (
     VectorRows,
     VectorSpace,
     centred_cosines,
-    fit_cosine_calibration,
+    fit_cosine_calibration_to_reference_model,
     normalize_vector_rows,
     vector_space_from_samples,
 )
@@ -30,7 +30,10 @@ def test_what_all_texts_share_is_taken_off_in_each_language() -> None:
     assert (one @ one.T).mean() > 0.6
     centred = space.centred_by_language(np.concatenate([one, other]))
     assert abs((centred @ centred.T - np.eye(80)).mean()) < 0.05
-    assert [space.legibility_of_text(one[0]), space.legibility_of_text(other[0])] == [1, 0.5]
+    assert [space.legibility_of_text_behind_vector(one[0]), space.legibility_of_text_behind_vector(other[0])] == [
+        1,
+        0.5,
+    ]
 
 
 def test_the_centred_cosine_follows_from_the_cosines_that_an_index_gives() -> None:
@@ -63,7 +66,7 @@ def test_without_languages_nothing_is_taken_off() -> None:
     rows = texts(3, 0, seed=8)
     space = VectorSpace.create_without_languages()
     assert space.centred_by_language(rows) is rows
-    assert (space.legibility_of_text(rows[0]), space.mean_of_nearest_language(rows[0])) == (1, None)
+    assert (space.legibility_of_text_behind_vector(rows[0]), space.mean_of_nearest_language(rows[0])) == (1, None)
 
 
 def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
@@ -71,7 +74,7 @@ def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
     rows = normalize_vector_rows(np.random.default_rng(5).standard_normal((120, 24)).astype(np.float32))
     squeezed = normalize_vector_rows(np.hstack([rows, np.full((len(rows), 1), 1.5, np.float32)]))
     plain = VectorSpace.create_without_languages()
-    calibration = fit_cosine_calibration(plain, squeezed, plain, rows)
+    calibration = fit_cosine_calibration_to_reference_model(plain, squeezed, plain, rows)
     assert calibration is not None
     space = replace(plain, calibration=calibration)
     assert np.allclose(space.calibrated_cosines(squeezed @ squeezed[0])[1:], (rows @ rows[0])[1:], atol=1e-3)
@@ -79,4 +82,4 @@ def test_a_calibrated_model_has_the_cosines_of_the_default_one() -> None:
     others = space.cosines_where_texts_are_legible(squeezed[0], [squeezed[1], None])
     assert others[0] == pytest.approx(float(rows[0] @ rows[1]), abs=1e-3)
     assert others[1] is None
-    assert fit_cosine_calibration(plain, squeezed[:9], plain, rows[:9]) is None
+    assert fit_cosine_calibration_to_reference_model(plain, squeezed[:9], plain, rows[:9]) is None

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.model import Memory, MemoryId, MemoryStatus
-from madeleine.patrol.steps.mechanical import age_memories, revive_recalled_memories, set_active_or_dying_status
+from madeleine.patrol.steps.mechanical import (
+    increment_active_memory_ages,
+    revive_recalled_memories,
+    set_active_or_dying_status,
+)
 from tests.doubles import a_memory
 from tests.unit.patrol.step_fixtures import StepStore
 
@@ -25,7 +29,7 @@ async def test_one_cycle_is_added_for_every_active_memory_and_no_other(
     """spec P6 ❷: "adds 1 to `session_count` for every active node"."""
     memory = store.put(a_memory("ramen", status=status, session_count=3))
     work = await store.begin()
-    counts = await age_memories(work)
+    counts = await increment_active_memory_ages(work)
     await store.write(work)
     assert store.now(memory).session_count == after
     assert counts == {"aged": after - 3}
@@ -35,7 +39,7 @@ async def test_a_pinned_memory_ages_too(store: StepStore) -> None:
     """spec P6 ❷: pinning keeps it from dying (❸), not from aging."""
     memory = store.put(a_memory("ramen", pinned=True))
     work = await store.begin()
-    await age_memories(work)
+    await increment_active_memory_ages(work)
     await store.write(work)
     assert store.now(memory).session_count == 1
 
@@ -46,7 +50,7 @@ async def test_seventy_patrols_without_a_recall_make_a_memory_dying(store: StepS
     statuses: list[MemoryStatus] = []
     for _ in range(70):
         work = await store.begin()
-        await age_memories(work)
+        await increment_active_memory_ages(work)
         await set_active_or_dying_status(work)
         await store.write(work)
         statuses.append(store.now(memory).status)

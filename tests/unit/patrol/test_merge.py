@@ -178,7 +178,7 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
-    for cluster in sorted(work.sub_clusters(), key=lambda c: (work.active_member_count(c.id), c.name, c.id)):
+    for cluster in sorted(work.non_root_clusters(), key=lambda c: (work.active_member_count(c.id), c.name, c.id)):
         members = await work.cluster_members(cluster.id)
         if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
@@ -186,7 +186,7 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
             own = work.cluster_vector(work.clusters[cluster.id])
             alike = [
                 (float(np.dot(own, vector)), other.id)
-                for other in work.sub_clusters()
+                for other in work.non_root_clusters()
                 if other.id != cluster.id and other.parent_id == cluster.parent_id and own is not None
                 if (vector := work.cluster_vector(other)) is not None
             ]
@@ -194,7 +194,7 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
             target = best[1] if best[0] > MIN_CLUSTERING_COSINE else cluster.parent_id
             work.move_to_cluster(members, target)
             await work.recompute_cluster_vectors([target])
-        if not any(other.parent_id == cluster.id for other in work.sub_clusters()):
+        if not any(other.parent_id == cluster.id for other in work.non_root_clusters()):
             del work.clusters[cluster.id]
 
 

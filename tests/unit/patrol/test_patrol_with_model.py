@@ -322,7 +322,7 @@ async def test_a_day_has_one_entry_and_the_last_points_stand(home: Household) ->
         await home.store(f"{thing} thing of the day")
         await home.run_patrol(mind, steps=["diary"])
     assert rows(home.path, "SELECT text FROM diary") == [("The second.\nI slept.\nI rose.",)]
-    thoughts = await home.ledger.patrols.patrol_reader(ADA).thoughts_for_next_session()
+    thoughts = await home.ledger.patrols.memory_reader_for_patrol(ADA).thoughts_for_next_session()
     assert thoughts.points == ("One.", "Two.", "second")
     assert "The first." in mind.prompts[1].text
     again = ScriptedModel(diary=away)

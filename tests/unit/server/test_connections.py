@@ -52,7 +52,7 @@ def test_the_own_oldest_idle_occupant_makes_room_before_those_of_others() -> Non
     other, first, busy, second, third = Guest(), Guest(), Guest(is_idle=False), Guest(), Guest()
     for owner, guest in (("other", other), ("greedy", first), ("greedy", second)):
         assert places.claim(owner, guest)
-    places.mark_active("greedy", first)
+    places.mark_as_most_recently_active("greedy", first)
     assert places.claim("greedy", third)
     assert [guest.closed for guest in (other, first, second)] == [False, False, True]
     # Of all, the owner with most gives way.

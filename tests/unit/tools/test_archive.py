@@ -15,7 +15,7 @@ import pytest
 
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import Scope
-from madeleine.memory.retention.levels import MemoryLevelConfig
+from madeleine.memory.retention.levels import MemoryLevelsOfBeings
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring import open_memory as wiring
 from madeleine.server.wiring.clocks import utc_now
@@ -227,7 +227,7 @@ async def test_a_version_stays_in_the_project_of_what_it_supersedes(tmp_path: Pa
 async def test_a_level_says_what_it_forbids_and_what_it_keeps_ends(tmp_path: Path) -> None:
     async with opened(tmp_path) as memory:
         await caller(memory)("store", text="The kettle is red")
-        none = caller(memory, MemoryLevelConfig("none").apply_to_scope(ADA))
+        none = caller(memory, MemoryLevelsOfBeings("none").apply_to_scope(ADA))
         for tool, arguments in (
             ("store", {"text": "x"}), ("update_memory", {"id": "m1", "importance": 1}),
             ("observe", {"session_id": "s", "messages": [{"role": "user", "text": "hello"}]}),
@@ -235,12 +235,12 @@ async def test_a_level_says_what_it_forbids_and_what_it_keeps_ends(tmp_path: Pat
         ):  # fmt: skip
             assert "MADELEINE_LEVEL is none" in await none(tool, **arguments)
         assert texts(await none("recall", query="kettle red", format="memories")) == {"The kettle is red"}
-        assert "no project is known" in await caller(memory, MemoryLevelConfig("project").apply_to_scope(ADA))(
+        assert "no project is known" in await caller(memory, MemoryLevelsOfBeings("project").apply_to_scope(ADA))(
             "store", text="x"
         )
-        session = caller(memory, MemoryLevelConfig(beings={"ada": "session"}).apply_to_scope(ADA))
+        session = caller(memory, MemoryLevelsOfBeings(beings={"ada": "session"}).apply_to_scope(ADA))
         await session("store", text="Cup 1 is on the shelf", session_id="s")
-        boat = caller(memory, MemoryLevelConfig("project", project="boat").apply_to_scope(ADA))
+        boat = caller(memory, MemoryLevelsOfBeings("project", project="boat").apply_to_scope(ADA))
         await boat("store", text="The boat needs paint")
         assert (await session("store", text="The kettle is red", session_id="s"))["status"] == "reinforced"
         lasting = await caller(memory)("store", text="Cup 1 is on the shelf")

@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction
-from madeleine.tools.dates import parse_period_argument, parse_time_window, parse_timeline
+from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, parse_timeline
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-02-30", "24.12.2026", "next spring", "Day7"])
@@ -17,7 +17,7 @@ from madeleine.tools.dates import parse_period_argument, parse_time_window, pars
 def test_a_refused_date_is_named_with_its_argument_and_the_forms_of_a_date(argument: str, text: str) -> None:
     """They were stored as they stood and shown as dates."""
     with pytest.raises(InvalidInput, match=rf"{argument}: '{text}' is not a date\. Write 2026-03-01, .*2026-03, 2026 "):
-        parse_period_argument(argument, text)
+        parse_iso_period_argument(argument, text)
 
 
 def test_a_time_window_that_holds_nothing_is_refused() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput, NotPermitted
-from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, Role, Scope, may_connect_as_being
+from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, Role, Scope, is_connectable_being
 from madeleine.server.http.tokens import parse_being_id
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
@@ -199,7 +199,7 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
 
 
 async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(company: Company) -> None:
-    assert not may_connect_as_being(ORGANISATION_BEING_ID)
+    assert not is_connectable_being(ORGANISATION_BEING_ID)
     assert parse_being_id(ORGANISATION_BEING_ID) is None
     with pytest.raises(PermissionError):
         Caller(ORGANISATION_BEING_ID)
@@ -207,7 +207,9 @@ async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(c
         read_settings({"MADELEINE_BEING": ORGANISATION_BEING_ID})
     await company.call("ada/agent", "share", text="The lamp is broken")
     await company.call("ada/agent", "store", text="The lamp is green")
-    assert [one.being_id for one in await company.memory.ledger.patrols.activity_since_last_patrol()] == ["ada"]
+    assert [one.being_id for one in await company.memory.ledger.patrols.activity_by_being_since_last_patrol()] == [
+        "ada"
+    ]
 
 
 async def test_an_import_of_shared_knowledge_needs_a_role_that_may_write_policies(

@@ -345,7 +345,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
     await use("run_patrol")
     before = await _cluster_vectors(memory)
     await use("update_memory", id=wrong, retracted="It was a cockatoo.")
-    reads = memory.ledger.patrols.patrol_reader(ADA)
+    reads = memory.ledger.patrols.memory_reader_for_patrol(ADA)
     assert [one.scene.action for one in await reads.summarisable_session_memories("one")] == ["Maria paints boats"]
     assert [session.memories for session in await reads.unsummarised_sessions()] == [1]
     assert [one.short_id for one in await reads.memories_stored_since(None, limit=9)] == ["m3", new]
@@ -358,7 +358,7 @@ async def test_what_is_not_true_is_in_no_diary_and_no_summary_and_shapes_no_clus
 
 
 async def _cluster_vectors(memory: OpenedMemory) -> dict[str, list[float]]:
-    clusters = await memory.ledger.patrols.patrol_reader(ADA).clusters()
+    clusters = await memory.ledger.patrols.memory_reader_for_patrol(ADA).clusters()
     return {one.id: [] if one.vector is None else one.vector.round(5).tolist() for one in clusters}
 
 

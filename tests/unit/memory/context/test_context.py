@@ -469,10 +469,10 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
     assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
     start = replace(start, possibly_superseded={old.id: "m7"})
-    assert render_memory_line_with_id(new, start.remark_on(new)).endswith(" (may supersede m7)")
+    assert render_memory_line_with_id(new, start.possible_supersession_remark(new)).endswith(" (may supersede m7)")
     decided = replace(new, valid_from=new.happened_at)
-    assert not start.remark_on(decided)
-    assert not start.remark_on(newer), "what it was to supersede is not true any more"
+    assert not start.possible_supersession_remark(decided)
+    assert not start.possible_supersession_remark(newer), "what it was to supersede is not true any more"
     assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
 
 
@@ -482,7 +482,11 @@ def test_the_start_marks_what_a_later_memory_tells_a_change_of() -> None:
     off = replace(a_memory("Chidi's scan has been called off"), number=6, resembles=visit.id)
     alike = replace(a_memory("The garden is wet in autumn"), number=7, resembles=other.id)
     start = SessionStartMemories(due=[visit], important=[other], changed=[off, alike, other])
-    assert [start.remark_on(memory) for memory in (visit, other, off)] == ["m6 may tell otherwise", "", ""]
+    assert [start.possible_supersession_remark(memory) for memory in (visit, other, off)] == [
+        "m6 may tell otherwise",
+        "",
+        "",
+    ]
 
 
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.context.prompt import FittedPrompt, PromptEntry, fit_prompt
+from madeleine.memory.context.prompt import FittedPrompt, RenderedPromptBlockEntry, fit_prompt
 from madeleine.memory.rules.prompting import (
+    ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT,
     PROMPT_PART_NAMES,
-    SNAPSHOT_ASSISTANT_REPLY,
     STORED_TEXT_IS_DATA_NOTICE,
     PromptPartName,
 )
@@ -43,12 +43,14 @@ WORDS = st.text(alphabet="ab é日", min_size=1, max_size=30)
 
 
 @st.composite
-def pieces(draw: st.DrawFn) -> list[PromptEntry]:
-    found: list[PromptEntry] = []
+def pieces(draw: st.DrawFn) -> list[RenderedPromptBlockEntry]:
+    found: list[RenderedPromptBlockEntry] = []
     for part in PROMPT_PART_NAMES:
         for n, text in enumerate(draw(st.lists(WORDS, max_size=3))):
             longer = f"- {text} {draw(WORDS)}" if part == "diary" else ""
-            found.append(PromptEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full_text=longer))
+            found.append(
+                RenderedPromptBlockEntry(part=part, id=f"{part}{n}", text=f"- {text}", rank=n, full_text=longer)
+            )
     return found
 
 
@@ -59,7 +61,7 @@ def handed_out(fit: FittedPrompt) -> list[str]:
         for text in (
             texts.system_prompt,
             texts.snapshot,
-            SNAPSHOT_ASSISTANT_REPLY if texts.snapshot else "",
+            ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT if texts.snapshot else "",
             texts.turn,
         )
         if text
@@ -69,7 +71,7 @@ def handed_out(fit: FittedPrompt) -> list[str]:
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(some=pieces(), limit=st.integers(1, 400), with_notice=st.booleans())
 async def test_the_limit_is_never_exceeded_by_any_tokenizer(
-    name: str, some: list[PromptEntry], limit: int, with_notice: bool
+    name: str, some: list[RenderedPromptBlockEntry], limit: int, with_notice: bool
 ) -> None:
     count = TOKENIZERS[name]
     fit = await fit_prompt(some, Counter(count), limit=limit, with_notice=with_notice)
@@ -81,7 +83,7 @@ async def test_the_limit_is_never_exceeded_by_any_tokenizer(
 
 @given(some=pieces(), with_notice=st.booleans())
 async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
-    some: list[PromptEntry], with_notice: bool
+    some: list[RenderedPromptBlockEntry], with_notice: bool
 ) -> None:
     counter = Counter(TOKENIZERS["words"])
     fit = await fit_prompt(some, counter, limit=100_000, with_notice=with_notice)
@@ -94,7 +96,7 @@ async def test_with_room_enough_all_of_it_is_there_and_nothing_is_counted_twice(
 async def test_where_not_even_the_notice_fits_there_is_nothing() -> None:
     part: PromptPartName = "soul"
     fit = await fit_prompt(
-        [PromptEntry(part=part, id="voice", text="# Voice\ncalm", rank=0)],
+        [RenderedPromptBlockEntry(part=part, id="voice", text="# Voice\ncalm", rank=0)],
         Counter(TOKENIZERS["words"]),
         limit=1,
         with_notice=True,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from madeleine.memory.context.prompt import (
     PROMPT_PART_PRIORITY,
-    PromptEntry,
     PromptEntryTokenCosts,
+    RenderedPromptBlockEntry,
     select_prompt_entries,
 )
 from madeleine.memory.rules.prompting import PROMPT_PART_NAMES, PromptPartName
@@ -16,11 +16,11 @@ from madeleine.memory.rules.prompting import PROMPT_PART_NAMES, PromptPartName
 NO_TAGS = dict.fromkeys(PROMPT_PART_NAMES, 0)
 
 
-def piece(part: PromptPartName, id_: str, rank: int = 0, full: str = "") -> PromptEntry:
-    return PromptEntry(part=part, id=id_, text=f"- {id_}", rank=rank, full_text=full)
+def piece(part: PromptPartName, id_: str, rank: int = 0, full: str = "") -> RenderedPromptBlockEntry:
+    return RenderedPromptBlockEntry(part=part, id=id_, text=f"- {id_}", rank=rank, full_text=full)
 
 
-def left(pieces: list[PromptEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
+def left(pieces: list[RenderedPromptBlockEntry], tokens: list[int], limit: int, **costs: object) -> list[str]:
     given = {"full_text_tokens": tokens, "part_tag_tokens": NO_TAGS, "fixed_tokens": 0} | costs
     choice = select_prompt_entries(pieces, PromptEntryTokenCosts(entry_tokens=tokens, **given), limit=limit)  # type: ignore[arg-type]
     return [one.id for position, one in enumerate(pieces) if position in choice]
@@ -76,7 +76,7 @@ def test_nothing_stays_if_not_even_what_is_always_there_fits() -> None:
 
 
 @st.composite
-def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], PromptEntryTokenCosts]:
+def some_pieces(draw: st.DrawFn) -> tuple[list[RenderedPromptBlockEntry], PromptEntryTokenCosts]:
     parts = draw(st.lists(st.sampled_from(PROMPT_PART_NAMES), max_size=20))
     pieces = [
         piece(part, str(n), draw(st.integers(0, 5)), "full" if part == "diary" else "") for n, part in enumerate(parts)
@@ -92,7 +92,7 @@ def some_pieces(draw: st.DrawFn) -> tuple[list[PromptEntry], PromptEntryTokenCos
 
 @given(some_pieces(), st.integers(0, 300))
 def test_the_limit_is_never_exceeded_and_all_stays_where_there_is_room(
-    given_: tuple[list[PromptEntry], PromptEntryTokenCosts], limit: int
+    given_: tuple[list[RenderedPromptBlockEntry], PromptEntryTokenCosts], limit: int
 ) -> None:
     pieces, costs = given_
     choice = select_prompt_entries(pieces, costs, limit=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.graph.extraction import extract_entities_and_relations
+from madeleine.memory.graph.extraction import extract_entities_and_relations_by_rules
 from madeleine.memory.graph.values import MAX_ENTITY_CHARS, entity_key
 from madeleine.memory.model import DatedAction, Scene
 from tests.contracts.ledger.ledger_values import memory
@@ -33,7 +33,7 @@ RELATIONS: list[tuple[str, list[tuple[str, str, str]]]] = [
 
 @for_each_row(("text", "expected"), RELATIONS)
 def test_relations_are_drawn_from_words_between_names(text: str, expected: list[tuple[str, str, str]]) -> None:
-    drawn = extract_entities_and_relations(memory(text))
+    drawn = extract_entities_and_relations_by_rules(memory(text))
     assert [(one.subject, one.relation, one.object) for one in drawn.relations] == expected
 
 
@@ -45,7 +45,7 @@ def test_the_scene_and_the_names_are_mentioned_each_once() -> None:
         setting="the harbour",
         dialogue=("Lena is late",),
     )
-    drawn = extract_entities_and_relations(memory(scene=scene, themes=("friends", "Friends")), known={"lena"})
+    drawn = extract_entities_and_relations_by_rules(memory(scene=scene, themes=("friends", "Friends")), known={"lena"})
     assert [(mention.name, mention.kind) for mention in drawn.mentions] == [
         ("Mia Berger", "actor"),
         ("the harbour", "place"),
@@ -60,8 +60,8 @@ def test_the_scene_and_the_names_are_mentioned_each_once() -> None:
 @given(st.text(max_size=200), st.lists(st.text(max_size=150), max_size=3))
 def test_any_text_is_drawn_within_bounds_and_the_same_each_time(text: str, actors: list[str]) -> None:
     told = memory(number=1, scene=Scene(action=text or "x", actors=tuple(actors)))
-    drawn = extract_entities_and_relations(told)
-    assert drawn == extract_entities_and_relations(told)
+    drawn = extract_entities_and_relations_by_rules(told)
+    assert drawn == extract_entities_and_relations_by_rules(told)
     keys = [mention.key for mention in drawn.mentions]
     assert len(keys) == len(set(keys))
     assert all(1 < len(mention.name) <= MAX_ENTITY_CHARS for mention in drawn.mentions)

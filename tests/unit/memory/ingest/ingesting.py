@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from madeleine.memory.ingest.being_statistics import BeingCentroids, TextRarityScorer
-from madeleine.memory.ingest.ingest import IngestOutcome, IngestRequest, IngestText
+from madeleine.memory.ingest.ingest import IngestedTextWithChunks, IngestText, TextIngestRequest
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Scope
 from madeleine.memory.rules.storing.chunking import ChunkTokenLimits
@@ -48,8 +48,8 @@ class Ingesting:
             **given,
         )
 
-    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> IngestOutcome:
-        return await self.ingest(scope, IngestRequest(text=text, **fields))
+    async def __call__(self, text: str, *, scope: Scope = ADA, **fields: Any) -> IngestedTextWithChunks:
+        return await self.ingest(scope, TextIngestRequest(text=text, **fields))
 
     async def kept(self) -> list[str]:
         return sorted(memory.scene.action for memory in await self.home.all())

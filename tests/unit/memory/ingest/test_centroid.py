@@ -25,8 +25,8 @@ class Watched:
     ledger: Ledger
     read: list[int] = field(default_factory=list)
 
-    async def last_audit_number_and_changed_since(self, scope: Scope, *, after: int) -> tuple[int, bool]:
-        return await self.ledger.recall.last_audit_number_and_changed_since(scope, after=after)
+    async def last_audit_number_and_whether_changed(self, scope: Scope, *, after: int) -> tuple[int, bool]:
+        return await self.ledger.recall.last_audit_number_and_whether_changed(scope, after=after)
 
     async def vectors_of_memories_after_number(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int

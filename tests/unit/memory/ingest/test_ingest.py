@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput, KeyConflict, StorageError
-from madeleine.memory.ingest.ingest import IngestOutcome, IngestRequest
+from madeleine.memory.ingest.ingest import IngestedTextWithChunks, TextIngestRequest
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Scene
@@ -28,7 +28,7 @@ def ingest(home: Household) -> Ingesting:
     return Ingesting(home)
 
 
-def statuses(ingested: IngestOutcome) -> list[str]:
+def statuses(ingested: IngestedTextWithChunks) -> list[str]:
     return [chunk.status for chunk in ingested.chunks]
 
 
@@ -217,7 +217,7 @@ async def test_what_a_killed_process_had_stored_is_not_stored_twice_nor_called_d
     text = f"{SOUP}\n\n{TEA}"
     dying = ingest.again(store=Dying(ingest.store))
     with pytest.raises(StorageError):
-        await dying(ADA, IngestRequest(text=text, key="k"))
+        await dying(ADA, TextIngestRequest(text=text, key="k"))
     ingest.ingest = ingest.again()
     ingested = await ingest(text, key="k")
     assert statuses(ingested) == ["stored", "stored"]
@@ -283,7 +283,7 @@ async def test_a_text_that_fails_does_not_hold_up_the_next_of_its_session(ingest
         ingest(SOUP, key="k", session_id="s"), ingest(TEA, session_id="s"), return_exceptions=True
     )
     assert isinstance(failed, KeyConflict)
-    assert isinstance(ingested, IngestOutcome)
+    assert isinstance(ingested, IngestedTextWithChunks)
 
 
 # --- what is noted down

@@ -9,7 +9,7 @@ import pytest
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.moving import records as r
-from madeleine.memory.moving.export_file import ExportReader, export_lines, is_export_header
+from madeleine.memory.moving.export_file import ExportFileReader, export_lines, is_export_header
 from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from tests.rows import for_each_row
 
@@ -20,7 +20,7 @@ LINES = list(export_lines(HEADER, [BEING, CLUSTER]))
 
 
 def read(lines: list[bytes]) -> list[ExportRecord]:
-    return list(ExportReader("e.jsonl", iter(lines)).records())
+    return list(ExportFileReader("e.jsonl", iter(lines)).records())
 
 
 def test_the_shipped_schema_is_that_of_the_records() -> None:

@@ -11,7 +11,7 @@ from madeleine.inference.stems import stem_english_word
 from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import Memory
-from madeleine.memory.recall.search import BrowseMemories, SearchByMessageTags, SearchStoredTexts
+from madeleine.memory.recall.search import BrowseMemories, SearchByTagsFromMessage, SearchStoredTexts
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel, household, new_store, shown_memories
 
@@ -51,7 +51,7 @@ async def test_a_cluster_that_is_recalled_counts_one_for_the_living_and_two_for_
     assert alive.cluster_id == dead.cluster_id
     assert alive.cluster_id is not None
     browse = BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock)
-    await browse.by_cluster(ADA, alive.cluster_id, limit=9)
+    await browse.memories_of_cluster(ADA, alive.cluster_id, limit=9)
     assert await counts(home, alive, dead) == [1, 2]
 
 
@@ -80,7 +80,7 @@ async def test_a_search_hit_counts_one_for_a_living_and_two_for_a_dead_memory(ho
     search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
-        search_by_tags=SearchByMessageTags(home.ledger.search, stem_english_word),
+        search_by_tags=SearchByTagsFromMessage(home.ledger.search, stem_english_word),
         now=home.clock,
     )
     await search(ADA, KeywordQuery(terms=("harp",)))

@@ -13,7 +13,11 @@ from madeleine.memory.errors import IndexUnavailable, LanguageModelUnavailable, 
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.model import RunId, Scope
 from madeleine.memory.recall.recall import RecallConfig, RecallResult
-from madeleine.memory.recall.reformulation import QueryReformulationConfig, RecallVerdict, build_recall_verdict_prompt
+from madeleine.memory.recall.reformulation import (
+    QueryReformulationConfig,
+    RecallSufficiencyVerdict,
+    build_recall_verdict_prompt,
+)
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from tests.doubles import ADA, NOW, a_memory
@@ -190,4 +194,4 @@ async def test_the_models_prompt_is_bounded_without_secrets_and_its_tags_stay_in
 
 
 def test_the_shape_of_the_answer_has_no_more_than_it_needs() -> None:
-    assert set(RecallVerdict.model_json_schema()["properties"]) == {"sufficient", "query"}
+    assert set(RecallSufficiencyVerdict.model_json_schema()["properties"]) == {"sufficient", "query"}

@@ -15,7 +15,7 @@ from madeleine.inference.stems import stem_english_word
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit
 from madeleine.memory.model import Memory, RunId
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
-from madeleine.memory.recall.search import SearchByMessageTags, SearchStoredTexts
+from madeleine.memory.recall.search import SearchByTagsFromMessage, SearchStoredTexts
 from tests.doubles import ADA, BOB
 from tests.doubles_chat import a_message
 from tests.household import Household, household, new_store
@@ -46,7 +46,7 @@ async def said(home: Household, text: str) -> None:
 
 async def brought(home: Household, message: str, *, limit: int = 9, include_chat: bool = False) -> list[SearchHit]:
     return [
-        *await SearchByMessageTags(home.ledger.search, stem_english_word)(
+        *await SearchByTagsFromMessage(home.ledger.search, stem_english_word)(
             ADA, message, limit=limit, include_chat=include_chat
         )
     ]
@@ -119,7 +119,7 @@ async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: H
     search = SearchStoredTexts(
         home.ledger.search,
         home.ledger.activations,
-        search_by_tags=SearchByMessageTags(home.ledger.search, stem_english_word),
+        search_by_tags=SearchByTagsFromMessage(home.ledger.search, stem_english_word),
         now=home.clock,
     )
     page = await search.search_by_message(ADA, "How was the ramen?", KeywordQuery(terms=()))

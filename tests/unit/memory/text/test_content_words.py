@@ -6,8 +6,8 @@ import pytest
 
 from madeleine.memory.text.content_words import (
     content_words,
-    is_identifier,
-    name_indexes_of_words,
+    is_id_or_address_word,
+    name_number_of_each_word,
     question_without_words,
     weights_by_unspaced_run_length,
 )
@@ -52,7 +52,7 @@ def test_the_words_that_ask_are_left_out_unless_nothing_else_is_there(question: 
     ],
 )
 def test_the_words_of_a_name_have_one_number(question: str, names: list[int]) -> None:
-    assert list(name_indexes_of_words(question, content_words(question))) == names
+    assert list(name_number_of_each_word(question, content_words(question))) == names
 
 
 def test_without_words_the_others_stay() -> None:
@@ -87,4 +87,4 @@ def test_a_run_of_signs_without_spaces_says_more_than_one_word(
     ],
 )
 def test_an_identifier_is_told_from_numbers_quantities_and_dates(words: str, are: bool) -> None:
-    assert [word for word in words.split() if is_identifier(word) != are] == []
+    assert [word for word in words.split() if is_id_or_address_word(word) != are] == []

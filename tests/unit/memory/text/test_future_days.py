@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from madeleine.memory.text.future_days import (
-    first_iso_periods_named_in_text,
+    iso_periods_in_text_ranges_as_first_day,
     iso_periods_named_in_text,
     validity_start_stated_in_text,
 )
@@ -80,4 +80,4 @@ def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days
 
 def test_of_a_period_the_first_day_can_be_asked_for_alone() -> None:
     text = "Jonas is away from 13 to 20 February 2027, and Ada on 1 March 2027."
-    assert [day.text for day in first_iso_periods_named_in_text(text, TOLD)] == ["2027-02-13", "2027-03-01"]
+    assert [day.text for day in iso_periods_in_text_ranges_as_first_day(text, TOLD)] == ["2027-02-13", "2027-03-01"]

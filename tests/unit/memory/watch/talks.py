@@ -20,7 +20,7 @@ from madeleine.memory.model import Memory, MemoryId, Scene, Scope, Vector
 from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.watch.observe import AgentExtractedMemory, ObserveConversation, ObservedConversationPart
-from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
+from madeleine.memory.watch.remember import FindMemoriesSimilarToTexts, RememberExtractedMemories
 from madeleine.memory.watch.thread import (
     ConversationMemoryExtractor,
     MemoryExtractionConfig,
@@ -61,7 +61,8 @@ def copies(prompt: Prompt) -> dict[str, Any]:
 
 
 class NearIndex(NearbyIndex):
-    """What `SimilarMemorySearch` needs, too: all that the being has, with cosines. Opened sooner than the real one."""
+    """What `FindMemoriesSimilarToTexts` needs, too: all that the being has, with cosines. Opened sooner than the real
+    one."""
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         return [0.0] * len(words)
@@ -99,11 +100,13 @@ class Talks:
         self.clock = Clock()
         self.embedder = WordEmbedder()
         self.store = StoreScenes(ledger.memories, index, self.embedder, now=self.clock)
-        self.similar = SimilarMemorySearch(ledger.recall, index, self.embedder)
+        self.similar = FindMemoriesSimilarToTexts(ledger.recall, index, self.embedder)
         self.remember = RememberExtractedMemories(
             self.store.store_already_redacted_scenes, ledger.memories, self.similar
         )
-        self.observe = ObserveConversation(ledger.conversations, self.remember.store_agent_memory, now=self.clock)
+        self.observe = ObserveConversation(
+            ledger.conversations, self.remember.store_memory_extracted_by_agent, now=self.clock
+        )
         self.recall = RecallMemories(ledger.recall, index, self.embedder, ledger.activations, now=self.clock)
         self.thread = self.thread_over(ledger.memories, config)
         self.mind = ScriptedModel(extract=copies)

@@ -16,7 +16,7 @@ from madeleine.memory.errors import UnusableAnswer
 from madeleine.memory.language_model import ModelCallCost, Prompt
 from madeleine.memory.watch.extraction import (
     MAX_EXTRACTED_ESSENCE_CHARS,
-    MAX_SNIPPET_MESSAGE_CHARS,
+    MAX_MESSAGE_CHARS_FOR_EXTRACTION,
     ExtractedMemory,
     ExtractedMemorySchema,
     ExtractionOutcome,
@@ -219,7 +219,7 @@ def test_as_many_messages_are_shown_as_there_are_whatever_they_say(texts: list[s
 
 def test_of_a_long_message_beginning_and_end_are_shown() -> None:
     [line] = shown(memory_extraction_prompt(lines(("user", "a" * 50_000 + "z" * 50_000))))
-    assert len(line["text"]) < MAX_SNIPPET_MESSAGE_CHARS + 10
+    assert len(line["text"]) < MAX_MESSAGE_CHARS_FOR_EXTRACTION + 10
     assert line["text"][0] + line["text"][-1] == "az"
 
 

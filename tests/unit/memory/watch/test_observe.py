@@ -60,7 +60,9 @@ class Room:
         )
 
     async def texts(self) -> list[str]:
-        return [message.text for message in await self.chat.session_messages_between(ADA, "s", start=0, end=99)]
+        return [
+            message.text for message in await self.chat.session_messages_between_positions(ADA, "s", start=0, end=99)
+        ]
 
 
 @pytest.fixture

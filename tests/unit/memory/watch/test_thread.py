@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, UnreadMessageCounts
+from madeleine.memory.chat import SPOKEN_ROLES, ChatRole, UnreadMessageTotals
 from madeleine.memory.rules.prompting import recall_text_of_shuffled_fragments, render_memory_block
 from madeleine.memory.watch.snippets import MAX_SNIPPET_MESSAGES
 from madeleine.memory.watch.thread import ConversationMemoryExtractor, MemoryExtractionConfig
@@ -103,7 +103,7 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     """Allergies in Chinese and Japanese never reached a model."""
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
-    assert await home.ledger.conversations.unread_message_counts() == UnreadMessageCounts(unread=2, put_off=2)
+    assert await home.ledger.conversations.unread_message_totals() == UnreadMessageTotals(unread=2, put_off=2)
     home.clock.advance(home.thread.config.put_off_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1

@@ -224,7 +224,7 @@ async def test_what_an_agent_drew_from_is_not_looked_at_though_something_earlier
 async def test_a_session_that_was_forgotten_whole_is_not_taken_for_what_it_was(home: Talks) -> None:
     await home.say(LYON, NICE)
     await home.poll()
-    messages = await home.ledger.conversations.session_messages_between(ADA, "s", start=0, end=9)
+    messages = await home.ledger.conversations.session_messages_between_positions(ADA, "s", start=0, end=9)
     await home.ledger.erasure.forget(ADA, [message.id for message in messages], at=home.clock())
     assert await home.texts() == [LYON[1]]
     await home.say(BOSS, NICE)

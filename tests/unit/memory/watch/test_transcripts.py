@@ -9,9 +9,9 @@ from typing import Any
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.watch.transcripts import (
     TranscriptMessage,
+    messages_from_transcript_lines,
     prompt_as_in_transcript,
     prompt_message_missing_from_transcript,
-    read_transcript,
 )
 from tests.rows import for_each_row
 
@@ -32,11 +32,11 @@ def prompt_key(text: str, earlier: int) -> str:
 
 
 def texts(*lines: bytes) -> list[str]:
-    return [one.text for one in read_transcript(lines)]
+    return [one.text for one in messages_from_transcript_lines(lines)]
 
 
 def test_a_turn_is_what_the_user_asked_and_what_was_answered() -> None:
-    found = read_transcript(
+    found = messages_from_transcript_lines(
         [
             line("user", "Where is the harbour?", "u1", promptId="p1"),
             line("assistant", [{"type": "thinking", "thinking": "Hm."}], "u2"),
@@ -88,12 +88,12 @@ def test_a_prompt_has_its_key_before_it_is_written_and_the_same_one_afterwards()
     keys = []
     for uuid, text in (("u1", "go on"), ("u2", "stop"), ("u3", "go on")):
         new = prompt_message_missing_from_transcript(
-            read_transcript(written), prompt_as_in_transcript(f" {text}\n"), ""
+            messages_from_transcript_lines(written), prompt_as_in_transcript(f" {text}\n"), ""
         )
         assert new is not None
         keys.append(new.key)
         written.append(line("user", text, uuid))
-    assert [one.key for one in read_transcript(written)] == keys
+    assert [one.key for one in messages_from_transcript_lines(written)] == keys
     assert len(set(keys)) == 3
 
 
@@ -101,16 +101,23 @@ def test_a_prompt_s_key_tells_nothing_of_a_secret_in_it() -> None:
     """A guess at a password must not be confirmed by the key. Two prompts that differ in it alone are still two."""
     told = ["my password is hunter2!", "my password is swordfish7!"]
     keys = [
-        one.key for one in read_transcript([line("user", text, uuid) for uuid, text in zip("ab", told, strict=True)])
+        one.key
+        for one in messages_from_transcript_lines(
+            [line("user", text, uuid) for uuid, text in zip("ab", told, strict=True)]
+        )
     ]
     assert keys == [prompt_key(told[1], 0), prompt_key(told[0], 1)]
-    new = prompt_message_missing_from_transcript(read_transcript([line("user", told[0], "a")]), told[1], "")
+    new = prompt_message_missing_from_transcript(
+        messages_from_transcript_lines([line("user", told[0], "a")]), told[1], ""
+    )
     assert new is not None
     assert new.key == keys[1]
 
 
 def test_a_prompt_that_is_written_already_is_not_taken_for_another() -> None:
-    spoken = read_transcript([line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")])
+    spoken = messages_from_transcript_lines(
+        [line("user", "go on", promptId="p1"), line("user", "go on", promptId="p2")]
+    )
     assert prompt_message_missing_from_transcript(spoken, "go on", "p2") is None
     later = prompt_message_missing_from_transcript(spoken, "go on", "p3")
     assert later is not None

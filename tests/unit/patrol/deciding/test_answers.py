@@ -18,10 +18,10 @@ from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import AgentDecision, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
-from madeleine.patrol.deciding.diary import DiaryAnswer
+from madeleine.patrol.deciding.diary import DiaryWritingAnswer
 from madeleine.patrol.deciding.repair import NoteRepairAnswer
 from madeleine.patrol.deciding.requests import (
-    AGENT_DECISION_GUIDANCE,
+    AGENT_GUIDANCE_BY_DECISION_NAME,
     DECISION_SYSTEM_PROMPTS,
     SESSION_SUMMARY_PROMPT,
     DecisionKind,
@@ -35,7 +35,7 @@ from madeleine.patrol.deciding.supersede import SupersessionAnswer
 from madeleine.patrol.steps.assign import (
     choose_roots_with_model,
     classify_actions_into_root_clusters,
-    root_cluster_classification_prompt,
+    prompt_to_classify_into_root_clusters,
 )
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
 from tests.fakes.patrol_ledger import FakePatrolLedger
@@ -57,7 +57,7 @@ ANSWERS: dict[DecisionKind, tuple[dict[str, Any], DecisionAnswer]] = {
     ),
     "diary": (
         {"diary": "a\nb\nc", "think_md": ["one", "two", "three"]},
-        DiaryAnswer("a\nb\nc", ("one", "two", "three")),
+        DiaryWritingAnswer("a\nb\nc", ("one", "two", "three")),
     ),
     "supersede": ({"superseded": True}, SupersessionAnswer(superseded=True)),
     "repair": ({"text": "Ann moved."}, NoteRepairAnswer("Ann moved.")),
@@ -222,7 +222,7 @@ async def test_a_classification_with_other_numbers_is_rejected_twice(numbers: li
 
 @given(st.lists(WILD, max_size=5))
 def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> None:
-    prompt = root_cluster_classification_prompt(actions).text
+    prompt = prompt_to_classify_into_root_clusters(actions).text
     assert re.findall(r"</?\s*memory\s*>", prompt) == ["<memory>", "</memory>"]
 
 
@@ -233,7 +233,7 @@ def test_no_action_can_end_the_block_that_it_stands_in(actions: list[str]) -> No
 def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(guidance: str) -> None:
     """ruling 10"""
     kind = cast(DecisionKind, "consolidate" if guidance == "dying" else guidance)
-    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_DECISION_GUIDANCE[guidance])
+    example = re.search(r'(\{"offer".*?\})[.:,] ', AGENT_GUIDANCE_BY_DECISION_NAME[guidance])
     assert example
     text = re.sub("<(survivor|absorbed) id>", "<memory id>", example[1]).replace("<id>", "offer-1")
     for id_ in IDS[2:4] if guidance in ("split", "dying") else (IDS[0], IDS[1], IDS[2]):
@@ -241,7 +241,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(guid
     offer = request_of(kind, [one for one in MEMORIES if guidance != "consolidate" or one.status != "dying"])
     answer = DECISION_HANDLERS[kind].answer_type.from_agent_decision(AgentDecision.model_validate(json.loads(text)))
     assert not isinstance(answer, RejectedModelAnswer)
-    assert not isinstance(answer.check_against_request(offer), RejectedModelAnswer)
+    assert not isinstance(answer.normalized_answer_or_rejection(offer), RejectedModelAnswer)
 
 
 @for_each_row("kind", KINDS)
@@ -310,4 +310,4 @@ def test_a_request_restored_from_json_has_the_same_prompt() -> None:
 @for_each_row("kind", KINDS)
 def test_instructions_are_short_enough_to_be_read(kind: DecisionKind) -> None:
     assert len(DECISION_SYSTEM_PROMPTS[kind]) < 2_000
-    assert len(AGENT_DECISION_GUIDANCE[kind]) < 600
+    assert len(AGENT_GUIDANCE_BY_DECISION_NAME[kind]) < 600

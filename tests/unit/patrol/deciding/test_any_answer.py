@@ -12,7 +12,7 @@ from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import LIVING_STATUSES, ClusterId, Memory, MemoryId
 from madeleine.memory.rules.dynamics.importance import MAX_DYING_IMPORTANCE, effective_importance
 from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOfferedMemories
-from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_after_consolidation
+from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_changed_by_consolidation
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from tests.doubles import a_memory
@@ -113,7 +113,7 @@ def test_any_consolidation_keeps_the_rules_of_step_4(data: st.DataObject) -> Non
     if isinstance(result, RejectedModelAnswer):
         return
     assert isinstance(result.answer, ConsolidationAnswer)
-    changed = memories_after_consolidation(result.answer, CurrentOfferedMemories(offer, by_id))
+    changed = memories_changed_by_consolidation(result.answer, CurrentOfferedMemories(offer, by_id))
     after = by_id | {memory.id: memory for memory in changed}
 
     offered = {memory.id for memory in offer.memories}

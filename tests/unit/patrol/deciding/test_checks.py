@@ -11,7 +11,7 @@ from madeleine.memory.model import ClusterId, Memory, MemoryId
 from madeleine.patrol.deciding.answers import CheckedDecisionAnswer, CurrentOfferedMemories, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
-from madeleine.patrol.deciding.diary import DiaryAnswer
+from madeleine.patrol.deciding.diary import DiaryWritingAnswer
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from tests.doubles import a_memory
@@ -34,7 +34,7 @@ def fading(name: str) -> Memory:
 
 
 def refusal(answer: DecisionAnswer, offer: DecisionRequest) -> str:
-    result = answer.check_against_request(offer)
+    result = answer.normalized_answer_or_rejection(offer)
     assert isinstance(result, RejectedModelAnswer)
     return result.reason
 
@@ -303,30 +303,30 @@ POINTS = ("one", "two", "three")
 
 def test_a_diary_loses_blank_lines_and_bullets() -> None:
     """spec P8"""
-    answer = DiaryAnswer(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
-    assert answer.check_against_request(request_of("diary", FOUR)) == DiaryAnswer("a\nb\nc", POINTS)
+    answer = DiaryWritingAnswer(" a \n\n b\r\n c\n", ("- one", " 2. two ", "• three", "  "))
+    assert answer.normalized_answer_or_rejection(request_of("diary", FOUR)) == DiaryWritingAnswer("a\nb\nc", POINTS)
 
 
 def test_a_diary_in_one_line_has_its_sentences_for_lines() -> None:
-    answer = DiaryAnswer("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
-    result = answer.check_against_request(request_of("diary", FOUR))
-    assert result == DiaryAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
+    answer = DiaryWritingAnswer("We met. It rained! Was I glad? 嬉しかった。寝た。", POINTS)
+    result = answer.normalized_answer_or_rejection(request_of("diary", FOUR))
+    assert result == DiaryWritingAnswer("We met.\nIt rained!\nWas I glad?\n嬉しかった。\n寝た。", POINTS)
 
 
 @for_each_row(
     ("answer", "reason"),
     [
-        (DiaryAnswer("a\nb", POINTS), "diary has 2 lines: write 3 to 5"),
-        (DiaryAnswer("a\nb\nc\nd\ne\nf", POINTS), "diary has 6 lines"),
-        (DiaryAnswer("", POINTS), "diary is empty"),
-        (DiaryAnswer("a\nb\n" + "c" * 2_000, POINTS), "at most 2,000"),
-        (DiaryAnswer("a\nb\nc\ud800", POINTS), "cannot be stored"),
-        (DiaryAnswer("a\nb\nc", ("one", "two")), "think_md has 2 points: write 3 to 7"),
-        (DiaryAnswer("a\nb\nc", ("x",) * 8), "think_md has 8 points"),
-        (DiaryAnswer("a\nb\nc", ("one", "two", "x" * 301)), "at most 300"),
+        (DiaryWritingAnswer("a\nb", POINTS), "diary has 2 lines: write 3 to 5"),
+        (DiaryWritingAnswer("a\nb\nc\nd\ne\nf", POINTS), "diary has 6 lines"),
+        (DiaryWritingAnswer("", POINTS), "diary is empty"),
+        (DiaryWritingAnswer("a\nb\n" + "c" * 2_000, POINTS), "at most 2,000"),
+        (DiaryWritingAnswer("a\nb\nc\ud800", POINTS), "cannot be stored"),
+        (DiaryWritingAnswer("a\nb\nc", ("one", "two")), "think_md has 2 points: write 3 to 7"),
+        (DiaryWritingAnswer("a\nb\nc", ("x",) * 8), "think_md has 8 points"),
+        (DiaryWritingAnswer("a\nb\nc", ("one", "two", "x" * 301)), "at most 300"),
     ],
 )
-def test_a_diary_that_breaks_a_rule_is_refused(answer: DiaryAnswer, reason: str) -> None:
+def test_a_diary_that_breaks_a_rule_is_refused(answer: DiaryWritingAnswer, reason: str) -> None:
     """spec P8: 3–5 lines, 3–7 points."""
     assert reason in refusal(answer, request_of("diary", FOUR))
 
@@ -348,7 +348,7 @@ def test_no_text_is_written_from_what_was_forgotten_or_changed_since(now: list[M
     """ruling 11: a forgotten memory is gone everywhere, so it must not come back in a summary."""
     for answer, offer in (
         (SessionSummaryAnswer("Ada rents."), request_of("compress", FOUR)),
-        (DiaryAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
+        (DiaryWritingAnswer("a\nb\nc", POINTS), request_of("diary", FOUR)),
     ):
         result = checked(answer, offer, current_of(now))
         assert isinstance(result, RejectedModelAnswer)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.model import DatedAction, Memory, MemoryId, TimelineEntry
+from madeleine.memory.model import DatedAction, Memory, MemoryId, TextOrDatedAction
 from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.patrol.deciding.answers import CurrentOfferedMemories
 from madeleine.patrol.deciding.consolidate import (
     ConsolidationAnswer,
     MemoryMerge,
-    memories_after_consolidation,
+    memories_changed_by_consolidation,
     merged_timeline,
     survivor_after_merge,
 )
@@ -24,7 +24,7 @@ from tests.unit.patrol.deciding.request_fixtures import HOME, request_of
 TODAY = NOW.date().isoformat()
 
 
-def memory(name: str, when: tuple[TimelineEntry, ...] = (), **fields: Any) -> Memory:
+def memory(name: str, when: tuple[TextOrDatedAction, ...] = (), **fields: Any) -> Memory:
     return a_memory(f"scene {name}", id=MemoryId(name), when=when, **{"cluster_id": HOME, **fields})
 
 
@@ -32,7 +32,7 @@ def after(answer: ConsolidationAnswer, *memories: Memory) -> dict[str, Memory]:
     by_id = {one.id: one for one in memories}
     return {
         request.id: request
-        for request in memories_after_consolidation(
+        for request in memories_changed_by_consolidation(
             answer, CurrentOfferedMemories(request_of("consolidate", memories), by_id)
         )
     }
@@ -103,7 +103,7 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     elsewhere = replace(c, cluster_id=None)
     by_id = {A: a, B: b, C: elsewhere}
     current = CurrentOfferedMemories(request_of("consolidate", [a, b, c]), by_id)
-    assert memories_after_consolidation(ConsolidationAnswer(), current) == [replace(a, fresh=False)]
+    assert memories_changed_by_consolidation(ConsolidationAnswer(), current) == [replace(a, fresh=False)]
 
 
 # --- the timeline -----------------------------------------------------------------------------------------------
@@ -153,7 +153,9 @@ def test_other_offered_fresh_memories_are_fresh_no_longer() -> None:
     ],
 )  # fmt: skip
 def test_the_timeline_takes_over_the_histories_of_the_absorbed(
-    own: tuple[TimelineEntry, ...], others: list[tuple[str, tuple[TimelineEntry, ...]]], then: tuple[TimelineEntry, ...]
+    own: tuple[TextOrDatedAction, ...],
+    others: list[tuple[str, tuple[TextOrDatedAction, ...]]],
+    then: tuple[TextOrDatedAction, ...],
 ) -> None:
     """spec P4: "so that the history of absorbed nodes is preserved rather than discarded"."""
     absorbed = [memory(name, when) for name, when in others]

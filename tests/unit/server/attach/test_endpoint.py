@@ -10,11 +10,11 @@ from madeleine.server.attach.endpoint import (
     HOST_INFO_FILE,
     HostAddress,
     UntrustedDirectory,
-    connect_to_host_address,
     host_address,
     host_socket_path,
     is_file_locked,
     remove_own_host_info_file,
+    socket_connected_to_host,
     try_to_hold_file_lock,
     write_host_info_file,
 )
@@ -55,7 +55,7 @@ def test_two_directories_have_two_sockets(tmp_path: Path, monkeypatch: pytest.Mo
 @for_each_row("nobody", [HostAddress(), HostAddress(path="/nowhere/host.sock"), HostAddress(port=1)])
 def test_an_address_without_a_listener_is_an_os_error(nobody: HostAddress) -> None:
     with pytest.raises(OSError, match=r".+"):
-        connect_to_host_address(nobody)
+        socket_connected_to_host(nobody)
 
 
 def test_a_lock_is_locked_by_one_and_freed_with_it(tmp_path: Path) -> None:

@@ -31,21 +31,21 @@ def test_only_unanswered_requests_are_repeated_in_their_order() -> None:
     for id_ in ("a", 1, "1", 2):
         assert pending.track_client_line(call(id_, "recall"))
     assert pending.track_host_line_and_should_forward(line(id=1, result={}))
-    assert list(pending.lines_to_repeat()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
+    assert list(pending.lines_to_resend_to_new_host()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
 
 
 def test_a_cancelled_request_is_not_repeated() -> None:
     pending = PendingRequests()
     pending.track_client_line(call(1, "recall"))
     pending.track_client_line(line(method="notifications/cancelled", params={"requestId": 1}))
-    assert list(pending.lines_to_repeat()) == []
+    assert list(pending.lines_to_resend_to_new_host()) == []
 
 
 def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending = PendingRequests()
     pending.track_client_line(INITIALIZE)
     assert pending.handshake_line_to_repeat() is None, "the client still waits for the answer itself"
-    assert list(pending.lines_to_repeat()) == [INITIALIZE]
+    assert list(pending.lines_to_resend_to_new_host()) == [INITIALIZE]
     assert pending.track_host_line_and_should_forward(line(id=0, result={}))
     pending.track_client_line(INITIALIZED)
     pending.track_client_line(call(1, "store"))
@@ -54,7 +54,7 @@ def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     assert pending.track_host_line_and_should_forward(line(method="notifications/message", params={})), "not an answer"
     assert not pending.track_host_line_and_should_forward(line(id=0, result={}))
     assert not pending.awaits_repeated_handshake_reply
-    assert list(pending.lines_to_repeat()) == [INITIALIZED, call(1, "store")]
+    assert list(pending.lines_to_resend_to_new_host()) == [INITIALIZED, call(1, "store")]
     assert pending.track_host_line_and_should_forward(line(id=0, result={})), "an id may come again"
 
 
@@ -63,7 +63,7 @@ def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
     for given in (INITIALIZE, INITIALIZED, call(1, "recall")):
         pending.track_client_line(given)
     assert pending.handshake_line_to_repeat() is None
-    assert list(pending.lines_to_repeat()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
+    assert list(pending.lines_to_resend_to_new_host()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
 
 
 def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
@@ -110,7 +110,7 @@ def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     pending.track_client_line(call(1, "store"))
     for _ in range(MAX_REQUEST_REPEATS):
         assert list(pending.remove_with_error_answers("no")) == []
-        assert list(pending.lines_to_repeat()) == [call(1, "store")]
+        assert list(pending.lines_to_resend_to_new_host()) == [call(1, "store")]
     assert len(list(pending.remove_with_error_answers("no"))) == 1
 
 

@@ -216,5 +216,7 @@ async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
 
 async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemory) -> None:
     records = EmbeddingModelRecords(memory.ledger.index_source)
-    await records.set_serving_model(ServingModelRecord(model=NEW, previous=OLD, configured="something else"))
+    await records.record_serving_model_for_next_start(
+        ServingModelRecord(model=NEW, previous=OLD, configured="something else")
+    )
     assert await records.model_to_serve(OLD) == OLD

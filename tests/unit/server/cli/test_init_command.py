@@ -20,7 +20,7 @@ from madeleine.server.clients.catalogue import (
     McpServerEntry,
     claude_code_hooks,
     known_mcp_client_programs,
-    server_start_command,
+    server_start_command_line,
 )
 from madeleine.server.clients.changes import FileChange, write_file_change
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
@@ -81,7 +81,7 @@ def test_what_was_put_into_every_client_is_undone_to_the_byte(home: Path, capsys
     hooks = json.loads((home / ".claude/settings.json").read_text())["hooks"]
     assert [len(hooks[event]) for event in hooks] == [2, 1, 1, 1, 1]
     codex = tomllib.loads((home / ".codex/config.toml").read_text())
-    assert codex["mcp_servers"]["madeleine"]["command"] == server_start_command()[0]
+    assert codex["mcp_servers"]["madeleine"]["command"] == server_start_command_line()[0]
     assert "madeleine" in json.loads((home / ".gemini/settings.json").read_text())["mcpServers"]
     assert set(json.loads((home / ".codeium/windsurf/mcp_config.json").read_text())["mcpServers"]) == {"madeleine"}
     assert (home / ".cursor/mcp.json.before-madeleine").read_bytes() == b""
@@ -228,7 +228,7 @@ def test_what_uvx_has_made_is_started_by_uvx_again(monkeypatch: pytest.MonkeyPat
     """Its environment is gone with the cache."""
     monkeypatch.setattr(sys, "prefix", "/root/.cache/uv/archive-v0/Xq3/")
     monkeypatch.setattr(shutil, "which", lambda name: f"/opt/{name}")
-    assert server_start_command() == ["/opt/uvx", "madeleine-memory"]
+    assert server_start_command_line() == ["/opt/uvx", "madeleine-memory"]
 
 
 def test_every_client_has_its_paste_in_the_documents(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

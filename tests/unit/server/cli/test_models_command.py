@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.inference import PACKAGED_MODEL_NAME
-from madeleine.inference.available import models_without_network
+from madeleine.inference.available import names_of_models_available_offline
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
@@ -129,7 +129,7 @@ async def test_a_model_whose_files_are_gone_is_left_at_the_next_start(
         model=str(tmp_path / "gone"), previous=settings.embedding_model, configured=settings.embedding_model
     )
     async with open_ledger_without_index(settings) as ledger:
-        await EmbeddingModelRecords(ledger.index_source).set_serving_model(gone)
+        await EmbeddingModelRecords(ledger.index_source).record_serving_model_for_next_start(gone)
     assert "serves from the next start" in await run("switch", "--back")
     async with open_memory_store(settings, background=False) as memory:
         assert memory.embedder.model_name.startswith("directory/tiny#")
@@ -139,5 +139,7 @@ def test_models_of_a_folder_are_listed_and_what_is_none_is_not(tmp_path: Path) -
     base = embedding_model(tmp_path / "models" / "whole")
     adapted_model(tmp_path / "models" / "adapted", base)
     (tmp_path / "models" / "spaces").mkdir()
-    assert set(map(str, (base, tmp_path / "models" / "adapted"))) < set(models_without_network(tmp_path / "models"))
-    assert str(tmp_path / "models" / "spaces") not in models_without_network(tmp_path / "models")
+    assert set(map(str, (base, tmp_path / "models" / "adapted"))) < set(
+        names_of_models_available_offline(tmp_path / "models")
+    )
+    assert str(tmp_path / "models" / "spaces") not in names_of_models_available_offline(tmp_path / "models")

@@ -18,17 +18,21 @@ from madeleine.server.cli.main import main
 from madeleine.server.cli.observing.command import (
     ObserveCommandOutput,
     max_text_chars_from_settings,
-    run_with_time_limit,
+    observe_command_output_within_seconds,
 )
 from madeleine.server.cli.observing.recalling import recall_for_hook
 from madeleine.server.cli.observing.recording import (
     MAX_MESSAGES_PER_OBSERVE_CALL,
-    RESENT_MESSAGE_COUNT,
+    MESSAGES_RESENT_BEFORE_LAST_RECORDED,
     record_messages,
     split_long_messages,
     unrecorded_messages_with_overlap,
 )
-from madeleine.server.cli.observing.request import ObserveRequest, parse_claude_code_hook, parse_observe_stdin
+from madeleine.server.cli.observing.request import (
+    ObserveRequest,
+    observe_request_of_claude_code_hook,
+    parse_observe_stdin,
+)
 from tests.rows import for_each_row
 
 SESSION = {"session_id": "s", "cwd": "/project", "permission_mode": "default"}
@@ -148,15 +152,17 @@ def test_a_turn_of_claude_code_is_kept_once_from_prompt_to_end(tmp_path: Path) -
     host, path = Host(), tmp_path / "t.jsonl"
     about = SESSION | {"transcript_path": str(path)}
     prompt = {"hook_event_name": "UserPromptSubmit", "prompt": "Where is the harbour?", "prompt_id": "p1"}
-    assert kept(host, parse_claude_code_hook(about | prompt)) == ["Where is the harbour?"]
+    assert kept(host, observe_request_of_claude_code_hook(about | prompt)) == ["Where is the harbour?"]
     transcript(path, ("user", "Where is the harbour?"), ("assistant", "South."))
     stop = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "South."}
-    assert kept(host, parse_claude_code_hook(about | stop)) == ["Where is the harbour?", "South."]
-    assert kept(host, parse_claude_code_hook(about | prompt | {"prompt_id": "p2"}))[2:] == ["Where is the harbour?"]
+    assert kept(host, observe_request_of_claude_code_hook(about | stop)) == ["Where is the harbour?", "South."]
+    assert kept(host, observe_request_of_claude_code_hook(about | prompt | {"prompt_id": "p2"}))[2:] == [
+        "Where is the harbour?"
+    ]
     said = [("user", "Where is the harbour?"), ("assistant", "South.")]
     transcript(path, *said, ("user", "Where is the harbour?"), ("assistant", "Still south."))
     for event in ("Stop", "SessionEnd", "Stop", "PreCompact"):
-        kept(host, parse_claude_code_hook(about | {"hook_event_name": event}))
+        kept(host, observe_request_of_claude_code_hook(about | {"hook_event_name": event}))
     assert host.texts() == ["Where is the harbour?", "South.", "Where is the harbour?", "Still south."]
     assert {call.get("interface", "claude-code") for call in host.calls} == {"claude-code"}
 
@@ -165,7 +171,7 @@ def test_a_turn_that_was_broken_off_is_kept_at_the_next_prompt(tmp_path: Path) -
     host = Host()
     path = transcript(tmp_path / "t.jsonl", ("user", "Count to a million"), ("assistant", "One, two"))
     told = SESSION | {"hook_event_name": "UserPromptSubmit", "transcript_path": str(path), "prompt": "Enough"}
-    assert kept(host, parse_claude_code_hook(told)) == ["Count to a million", "One, two", "Enough"]
+    assert kept(host, observe_request_of_claude_code_hook(told)) == ["Count to a million", "One, two", "Enough"]
 
 
 @pytest.mark.parametrize(
@@ -176,37 +182,39 @@ def test_a_turn_that_was_broken_off_is_kept_at_the_next_prompt(tmp_path: Path) -
 )  # fmt: skip
 def test_what_a_subagent_does_is_not_observed(tmp_path: Path, more: dict[str, Any]) -> None:
     path = transcript(tmp_path / "t.jsonl", ("user", "Hi"))
-    assert parse_claude_code_hook(SESSION | {"transcript_path": str(path)} | more) is None
+    assert observe_request_of_claude_code_hook(SESSION | {"transcript_path": str(path)} | more) is None
 
 
 @for_each_row("prompt", ["/clear", " ", "<task-notification>done</task-notification>"])
 def test_a_command_is_no_message(prompt: str) -> None:
-    request = parse_claude_code_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
+    request = observe_request_of_claude_code_hook(SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": prompt})
     assert request is not None
     assert (request.messages, request.prompt) == ([], "")
 
 
 def test_what_a_program_has_prompted_is_no_message() -> None:
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "Wake up", "source": "system"}
-    request = parse_claude_code_hook(SESSION | told)
+    request = observe_request_of_claude_code_hook(SESSION | told)
     assert request is not None
     assert request.messages == []
 
 
 def test_without_a_transcript_the_answer_is_taken_from_the_hook() -> None:
     stop = {"hook_event_name": "Stop", "last_assistant_message": "South.", "prompt_id": "p1", "transcript_path": ""}
-    request = parse_claude_code_hook(SESSION | stop)
+    request = observe_request_of_claude_code_hook(SESSION | stop)
     assert request is not None
     assert request.messages == [{"role": "assistant", "text": "South.", "key": "answer-p1"}]
 
 
 def test_a_transcript_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
-        parse_claude_code_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
+        observe_request_of_claude_code_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(tmp_path)})
 
 
 def test_a_session_s_title_comes_along() -> None:
-    request = parse_claude_code_hook(SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"})
+    request = observe_request_of_claude_code_hook(
+        SESSION | {"hook_event_name": "SessionEnd", "session_title": "Harbours"}
+    )
     assert request is not None
     assert request.arguments == {"session_id": "s", "interface": "claude-code", "title": "Harbours"}
 
@@ -219,12 +227,12 @@ def test_a_long_transcript_is_sent_in_order_and_later_only_its_end(tmp_path: Pat
     said = [("user" if n % 2 else "assistant", f"message {n}") for n in range(250)]
     path = transcript(tmp_path / "t.jsonl", *said)
     told = SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}
-    assert kept(host, parse_claude_code_hook(told)) == [text for _, text in said]
+    assert kept(host, observe_request_of_claude_code_hook(told)) == [text for _, text in said]
     assert [len(call.get("messages", [])) for call in host.calls] == [0, 100, 100, 50]
     host.calls.clear()
     transcript(path, *said, ("user", "one more"))
-    assert kept(host, parse_claude_code_hook(told))[250:] == ["one more"]
-    assert [len(call.get("messages", [])) for call in host.calls] == [0, RESENT_MESSAGE_COUNT + 2]
+    assert kept(host, observe_request_of_claude_code_hook(told))[250:] == ["one more"]
+    assert [len(call.get("messages", [])) for call in host.calls] == [0, MESSAGES_RESENT_BEFORE_LAST_RECORDED + 2]
 
 
 def test_what_may_be_new_begins_some_messages_before_the_last_known_one() -> None:
@@ -283,7 +291,7 @@ def test_what_is_no_message_is_left_to_the_tool_to_refuse() -> None:
 
 def test_where_there_is_nothing_to_keep_nobody_is_asked() -> None:
     host = Host()
-    assert kept(host, parse_claude_code_hook(SESSION | {"hook_event_name": "SessionEnd"})) == []
+    assert kept(host, observe_request_of_claude_code_hook(SESSION | {"hook_event_name": "SessionEnd"})) == []
     assert host.calls == []
 
 
@@ -301,7 +309,10 @@ def test_a_message_that_is_refused_keeps_no_other_out(tmp_path: Path) -> None:
     said = [("user" if n % 2 else "assistant", f"{'bad' if n == 7 else 'good'} {n}") for n in range(120)]
     path = transcript(tmp_path / "t.jsonl", *said)
     with pytest.raises(ServerError, match=r"no\. 8$"):
-        kept(host, parse_claude_code_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}))
+        kept(
+            host,
+            observe_request_of_claude_code_hook(SESSION | {"hook_event_name": "Stop", "transcript_path": str(path)}),
+        )
     assert host.texts() == [text for _, text in said if "bad" not in text]
 
 
@@ -369,7 +380,9 @@ def test_what_is_near_is_printed_with_the_words_that_nothing_holds() -> None:
 @for_each_row("source", ["startup", "resume", "clear", "compact"])
 def test_a_session_that_begins_is_told_the_start(source: str) -> None:
     """ruling 18"""
-    request = parse_claude_code_hook({"hook_event_name": "SessionStart", "session_id": "s", "source": source})
+    request = observe_request_of_claude_code_hook(
+        {"hook_event_name": "SessionStart", "session_id": "s", "source": source}
+    )
     assert request is not None
     asked: list[Mapping[str, Any]] = []
 
@@ -398,7 +411,7 @@ def test_an_error_is_a_complaint(error: Exception, said: str) -> None:
     def work(until: float) -> ObserveCommandOutput:
         raise error
 
-    assert run_with_time_limit(9, work).error_text.startswith(said)
+    assert observe_command_output_within_seconds(9, work).error_text.startswith(said)
 
 
 def test_what_takes_too_long_is_left_behind() -> None:
@@ -408,14 +421,20 @@ def test_what_takes_too_long_is_left_behind() -> None:
         never.wait()
         return ObserveCommandOutput("too late")
 
-    found = run_with_time_limit(0.01, work)
+    found = observe_command_output_within_seconds(0.01, work)
     never.set()
     assert (found.output_text, "within 0.01 s" in found.error_text) == ("", True)
 
 
 def test_it_is_told_until_when_it_has_time() -> None:
     begun = time.monotonic()
-    assert 8 <= float(run_with_time_limit(9, lambda until: ObserveCommandOutput(str(until - begun))).output_text) <= 10
+    assert (
+        8
+        <= float(
+            observe_command_output_within_seconds(9, lambda until: ObserveCommandOutput(str(until - begun))).output_text
+        )
+        <= 10
+    )
 
 
 @pytest.mark.parametrize("words", [["--timeout", "0"], ["--timeout", "nan"], ["--role", "nobody"], ["--colour"]])

@@ -15,8 +15,8 @@ from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts
 from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.server.mcp.skills import (
     find_skill_file,
-    installed_skills,
     list_skills,
+    packaged_skills,
     skill_of_lesson,
     skills_get_result,
 )
@@ -40,7 +40,7 @@ def test_a_skill_names_no_tool_argument_or_field_that_there_is_not() -> None:
     tools = [to_mcp_tool(tool, 1_000) for tool in make_all_tools(random.Random(0))]
     known = {name for tool in tools for name in (tool.name, *names_in([tool.input_schema, tool.output_schema]))}
     known |= {*AgentDecision.model_fields, "kind", "guidance", "earlier", "resembles", "may_supersede", "not_kept"}
-    for skill in installed_skills():
+    for skill in packaged_skills():
         for file in skill.files:
             code = re.findall(r"`([^`]+)`", file.text)
             named = {match[0] for text in code if (match := re.match(r"[a-z][a-z_]*(?=$|:)", text))}
@@ -77,7 +77,7 @@ def test_a_lesson_is_a_skill_of_one_file_that_only_its_being_may_keep() -> None:
     assert (listing["cacheScope"], listing["skills"][-1]["uri"]) == ("private", skill.uri)
     assert skill.frontmatter["description"] == 'The "blue" cluster has no GPU. Use when: A GPU job'
     assert skills_get_result(skill.uri, [skill])["cacheScope"] == "private"
-    assert skills_get_result(installed_skills()[0].uri, [skill])["cacheScope"] == "public"
+    assert skills_get_result(packaged_skills()[0].uri, [skill])["cacheScope"] == "public"
     found = find_skill_file(skill.uri, [skill])
     assert found is not None
     assert "Use green" in found.text

@@ -40,7 +40,11 @@ def test_without_a_setting_a_client_that_brings_a_key_asks_anthropic(tmp_path: P
         DEFAULT_SMALL_ANTHROPIC_MODEL,
         DEFAULT_LARGE_ANTHROPIC_MODEL,
     )
-    assert (parsed.resolved_llm_key(), parsed.has_llm_choice(), parsed.patrol_token_budget) == ("", False, 200_000)
+    assert (parsed.resolved_llm_key(), parsed.is_llm_chosen_or_turned_off(), parsed.patrol_token_budget) == (
+        "",
+        False,
+        200_000,
+    )
 
 
 def test_the_default_models_have_a_price_and_are_known_to_the_sdk() -> None:
@@ -81,7 +85,7 @@ def test_who_is_asked_and_by_which_key(tmp_path: Path, variables: dict[str, str]
 @pytest.mark.parametrize("more", [{}, {"llm_api_key": KEY}, {"ANTHROPIC_API_KEY": KEY}, {"llm_url": LOCAL}])
 def test_off_switches_all_off(tmp_path: Path, more: dict[str, str]) -> None:
     parsed = settings(tmp_path, llm="off", **more)
-    assert (parsed.llm_config(), parsed.resolved_llm_key(), parsed.has_llm_choice()) == (None, "", True)
+    assert (parsed.llm_config(), parsed.resolved_llm_key(), parsed.is_llm_chosen_or_turned_off()) == (None, "", True)
 
 
 def test_an_ambient_key_counts_also_where_the_file_says_who_is_asked(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ def drawn(vectors: projection.Matrix) -> projection.Matrix:
     return plane
 
 
-@pytest.mark.parametrize("landmarks", [projection.MAX_MAP_LANDMARKS, 60])
+@pytest.mark.parametrize("landmarks", [projection.MAX_MEMORIES_LAID_OUT_BY_TSNE, 60])
 def test_the_neighbours_of_a_point_are_of_its_group(monkeypatch: pytest.MonkeyPatch, landmarks: int) -> None:
-    monkeypatch.setattr(projection, "MAX_MAP_LANDMARKS", landmarks)
+    monkeypatch.setattr(projection, "MAX_MEMORIES_LAID_OUT_BY_TSNE", landmarks)
     groups, each = 6, 25
     plane = drawn(grouped_vectors(groups, each))
     group = np.repeat(np.arange(groups), each)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from madeleine.memory.rules.archiving.density import archival_mode_of_texts, classify_density, density_signals
+from madeleine.memory.rules.archiving.density import (
+    classify_density,
+    density_signals,
+    extractive_or_abstractive_mode_for_texts,
+)
 from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from tests.rows import for_each_row
 
@@ -42,10 +46,10 @@ def test_code_data_and_identifiers_are_dense_and_what_people_tell_is_not(text: s
 
 
 def test_a_group_is_told_by_what_most_of_its_texts_are() -> None:
-    assert archival_mode_of_texts([*SPARSE[:3], *DENSE[:2]]) == "abstractive"
-    assert archival_mode_of_texts([*SPARSE[:2], *DENSE[:3]]) == "extractive"
-    assert archival_mode_of_texts([SPARSE[0], DENSE[0]]) == "extractive"
-    assert archival_mode_of_texts([]) == "abstractive"
+    assert extractive_or_abstractive_mode_for_texts([*SPARSE[:3], *DENSE[:2]]) == "abstractive"
+    assert extractive_or_abstractive_mode_for_texts([*SPARSE[:2], *DENSE[:3]]) == "extractive"
+    assert extractive_or_abstractive_mode_for_texts([SPARSE[0], DENSE[0]]) == "extractive"
+    assert extractive_or_abstractive_mode_for_texts([]) == "abstractive"
 
 
 def test_a_digest_holds_the_beginning_the_middle_the_end_and_facts_word_for_word() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from madeleine.memory.model import MEMORY_CATEGORIES, BeingId, MemoryId
 from madeleine.memory.rules.archiving.retention import (
+    ArchiveTogetherLinks,
     BeingRetentionConfig,
     EndedSessionOrProject,
-    MemoryArchivalLinks,
     MemoryRetentionFacts,
     RetentionConfig,
     memories_to_archive_with_reasons,
@@ -151,7 +151,7 @@ def test_retention_twice_is_retention_once_and_leaves_nothing_dangling(
     left = ages
     while most is not None and (part := memories_to_archive_with_reasons(left, config, ADA, NOW, most=most)):
         left = [one for one in left if one.id not in part]
-        links = MemoryArchivalLinks.from_retention_facts(left)
+        links = ArchiveTogetherLinks.from_retention_facts(left)
         assert all(target in {one.id for one in left} for target in links.dependents)
     if most is not None:
         assert memories_to_archive_with_reasons(left, config, ADA, NOW) == {}

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from madeleine.memory.model import first_timeline_moment
-from madeleine.memory.rules.dynamics.future_dates import memory_with_version_dates
+from madeleine.memory.model import start_of_first_dated_timeline_entry
+from madeleine.memory.rules.dynamics.future_dates import superseding_memory_and_start_date
 from tests.doubles import a_memory
 
 TOLD = datetime(2027, 1, 25, 9, tzinfo=UTC)
@@ -29,5 +29,5 @@ def test_a_plan_that_is_told_again_when_its_day_has_come_is_true_since_that_day(
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     old = replace(a_memory("The rent of the flat is 980 euros"), created_at=begin, happened_at=begin)
     new = a_memory("From January 2027 on the rent of the flat rises to 1050 euros", when=when)
-    new = replace(new, created_at=TOLD, happened_at=first_timeline_moment(when, TOLD))
-    assert memory_with_version_dates(new, old, TOLD)[1] == since
+    new = replace(new, created_at=TOLD, happened_at=start_of_first_dated_timeline_entry(when, TOLD))
+    assert superseding_memory_and_start_date(new, old, TOLD)[1] == since

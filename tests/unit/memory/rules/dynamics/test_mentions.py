@@ -15,8 +15,8 @@ from madeleine.memory.rules.dynamics.mentions import (
     cluster_name_after_forgetting,
     fold_and_join_texts,
     mentions_forgotten,
-    remove_timeline_entries_with_texts,
     report_without_forgotten_mentions,
+    scene_without_timeline_repeats_of_texts,
 )
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -104,4 +104,4 @@ def test_a_survivor_no_longer_retells_what_it_absorbed() -> None:
     """spec P4: consolidation writes an absorbed scene into its survivor's timeline."""
     other = DatedAction("2026-01-01", "the harp was bought")
     told = Scene(action="instruments", when=("2026-01-01", other, DatedAction("2026-02-01", GONE.scene.action)))
-    assert remove_timeline_entries_with_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)
+    assert scene_without_timeline_repeats_of_texts(told, {GONE.scene.action}).when == ("2026-01-01", other)

@@ -10,7 +10,7 @@ from madeleine.memory.model import ClusterId, MemoryChanges
 from madeleine.memory.rules.dynamics.revision import (
     changes_that_would_alter_memory,
     memory_after_changes,
-    revision_with_old_values,
+    memory_values_before_change,
 )
 from tests.doubles import NOW, a_memory
 
@@ -30,7 +30,7 @@ def test_false_zero_and_no_themes_are_values_like_others() -> None:
     asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
     changed = memory_after_changes(old, changes_that_would_alter_memory(old, asked))
     assert (changed.importance, changed.themes, changed.pinned) == (0.0, (), False)
-    assert revision_with_old_values(old, asked, at=NOW, client="").before == MemoryChanges(
+    assert memory_values_before_change(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True
     )
 
@@ -62,6 +62,6 @@ def test_a_memory_whose_text_stays_stays_where_it_is() -> None:
 
 def test_what_is_kept_is_what_was_before_and_only_of_what_changed() -> None:
     at = NOW + timedelta(days=1)
-    kept = revision_with_old_values(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
+    kept = memory_values_before_change(OLD, MemoryChanges(text="Ann lives in Oslo"), at=at, client="desk")
     assert (kept.memory_id, kept.at, kept.client) == (OLD.id, at, "desk")
     assert kept.before == MemoryChanges(text="Ann lives in Rome")

@@ -54,8 +54,8 @@ ENTRIES: dict[PromptPartName, list[str]] = {
         prompting.render_dated_item("notes", AT, "flour"),
     ],
     "memory_block": ["[SEMANTIC] Ann lives in Rome."],
-    "history_recent": [prompting.render_message_item(AT, "user", "Ann", "See you\ntomorrow")],
-    "history_current_chat": [prompting.render_message_item(AT, "assistant", "", "Hello.")],
+    "history_recent": [prompting.render_message_as_prompt_list_item(AT, "user", "Ann", "See you\ntomorrow")],
+    "history_current_chat": [prompting.render_message_as_prompt_list_item(AT, "assistant", "", "Hello.")],
 }
 
 SYSTEM_PROMPT_1A = """\
@@ -170,7 +170,7 @@ def test_a_day_is_shortened_to_its_first_sentence(text: str, short: str) -> None
 
 
 def test_a_long_message_is_cut() -> None:
-    shown = prompting.render_message_item(AT, "user", "", "y" * 5_000)
+    shown = prompting.render_message_as_prompt_list_item(AT, "user", "", "y" * 5_000)
     assert shown == f"- 2026-03-01 18:05 user: {'y' * 1_999}…"
 
 
@@ -194,7 +194,7 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
         prompting.render_named_item("2026-03-01", text),
         prompting.render_scene_item(memory),
         prompting.render_dated_item("chat", AT, text),
-        prompting.render_message_item(AT, "user", name, text),
+        prompting.render_message_as_prompt_list_item(AT, "user", name, text),
     ):
         assert line.splitlines() == [line]
         assert line.startswith("- ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_without_limit
+from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_when_no_limit_is_set
 from tests.rows import for_each_row
 
 COSTS = st.lists(st.integers(0, 500), max_size=30)
@@ -75,10 +75,10 @@ def test_an_answer_without_a_limit_ends_where_scores_fall_or_tokens_are_spent(
     scores: list[float], tokens: int, whole_list: bool, count: int
 ) -> None:
     scored = [(score, tokens) for score in scores]
-    assert result_count_without_limit(scored, least=3, whole_list=whole_list) == count
+    assert result_count_when_no_limit_is_set(scored, least=3, whole_list=whole_list) == count
 
 
 def test_beside_a_preference_that_answers_memories_that_match_less_are_left_out() -> None:
     scored = [(score, 10) for score in (0.4, 0.38, 0.36, 0.35, 0.34)]
-    assert result_count_without_limit(scored, least=3) == 5
-    assert result_count_without_limit(scored, least=3, best=0.9) == 3
+    assert result_count_when_no_limit_is_set(scored, least=3) == 5
+    assert result_count_when_no_limit_is_set(scored, least=3, best=0.9) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from madeleine.memory.recall.selection import ADVICE_ON_MISSING_NON_INFERABLE_THEME, has_non_inferable_theme
+from madeleine.memory.recall.selection import ADVICE_ON_MEMORY_LACKING_RECALLED_THEME, is_tagged_non_inferable
 from tests.rows import for_each_row
 
 
@@ -11,9 +11,9 @@ from tests.rows import for_each_row
     [((), False), (("design",), False), (("a", "Non-Inferable"), True), (("inferable", "non-inferable-ish"), False)],
 )
 def test_a_theme_marks_what_nobody_can_find_out(themes: tuple[str, ...], is_one: bool) -> None:
-    assert has_non_inferable_theme(themes) is is_one
+    assert is_tagged_non_inferable(themes) is is_one
 
 
 def test_the_advice_names_the_theme_and_what_to_do() -> None:
-    assert "'non-inferable'" in ADVICE_ON_MISSING_NON_INFERABLE_THEME
-    assert "update_memory" in ADVICE_ON_MISSING_NON_INFERABLE_THEME
+    assert "'non-inferable'" in ADVICE_ON_MEMORY_LACKING_RECALLED_THEME
+    assert "update_memory" in ADVICE_ON_MEMORY_LACKING_RECALLED_THEME

@@ -5,13 +5,13 @@ import pytest
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
-    MemoryPairLink,
+    MemoryPairRelationFlags,
     are_short_and_no_questions,
     asks_for_past,
+    is_answered_only_by_older_statement,
     newer_replaces_older_score,
-    only_older_answers_question,
-    order_newer_before_older,
-    question_names_only_older,
+    question_mentions_only_older_statement,
+    scores_with_newer_versions_before_older,
 )
 from madeleine.memory.rules.storing.statements import StatementForComparison
 from madeleine.memory.text.reading import AnalysedText
@@ -22,15 +22,18 @@ LYON, PARIS, ROME, SOUP = map(MemoryId, ("lyon", "paris", "rome", "soup"))
 
 def test_what_says_it_anew_comes_first_with_the_same_score_whether_it_matched_or_not() -> None:
     scores = {LYON: 0.8, SOUP: 0.7, ROME: 0.3}
-    ordered = order_newer_before_older(scores, {LYON: [PARIS], PARIS: [ROME]}, max_corrected=2)
+    ordered = scores_with_newer_versions_before_older(scores, {LYON: [PARIS], PARIS: [ROME]}, max_corrected=2)
     assert list(ordered.items()) == [(ROME, 0.8), (PARIS, 0.8), (LYON, 0.8), (SOUP, 0.7)]
-    assert order_newer_before_older(scores, {ROME: [PARIS]}, max_corrected=2) == scores
-    assert list(order_newer_before_older({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, max_corrected=2)) == [PARIS, LYON]
+    assert scores_with_newer_versions_before_older(scores, {ROME: [PARIS]}, max_corrected=2) == scores
+    assert list(scores_with_newer_versions_before_older({PARIS: 0.8, LYON: 0.7}, {LYON: [PARIS]}, max_corrected=2)) == [
+        PARIS,
+        LYON,
+    ]
 
 
 def test_what_speaks_of_another_thing_is_not_put_first_by_way_of_a_third_either() -> None:
     scores, chain = {LYON: 0.8, ROME: 0.7}, {LYON: [PARIS], PARIS: [ROME]}
-    ordered = order_newer_before_older(scores, chain, max_corrected=2, unrelated={(ROME, LYON)})
+    ordered = scores_with_newer_versions_before_older(scores, chain, max_corrected=2, unrelated={(ROME, LYON)})
     assert list(ordered.items()) == [(PARIS, 0.8), (LYON, 0.8), (ROME, 0.7)]
 
 
@@ -39,8 +42,8 @@ def test_two_signs_of_a_script_without_spaces_name_nothing() -> None:
         StatementForComparison,
         ("健身馆的会员怎么收费?", "健身馆取消了年度会员,改成每月 25 元", "健身馆的年度会员价是 199 元"),
     )
-    assert not question_names_only_older(question, newer, older)
-    assert question_names_only_older(
+    assert not question_mentions_only_older_statement(question, newer, older)
+    assert question_mentions_only_older_statement(
         *map(StatementForComparison, ("Theo's dentist", "Dentist for Lotte: 9:50", "Dentist for Theo: 9:20"))
     )
 
@@ -57,7 +60,7 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
     question: str, newer: str, older: str, alone: bool
 ) -> None:
     assert (
-        only_older_answers_question(
+        is_answered_only_by_older_statement(
             StatementForComparison(question), StatementForComparison(newer), StatementForComparison(older)
         )
         is alone
@@ -66,19 +69,26 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
 
 BOTH_NEAR = (0.6, 0.6)
 """Cosines of the newer and the older one to the question."""
-JOINED = MemoryPairLink(is_proposed=True, joined_by_proposals=True)
+JOINED = MemoryPairRelationFlags(is_proposed=True, joined_by_proposals=True)
 
 
 @pytest.mark.parametrize(
     ("question", "newer", "older", "cosines", "link", "is_first"),
     [
-        ("Ivo's town?", "Ivo resigned and rents in Split", "Ivo is based in Zagreb", BOTH_NEAR, MemoryPairLink(), True),
+        (
+            "Ivo's town?",
+            "Ivo resigned and rents in Split",
+            "Ivo is based in Zagreb",
+            BOTH_NEAR,
+            MemoryPairRelationFlags(),
+            True,
+        ),
         (
             "the book club",
             "Book club has moved to the pub",
             "Book club meets at Ingrid's",
             BOTH_NEAR,
-            MemoryPairLink(),
+            MemoryPairRelationFlags(),
             True,
         ),
         (
@@ -86,7 +96,7 @@ JOINED = MemoryPairLink(is_proposed=True, joined_by_proposals=True)
             "Ben's phone number is 171 02",
             "Ada's phone number is 171 01",
             (0.4, 0.7),
-            MemoryPairLink(),
+            MemoryPairRelationFlags(),
             False,
         ),
         (
@@ -94,7 +104,7 @@ JOINED = MemoryPairLink(is_proposed=True, joined_by_proposals=True)
             "Olsen looks after Nord",
             "Petersen looks after Lund",
             (0.4, 0.7),
-            MemoryPairLink(),
+            MemoryPairRelationFlags(),
             False,
         ),
         (
@@ -102,15 +112,28 @@ JOINED = MemoryPairLink(is_proposed=True, joined_by_proposals=True)
             "Token lifetime went up",
             "Rate limit: 600 a minute per token",
             (0.1, 0.7),
-            MemoryPairLink(),
+            MemoryPairRelationFlags(),
             False,
         ),
-        ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), MemoryPairLink(), False),
+        (
+            "metrics",
+            "Dashboards read Prometheus now",
+            "Metrics go to Graphite",
+            (0.5, 0.5),
+            MemoryPairRelationFlags(),
+            False,
+        ),
         ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), JOINED, True),
     ],
 )
 def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_the_same(
-    question: str, newer: str, older: str, *, cosines: tuple[float, float], link: MemoryPairLink, is_first: bool
+    question: str,
+    newer: str,
+    older: str,
+    *,
+    cosines: tuple[float, float],
+    link: MemoryPairRelationFlags,
+    is_first: bool,
 ) -> None:
     asked = StatementForComparison(question)
 

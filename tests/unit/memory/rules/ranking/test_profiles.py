@@ -17,12 +17,12 @@ from madeleine.memory.rules.ranking.profiles import (
     AllRankingProfileWeights,
     AssociativeRankingWeights,
     LinearRankingWeights,
-    associative_ranking_scores,
-    candidate_similarity,
+    candidate_similarities,
     evenly_falling_scores,
     linear_ranking_scores,
     recency_score,
     saturating_reinforcement_share,
+    scores_by_associative_ranking_profile,
 )
 from tests.doubles import NOW
 from tests.rows import for_each_row
@@ -53,7 +53,9 @@ def linear_of(cosine: float, one: MemoryRankingState, weights: AllRankingProfile
 def associative_of(
     cosine: float, one: MemoryRankingState, shared: float = 0.0, weights: AllRankingProfileWeights = WEIGHTS
 ) -> float:
-    return float(associative_ranking_scores(near(cosine), [one], [shared], now=NOW, weights=weights).scores[0])
+    return float(
+        scores_by_associative_ranking_profile(near(cosine), [one], [shared], now=NOW, weights=weights).scores[0]
+    )
 
 
 # --- factors
@@ -86,7 +88,9 @@ def test_reinforcement_is_as_worked_by_hand(times: int, value: float) -> None:
 def test_similarity_is_the_cosine_as_far_as_it_can_be_trusted(
     cosine: float, bm25: float, trust: float, value: float
 ) -> None:
-    assert candidate_similarity(pool([cosine], [bm25]), dense_trust=trust).tolist() == pytest.approx([value], abs=1e-6)
+    assert candidate_similarities(pool([cosine], [bm25]), dense_trust=trust).tolist() == pytest.approx(
+        [value], abs=1e-6
+    )
 
 
 # --- rrf
@@ -182,7 +186,7 @@ def both(
     cosines, given, shared = zip(*candidates, strict=True)
     return [
         linear_ranking_scores(near(*cosines), given, now=NOW, weights=weights).scores,
-        associative_ranking_scores(near(*cosines), given, shared, now=NOW, weights=weights).scores,
+        scores_by_associative_ranking_profile(near(*cosines), given, shared, now=NOW, weights=weights).scores,
     ]
 
 
@@ -219,5 +223,5 @@ def test_more_of_anything_never_makes_a_score_less(
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 5)), min_size=1, max_size=8), SHARES)
 def test_a_similarity_is_a_share(rows: list[tuple[float, float]], trust: float) -> None:
     found: CandidatePool = pool([cosine for cosine, _ in rows], [bm25 for _, bm25 in rows])
-    values = candidate_similarity(found, dense_trust=trust)
+    values = candidate_similarities(found, dense_trust=trust)
     assert ((values >= 0) & (values <= 1)).all()

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from madeleine.memory.keyword_search import SearchHit, SearchSource, TagSearchMatches
+from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatchesInOneSource
 from madeleine.memory.model import Provenance
 from madeleine.memory.recall.search import TAG_SEARCH_POOL_SIZE_PER_HIT
-from madeleine.memory.rules.searching import best_tag_matches, rarity_weights_of_tags, tag_hits_near_best
+from madeleine.memory.rules.searching import items_best_matching_tags, rarity_weights_of_tags, tag_hits_near_best
 from tests.doubles import NOW
 
 
-def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None) -> TagSearchMatches:
+def matches(*found: tuple[int, str, int], numbers: dict[int, int] | None = None) -> TagMatchesInOneSource:
     """(at, id, mask)"""
     masks = [mask for _, _, mask in found]
-    return TagSearchMatches(
+    return TagMatchesInOneSource(
         "memories",
         tuple(((at, id_), mask) for at, id_, mask in found),
         numbers or {mask: masks.count(mask) for mask in masks},
     )
 
 
-def ids(*found: TagSearchMatches, tags: int, limit: int) -> list[str]:
+def ids(*found: TagMatchesInOneSource, tags: int, limit: int) -> list[str]:
     """The pool."""
     best = [
         (a_hit(source, id_), weight)
-        for (source, id_), weight in best_tag_matches(found, tags, TAG_SEARCH_POOL_SIZE_PER_HIT * limit)
+        for (source, id_), weight in items_best_matching_tags(found, tags, TAG_SEARCH_POOL_SIZE_PER_HIT * limit)
     ]
     return [hit.id for hit in tag_hits_near_best(best, limit)]
 
@@ -69,10 +69,10 @@ def test_the_pool_is_four_times_the_limit_of_those_near_the_best_and_else_the_li
 
 
 def test_equals_come_newest_first_whatever_their_source_and_nothing_gives_nothing() -> None:
-    memory, chat = matches((1, "m", 0b1)), TagSearchMatches("chat", (((2, "c"), 0b1),), {0b1: 1})
+    memory, chat = matches((1, "m", 0b1)), TagMatchesInOneSource("chat", (((2, "c"), 0b1),), {0b1: 1})
     weight = (True, 0.5)  # 1 / log2(2 + 2)
-    assert best_tag_matches([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
-    assert best_tag_matches([], 1, 5) == []
+    assert items_best_matching_tags([memory, chat], 1, 5) == [(("chat", "c"), weight), (("memories", "m"), weight)]
+    assert items_best_matching_tags([], 1, 5) == []
 
 
 def test_near_the_best_is_what_weighs_half_as_much_and_is_of_its_kind() -> None:

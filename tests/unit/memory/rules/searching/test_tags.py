@@ -10,9 +10,9 @@ from madeleine.memory.rules.searching import (
     MAX_MESSAGE_TAG_CHARS,
     MAX_TAGS_PER_MESSAGE,
     extract_search_tags_from_message,
-    message_tag_from_text,
     most_specific_message_tags,
     related_themes,
+    search_tag_of_word_or_phrase,
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from tests.rows import for_each_row
@@ -68,7 +68,7 @@ def test_a_message_made_to_be_slow_is_not(message: str) -> None:
 
 def test_themes_that_often_stand_beside_a_tag_are_related() -> None:
     """At least twice, and on a quarter of the memories."""
-    tags = [message_tag_from_text("ramen", stem_english_word)]
+    tags = [search_tag_of_word_or_phrase("ramen", stem_english_word)]
     beside = [
         ("ramen", "Food", "Kyoto"), ("Ramen", "food", "winter"), ("ramen shop", "food"), ("ramen", "kyoto"),
         *[("ramen",)] * 4,

@@ -18,7 +18,7 @@ from madeleine.memory.rules.storing.chunk_scoring import (
     MIN_STORED_CHUNK_IMPORTANCE,
     chunk_category,
     chunk_importance,
-    chunk_novelty,
+    chunk_novelty_against_centroid,
     chunk_salience,
     mean_word_rarity,
     words_for_rarity,
@@ -203,12 +203,14 @@ def test_a_text_of_a_hundred_thousand_characters_is_looked_through_in_one_go(pie
 
 
 def test_everything_is_new_to_a_being_without_memories() -> None:
-    assert chunk_novelty(at_cosine(0.9), None, VectorSpace.create_without_languages()) == 1.0
+    assert chunk_novelty_against_centroid(at_cosine(0.9), None, VectorSpace.create_without_languages()) == 1.0
 
 
 @for_each_row(("cosine", "expected"), [(1.0, 0.0), (0.75, 0.25), (0.0, 1.0), (-0.5, 1.0)])
 def test_novelty_is_the_cosine_distance_to_the_mean_and_never_above_one(cosine: float, expected: float) -> None:
-    assert chunk_novelty(at_cosine(cosine), MEAN, VectorSpace.create_without_languages()) == pytest.approx(expected)
+    assert chunk_novelty_against_centroid(
+        at_cosine(cosine), MEAN, VectorSpace.create_without_languages()
+    ) == pytest.approx(expected)
 
 
 def legible(share: float) -> VectorSpace:
@@ -217,8 +219,8 @@ def legible(share: float) -> VectorSpace:
 
 def test_a_likeness_counts_as_far_as_the_model_can_read_the_text() -> None:
     """1 − 0.25 × 0.8 = 0.8; and nothing that it cannot read is known to it."""
-    assert chunk_novelty(at_cosine(0.8), MEAN, legible(0.25)) == pytest.approx(0.8)
-    assert chunk_novelty(at_cosine(0.8), MEAN, legible(0.0)) == 1.0
+    assert chunk_novelty_against_centroid(at_cosine(0.8), MEAN, legible(0.25)) == pytest.approx(0.8)
+    assert chunk_novelty_against_centroid(at_cosine(0.8), MEAN, legible(0.0)) == 1.0
 
 
 @for_each_row(
@@ -235,7 +237,11 @@ def test_half_new_and_nothing_else_is_just_worth_keeping() -> None:
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=4, max_size=4).filter(lambda v: np.linalg.norm(v) > 0.01))
 def test_novelty_stays_between_zero_and_one(values: list[float]) -> None:
-    assert 0 <= chunk_novelty(unit(values), unit([1, 2, 3, 4]), VectorSpace.create_without_languages()) <= 1
+    assert (
+        0
+        <= chunk_novelty_against_centroid(unit(values), unit([1, 2, 3, 4]), VectorSpace.create_without_languages())
+        <= 1
+    )
 
 
 @for_each_row(

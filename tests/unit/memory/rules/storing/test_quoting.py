@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.rules.prompting import recall_text_of_shuffled_fragments, render_memory_block
 from madeleine.memory.rules.storing.quoting import (
-    StatementForQuoteCheck,
+    StatementForRepetitionCheck,
     person_restates_known_text,
     repeats_known_text,
     share_of_words_in_source,
@@ -21,7 +21,7 @@ from madeleine.memory.rules.storing.quoting import (
     without_quotes_from_memory,
     without_recalled_text,
 )
-from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_ref_as_json
+from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_without_text_as_json
 from tests.doubles import a_memory
 from tests.rows import for_each_row
 
@@ -66,7 +66,7 @@ def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
     numbered = replace(LYON, number=12)
     near = {"memories": [], "near": [memory_item_as_json(numbered)], "unknown_words": ["cats"]}
     assert without_recalled_text(json.dumps(near)) == ""
-    block = {"prompt": render_memory_block([numbered]), "sources": [memory_ref_as_json(numbered)]}
+    block = {"prompt": render_memory_block([numbered]), "sources": [memory_without_text_as_json(numbered)]}
     assert without_recalled_text(json.dumps(block)) == ""
 
 
@@ -159,8 +159,8 @@ def test_a_person_may_say_a_thing_again() -> None:
 )
 def test_the_same_words_in_another_order_are_news(known: str, said: str) -> None:
     """Ruling 13"""
-    assert person_restates_known_text(known, [StatementForQuoteCheck(known)])
-    assert not person_restates_known_text(said, [StatementForQuoteCheck(known)])
+    assert person_restates_known_text(known, [StatementForRepetitionCheck(known)])
+    assert not person_restates_known_text(said, [StatementForRepetitionCheck(known)])
 
 
 def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
@@ -170,14 +170,14 @@ def test_an_essence_that_says_no_more_than_a_memory_restates_it() -> None:
 
 def test_one_who_is_not_named_may_be_somebody_else() -> None:
     """The assistant speaks to whom it knows; of what a person says nobody knows whom it is about."""
-    told = [StatementForQuoteCheck("Ada likes ramen with extra garlic.")]
+    told = [StatementForRepetitionCheck("Ada likes ramen with extra garlic.")]
     assert repeats_known_text("You like ramen with extra garlic.", told)
     assert not person_restates_known_text("The user likes ramen with extra garlic.", told)
     assert person_restates_known_text("Ada likes ramen with garlic.", told)
 
 
 def test_the_names_of_those_who_speak_are_no_news() -> None:
-    told = [StatementForQuoteCheck("Moved to Lyon in May with two cats.")]
+    told = [StatementForRepetitionCheck("Moved to Lyon in May with two cats.")]
     assert not person_restates_known_text("Ada moved to Lyon in May with two cats.", told)
     assert person_restates_known_text("Ada moved to Lyon in May with two cats.", told, ["Ada"])
 

@@ -17,7 +17,7 @@ from madeleine.memory.ingest.ports import ErasureResult
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.model import Memory, Scene
 from madeleine.memory.watch.extraction import ExtractedMemory
-from madeleine.memory.watch.remember import RememberExtractedMemories, SimilarMemorySearch
+from madeleine.memory.watch.remember import FindMemoriesSimilarToTexts, RememberExtractedMemories
 from tests.contracts.ledger.chat_contract import appended, said, waiting, whole
 from tests.doubles import ADA, BOB, NOW, WordEmbedder
 from tests.household import Household, household, rows
@@ -133,13 +133,13 @@ async def test_a_look_for_work_walks_no_session_that_was_looked_at(home: Househo
 
 async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> None:
     store = StoreScenes(home.ledger.memories, home.index, home.embedder, now=home.clock)
-    similar = SimilarMemorySearch(home.ledger.recall, NearIndex(), home.embedder)
+    similar = FindMemoriesSimilarToTexts(home.ledger.recall, NearIndex(), home.embedder)
     remember = RememberExtractedMemories(store.store_already_redacted_scenes, home.ledger.memories, similar)
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
     messages = await home.ledger.conversations.messages_by_ids(ADA, ids)
     one = ExtractedMemory("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
-    stored = await remember.store_agent_memory(ADA, "s", one, messages, key="r")
-    again = await remember.store_agent_memory(ADA, "s", one, messages, key="r")
+    stored = await remember.store_memory_extracted_by_agent(ADA, "s", one, messages, key="r")
+    again = await remember.store_memory_extracted_by_agent(ADA, "s", one, messages, key="r")
     assert stored is not None
     assert again is not None
     assert (again.memory.id, again.repeated) == (stored.memory.id, True)

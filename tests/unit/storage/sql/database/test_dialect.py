@@ -17,8 +17,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from madeleine.storage import sql
 from madeleine.storage.sql.database.mapping import update_row_of_being_statement
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES
-from madeleine.storage.sql.search.repository import cooccurring_themes_statement, tag_search_matches_statement
+from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES_BY_KIND
+from madeleine.storage.sql.search.repository import cooccurring_themes_statement, texts_holding_search_tags_statement
 from madeleine.storage.sql.search.sources import SEARCHED_TABLES, hits_by_ids_statement, keyword_hits_statement
 
 DIALECTS = {"sqlite": sqlite.dialect(paramstyle="named"), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
@@ -51,9 +51,9 @@ def statements() -> dict[str, ClauseElement]:
         themes = 1 if "folded_themes" in searched.table.c else 0
         found |= {f"search.{source}.{mode}": keyword_hits_statement(source, mode, 2, themes) for mode in ("or", "and")}
         found[f"search.by_id.{source}"] = hits_by_ids_statement(source)
-        found[f"search.tags.{source}"] = tag_search_matches_statement(source, themes, 2, 1)
-    found["search.cooccurring_themes"] = cooccurring_themes_statement(2)
-    for kind, journalled in JOURNALLED_TABLES.items():
+        found[f"search.tags.{source}"] = texts_holding_search_tags_statement(source, themes, 2, 1)
+    found["search.themes_of_each_recent_memory_with_tag"] = cooccurring_themes_statement(2)
+    for kind, journalled in JOURNALLED_TABLES_BY_KIND.items():
         found |= {f"undo.{kind}.insert": journalled.insert_row, f"undo.{kind}.delete": journalled.delete_row}
         found[f"undo.{kind}.select"] = journalled.select_rows
         found[f"undo.{kind}.update"] = update_row_of_being_statement(

@@ -17,7 +17,7 @@ from sqlalchemy import insert, literal_column, select, text
 from madeleine.memory.errors import StorageBusy, StorageError
 from madeleine.storage.sql.administration import read_store_setting, write_store_settings
 from madeleine.storage.sql.database import sqlite
-from madeleine.storage.sql.database.engine import mark_query_as_brief_read, run_to_completion
+from madeleine.storage.sql.database.engine import mark_query_as_runnable_on_event_loop, run_to_end_despite_cancellation
 from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.database.sqlite import SqliteDatabase, open_sqlite_database
 from madeleine.storage.sql.database.tables import store_settings_table as table
@@ -94,7 +94,7 @@ async def test_a_transaction_reads_what_it_wrote_and_an_error_at_the_end_undoes_
 
 
 async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_writes(database: SqliteDatabase) -> None:
-    names = mark_query_as_brief_read(
+    names = mark_query_as_runnable_on_event_loop(
         select(table.c.name).where(literal_column("name IN ('a', 'b')")).order_by(table.c.name)
     )
     await write_store_settings(database, {"a": 1})
@@ -108,7 +108,7 @@ async def test_a_brief_read_sees_each_commit_and_is_answered_while_another_write
 async def test_a_closed_database_refuses_a_brief_read(database: SqliteDatabase) -> None:
     await database.close()
     with pytest.raises(StorageError):
-        await database.rows(mark_query_as_brief_read(select(table.c.name)), first_column_of_row)
+        await database.rows(mark_query_as_runnable_on_event_loop(select(table.c.name)), first_column_of_row)
 
 
 async def test_a_read_that_is_cancelled_stops_and_its_connection_serves_the_next(database: SqliteDatabase) -> None:
@@ -195,7 +195,7 @@ async def test_work_to_finish_ends_before_the_cancellation_goes_on() -> None:
         await go_on.wait()
         ended = True
 
-    task = asyncio.create_task(run_to_completion(work()))
+    task = asyncio.create_task(run_to_end_despite_cancellation(work()))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.sleep(0)

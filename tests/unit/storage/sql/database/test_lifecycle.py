@@ -13,7 +13,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
     ErasureDeclaration,
-    KeepWhenForgetting,
+    KeepAllRowsWhenForgetting,
     LeaveUnchangedOnPatrolUndo,
     PatrolUndoDeclaration,
     ReferenceClearedWhenForgetting,
@@ -50,11 +50,11 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.key, *one.columns} <= columns
             case RemoveForgottenByFunction():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
-            case KeepWhenForgetting() | LeaveUnchangedOnPatrolUndo():
+            case KeepAllRowsWhenForgetting() | LeaveUnchangedOnPatrolUndo():
                 assert one.reason
 
 
 @for_each_row("table", TABLES)
 def test_a_table_that_names_memories_does_not_keep_its_rows(table: Table) -> None:
     if REFERENCES.intersection(table.columns.keys()) and table.name != "forgotten":
-        assert not any(isinstance(one, KeepWhenForgetting) for one in table.info["lifecycle"])
+        assert not any(isinstance(one, KeepAllRowsWhenForgetting) for one in table.info["lifecycle"])
