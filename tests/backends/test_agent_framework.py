@@ -52,6 +52,7 @@ async def test_an_agent_knows_what_it_was_told_before_and_what_it_says_is_kept(m
     assert [hit.text for hit in page.hits] == ["Until six."]
 
 
+@pytest.mark.slow
 async def test_stored_text_reaches_a_model_as_data_of_the_user_and_not_as_an_instruction(
     memory: madeleine.Memory,
 ) -> None:

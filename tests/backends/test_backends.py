@@ -82,6 +82,7 @@ async def test_core_policies_of_the_configuration_are_written_once(folder: Path)
             assert {(one.author.agent_id, one.author.role) for one in policies} == {("owner", "human")}
 
 
+@pytest.mark.slow
 async def test_nothing_of_one_company_is_in_the_directory_of_another(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ async def test_it_does_what_the_frameworks_own_store_does(memory: madeleine.Memo
     assert await use(MadeleineStore(memory)) == await use(InMemoryStore())
 
 
+@pytest.mark.slow
 async def test_items_are_found_by_meaning_and_keep_their_history(memory: madeleine.Memory) -> None:
     store = MadeleineStore(memory)
     await store.aput(("users", "ada"), "tea", {"text": "Ada prefers green tea"})
@@ -82,6 +83,7 @@ async def test_items_of_another_being_are_nowhere(memory: madeleine.Memory, fold
         assert await store.alist_namespaces() == []
 
 
+@pytest.mark.slow
 async def test_the_synchronous_methods_work_in_another_thread_and_refuse_their_own(memory: madeleine.Memory) -> None:
     store = MadeleineStore(memory)
 

@@ -118,6 +118,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["anthropic", "openai"])
 def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protocol) -> None:
     """By variables that somebody set for another program."""

@@ -67,6 +67,7 @@ def holding(root: Path, secret: str) -> list[str]:
     return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_answer_counts_them(
     tmp_path: Path,
 ) -> None:
@@ -98,6 +99,7 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
         assert holding(data_dir, secret) == []
 
 
+@pytest.mark.slow
 async def test_a_note_that_lay_in_the_inbox_before_is_cleaned_when_the_patrol_takes_it(tmp_path: Path) -> None:
     notes = a_file(tmp_path, json.dumps({"action": f"Bob has {TOKEN}"}), f"no JSON, but {TOKEN}")
     madeleine(tmp_path / "data", "note", str(notes), MADELEINE_REDACT="off")

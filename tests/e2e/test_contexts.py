@@ -81,6 +81,7 @@ async def prompt(client: Client, **arguments: str) -> list[tuple[str, str]]:
     return [(one.role, one.content.text) for one in got.messages if isinstance(one.content, TextContent)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_over_stdio_tool_prompt_and_resources_hold_identity_and_memory_block(tmp_path: Path, era: Era) -> None:
     """spec P5, L4, with the real model."""

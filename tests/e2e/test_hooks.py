@@ -107,6 +107,7 @@ async def test_a_compacted_conversation_goes_on_knowing_what_it_knew(tmp_path: P
     assert ("Modules were tidied.",) not in kept
 
 
+@pytest.mark.slow
 async def test_the_same_hooks_reach_a_server_over_http_by_its_token_alone(tmp_path: Path) -> None:
     conversation = Conversation(tmp_path / "t.jsonl")
     async with serving(tmp_path / "data", being="cyd") as server:

@@ -18,6 +18,7 @@ LESSON = {
 }
 
 
+@pytest.mark.slow
 async def test_a_lesson_is_read_as_a_skill_by_its_being_alone(tmp_path: Path) -> None:
     uri = "skill://the-staging-cluster-has-no-gpu-m1/SKILL.md"
     async with connected(tmp_path, being="ada") as ada:

@@ -111,6 +111,7 @@ async def test_a_conversation_is_remembered_recalled_and_not_remembered_again(tm
     ]
 
 
+@pytest.mark.slow
 async def test_while_the_model_is_away_the_conversation_goes_on(tmp_path: Path) -> None:
     """What else it may answer, and what comes later: tests/unit/server/test_thread_and_model.py"""
     database = tmp_path / "memory.db"
@@ -139,6 +140,7 @@ async def test_without_a_model_that_was_chosen_nothing_runs_and_nothing_is_lost(
     assert memories(tmp_path) == [ESSENCE]
 
 
+@pytest.mark.slow
 async def test_without_a_model_exchanges_can_be_recorded(tmp_path: Path) -> None:
     """spec H6"""
     more = TOOLS | {"MADELEINE_THREAD": "auto", "MADELEINE_THREAD_RECORDS": "true", "MADELEINE_THREAD_SECONDS": "0.05"}

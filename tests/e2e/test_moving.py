@@ -114,6 +114,7 @@ def test_a_restore_under_a_client_keeps_what_it_replaces(home: Path, tmp_path: P
         assert str(kept) in answer(client, 2, "forget", ids=[hit["id"]])["copies"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut off", pytest.param("no database", marks=pytest.mark.slow)])
 def test_a_backup_takes_the_place_of_a_damaged_memory(home: Path, tmp_path: Path, damage: str) -> None:
     """It was refused, with the advice to restore a backup."""
@@ -138,6 +139,7 @@ def test_a_backup_takes_the_place_of_a_damaged_memory(home: Path, tmp_path: Path
     assert len(list(home.glob("until-*/memory.db"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -168,6 +170,7 @@ def test_an_export_does_not_replace_another_file(home: Path, tmp_path: Path) -> 
     assert "harbour" in (tmp_path / "view/Memories/Unsorted.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_torn_or_foreign_file_is_refused_with_what_to_do(home: Path, tmp_path: Path) -> None:
     with asking(home) as client:
         answer(client, 1, "store", text=TEXTS[0])

@@ -215,6 +215,7 @@ def test_a_call_that_is_made_again_after_its_host_died_keeps_nothing_twice(data_
 # --- exports
 
 
+@pytest.mark.slow
 def test_exports_are_imported_once_whatever_they_come_in(data_dir: Path, tmp_path: Path) -> None:
     ours = [
         claude(("human", HARBOUR), ("assistant", "How lovely")),
@@ -249,6 +250,7 @@ def test_exports_are_imported_once_whatever_they_come_in(data_dir: Path, tmp_pat
     assert rows(data_dir / "memory.db", "SELECT watched FROM sessions WHERE being_id = 'bob'") == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_later_file_that_is_no_export_hides_nothing_of_the_earlier_ones(data_dir: Path, tmp_path: Path) -> None:
     good, empty, bad = (str(tmp_path / name) for name in ("good.json", "empty.json", "bad.json"))
     Path(good).write_text(json.dumps([claude(("human", HARBOUR)), {"title": "Broken", "mapping": 3}]))
@@ -269,6 +271,7 @@ async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, 
         assert await call_tool(client, "observe", session_id="c-1") == {"new": 0, "last_key": "c-1-0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -44,6 +44,7 @@ def test_a_project_is_the_repository_else_the_directory_and_never_the_home(
         assert with_project_of_directory(own, home) == own
 
 
+@pytest.mark.slow
 async def test_a_client_works_in_the_project_of_its_first_root(tmp_path: Path) -> None:
     (boat := tmp_path / "boat").mkdir()
     furnish(data := tmp_path / "data")

@@ -23,6 +23,7 @@ STORE = (
 )
 
 
+@pytest.mark.slow
 def test_numbers_that_are_none_and_half_characters_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     with raw_connection(tmp_path) as client:
         for arguments, named in (
@@ -86,6 +87,7 @@ def in_ledger(data_dir: Path, column: str) -> list[Any]:
         return [value for (value,) in ledger.execute(f"SELECT {column} FROM memories")]
 
 
+@pytest.mark.slow
 def test_what_was_asked_before_the_end_of_the_input_is_done_and_answered(tmp_path: Path) -> None:
     """`printf … | madeleine`: the calls under way were cancelled."""
     lines = (
@@ -104,6 +106,7 @@ def test_what_was_asked_before_the_end_of_the_input_is_done_and_answered(tmp_pat
     assert [f"m{number}" for number in in_ledger(tmp_path, "number")] == [stored["id"]]
 
 
+@pytest.mark.slow
 def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path: Path) -> None:
     """It ended with a traceback and exit code 1."""
     with serving(tmp_path) as process:
@@ -117,6 +120,7 @@ def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path:
     assert not (tmp_path / "owner.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="its event loop takes no signals")
 @pytest.mark.parametrize("told", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told: signal.Signals) -> None:
@@ -137,6 +141,7 @@ def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told:
     assert not (tmp_path / "index" / "flushing").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="its files have no modes")
 def test_what_is_remembered_is_for_nobody_elses_eyes(tmp_path: Path) -> None:
     """The ledger's words are in the index too."""

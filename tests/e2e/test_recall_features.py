@@ -6,6 +6,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import Lodger
 from tests.e2e.serving import call_tool, connected, tool_error
 from tests.language.stub import ModelRequest, language_server, model_says
@@ -24,6 +26,7 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [memory["text"] for memory in answer["memories"]]
 
 
+@pytest.mark.slow
 async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) -> None:
     """spec L2, T7, O12"""
     async with connected(tmp_path, more={"MADELEINE_RANKING": "linear"}) as client:
@@ -60,6 +63,7 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
     assert "associative" in words
 
 
+@pytest.mark.slow
 async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advice(
     tmp_path: Path,
 ) -> None:
@@ -76,6 +80,7 @@ async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advi
     assert texts(still) == [DINNERS[0]]
 
 
+@pytest.mark.slow
 async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_nothing(
     tmp_path: Path,
 ) -> None:
@@ -96,6 +101,7 @@ async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_noth
     assert "nobody/knows-this" in fallen_back["notice"]
 
 
+@pytest.mark.slow
 async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_harm(tmp_path: Path) -> None:
     """spec O12"""
     asked: list[ModelRequest] = []
@@ -121,6 +127,7 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
     assert failed["notice"].startswith("The query was not reworded.")
 
 
+@pytest.mark.slow
 async def test_what_is_asked_for_word_by_word_is_found_among_many_that_differ_in_numbers(lodger: Lodger) -> None:
     """All in one session, as turns that follow one another: those with a neighbour much like them must not lead."""
     hidden = Random(7).choices(("lamp", "kettle", "violin", "ladder", "compass"), k=200)

@@ -261,6 +261,7 @@ async def test_memory_survives_a_restart(tmp_path: Path) -> None:
     assert (whole["pinned"], whole["lesson"], whole["status"]) == (True, "Ask Pietro about wine", "active")
 
 
+@pytest.mark.slow
 async def test_a_second_process_on_a_memory_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
     with ExitStack() as first:
         owner = first.enter_context(raw_connection(tmp_path))

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import jsonschema
+import pytest
 from mcp.client.client import Client
 
 from madeleine.server.settings.settings import Settings
@@ -49,6 +50,7 @@ async def live(client: Client) -> dict[str, str]:
     return {"memories": stored["id"], "chat": heard["ids"][0]}
 
 
+@pytest.mark.slow
 async def test_what_was_lived_said_written_and_noted_is_found_by_one_search(tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     (tmp_path / "notes.txt").write_text("Buy ramen for Zoé\n", encoding="utf-8")

@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.serving import call_tool, connected
 from tests.waiting import DEADLOCK_S
 
@@ -22,6 +24,7 @@ TEXT = "Grandmother baked a cake with apples from the garden"
 IN_OTHER_WORDS = "Who made a fruit dessert?"
 
 
+@pytest.mark.slow
 async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path) -> None:
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)
@@ -34,6 +37,7 @@ async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path)
     assert [hit["id"] for hit in search["hits"]] == [stored["id"]]
 
 
+@pytest.mark.slow
 async def test_vectors_are_filled_in_once_a_model_can_be_had(tmp_path: Path) -> None:
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)

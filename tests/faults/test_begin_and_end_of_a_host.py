@@ -87,6 +87,7 @@ def test_a_host_leaves_the_socket_of_its_successor_alone(data_dir: Path, tmp_pat
             assert status(data_dir)["pid"] == second
 
 
+@pytest.mark.slow
 async def test_a_data_directory_may_lie_deeper_than_a_sockets_name_may_be_long(tmp_path: Path) -> None:
     deep = tmp_path / ("a" * 60) / ("b" * 60)
     with no_host_left(deep):
@@ -111,6 +112,7 @@ def test_a_directory_that_cannot_be_used_is_told_at_the_start(tmp_path: Path) ->
     assert "Set MADELEINE_DATA_DIR to a writable directory" in completed.stderr
 
 
+@pytest.mark.slow
 async def test_a_memory_that_another_process_owns_is_told_to_the_call_until_it_is_free(data_dir: Path) -> None:
     with asking(data_dir, arguments=["--in-process"]) as owner:
         owner.store(0, "The lamp is broken")

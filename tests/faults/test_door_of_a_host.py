@@ -198,6 +198,7 @@ def test_a_stale_port_is_not_told_the_token(data_dir: Path) -> None:
             stranger.accept()
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_answer_is_told_of_with_its_id(data_dir: Path) -> None:
     with asking(data_dir) as asker:
         asker.store(0, "The lamp is broken")

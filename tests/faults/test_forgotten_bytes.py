@@ -298,6 +298,7 @@ async def test_what_another_memory_has_in_common_with_it_stays(tmp_path: Path) -
         assert found_in(tmp_path, ["Brandauerin", "xylophoniser"], [row]) == {}
 
 
+@pytest.mark.slow
 async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_nothing_comes_back(tmp_path: Path) -> None:
     chance = random.Random(7)
     embedder = DenseWords(dim=96)
@@ -353,6 +354,7 @@ def _anything() -> KeywordQuery:
 # --- over stdio, and killed -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp_path: Path) -> None:
     words = ("xylophoniser", "Brandauerin", "quincewood")
     async with connected(tmp_path) as client:

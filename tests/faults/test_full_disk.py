@@ -95,6 +95,7 @@ async def test_on_a_full_disk_stores_are_refused_recalls_go_on_and_room_is_used_
     assert "Traceback" not in disk.log.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 async def test_a_server_that_ends_on_a_full_disk_has_lost_nothing(disk: SmallDisk) -> None:
     async with disk.connected() as client:
         stored = {thing: await store(client, thing) for thing in THINGS}
@@ -106,6 +107,7 @@ async def test_a_server_that_ends_on_a_full_disk_has_lost_nothing(disk: SmallDis
             assert await recalled(client, thing) == [id_]
 
 
+@pytest.mark.slow
 async def test_a_server_that_starts_on_a_full_disk_recalls_and_stores_when_there_is_room(disk: SmallDisk) -> None:
     """Loading the index writes, and would end the process: it is used from a copy where there is room."""
     async with disk.connected() as client:
@@ -125,6 +127,7 @@ async def test_a_server_that_starts_on_a_full_disk_recalls_and_stores_when_there
     assert "Traceback" not in disk.log.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 async def test_a_server_that_starts_without_a_byte_left_says_so_and_opens_when_there_is_room(disk: SmallDisk) -> None:
     """The ledger cannot be read without some kilobytes for the index of its log."""
     async with disk.connected() as client:

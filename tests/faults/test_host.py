@@ -18,6 +18,7 @@ from tests.waiting import DEADLOCK_S
 KINDS = ("unix", "tcp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "era"), zip(KINDS, ERAS, strict=True))
 async def test_a_client_goes_on_with_the_next_host_when_its_own_is_killed(data_dir: Path, kind: str, era: Era) -> None:
     more = {"MADELEINE_ATTACH": kind}
@@ -45,6 +46,7 @@ async def store_one(data_dir: Path, text: str, *, being: str) -> None:
         await call_tool(client, "store", text=text)
 
 
+@pytest.mark.slow
 async def test_each_client_has_the_memory_of_its_own_being(data_dir: Path) -> None:
     async with hosted(data_dir, being="ada") as ada, hosted(data_dir, being="bert") as bert:
         await call_tool(ada, "store", text="The key lies under the blue flower pot")
@@ -122,6 +124,7 @@ async def test_what_must_not_be_repeated_is_answered_with_what_to_do(data_dir: P
         assert asker.close() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
 async def test_a_store_that_was_committed_but_not_answered_is_not_done_twice(data_dir: Path, kills: int) -> None:
     """The host is killed some time after it has begun with four: committed or not, each is there once."""
@@ -146,6 +149,7 @@ async def test_a_client_that_uses_an_id_twice_loses_nothing(data_dir: Path) -> N
     assert sum((await texts_of(data_dir, "teapot")).values()) == 3
 
 
+@pytest.mark.slow
 async def test_sigterm_finishes_what_was_begun_and_the_next_request_finds_a_new_host(data_dir: Path) -> None:
     with asking(data_dir) as asker:
         asker.store(0, "The first candle is red")

@@ -36,6 +36,7 @@ def outcomes(data: Path) -> int:
             return 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["the command", pytest.param("the host", marks=pytest.mark.slow)])
 def test_a_second_run_goes_on_where_the_first_was_killed(tmp_path: Path, killed: str) -> None:
     data, file = tmp_path / "data", tmp_path / "long.txt"

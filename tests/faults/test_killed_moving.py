@@ -89,6 +89,7 @@ def texts(path: Path) -> set[str]:
         return {row[0] for row in connection.execute("SELECT action FROM memories")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [2, 700, 1_201])
 async def test_a_killed_import_leaves_nothing_and_the_next_one_is_whole(
     tmp_path: Path, templates: Path, kill_at: int

@@ -112,6 +112,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, [answer["result"]["structuredContent"]["id"] for answer in stored]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["removed", "emptied", "halved", "nonsense"])
 async def test_a_damaged_index_is_healed_at_the_next_start(
     tmp_path: Path, whole: tuple[Path, list[str]], damage: str
@@ -148,6 +149,7 @@ async def test_each_single_file_of_the_index_may_be_lost(tmp_path: Path, whole: 
         assert [memory["text"] for memory in answer["memories"]] == ["In room 2 there is a violin"], name
 
 
+@pytest.mark.slow
 async def test_an_acknowledged_act_on_the_truth_survives_sigkill_and_no_other_is_half_done(
     tmp_path: Path, whole: tuple[Path, list[str]]
 ) -> None:

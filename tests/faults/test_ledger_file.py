@@ -125,6 +125,7 @@ def _stored_texts(data_dir: Path) -> list[str]:
         return [row[0] for row in connection.execute("SELECT action FROM memories")]
 
 
+@pytest.mark.slow
 def test_a_host_whose_directory_is_gone_ends(data_dir: Path) -> None:
     with asking(data_dir) as asker:
         asker.store(0, LAMP)
@@ -173,6 +174,7 @@ def _flip(column: str, value: bytes) -> Callable[[Path], None]:
     return flip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "way_out"),
     [

@@ -145,6 +145,7 @@ async def test_an_mcp_client_and_the_library_share_the_memory(data_dir: Path) ->
         assert (await memory.recall("The chair is repaired")).memories[0].text == "The chair is repaired"
 
 
+@pytest.mark.slow
 async def test_tools_chosen_for_a_model_do_not_bind_the_library(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

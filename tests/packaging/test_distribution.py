@@ -19,6 +19,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.slow
 def test_the_wheel_has_one_package_and_nothing_else_at_its_top(distribution: Distribution) -> None:
     top = {name.split("/")[0] for name in contents(distribution.wheel)}
     assert {name for name in top if not name.endswith(".dist-info")} == {"madeleine"}

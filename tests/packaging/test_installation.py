@@ -14,6 +14,7 @@ from tests.packaging.conftest import FOLDERS, Installation, run
 OTHERS = ("server", "tools", "memory", "storage")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["madeleine", "madeleine-memory"])
 def test_the_command_runs_among_packages_of_the_same_names(
     installation: Installation, hostile: Path, script: str
@@ -28,6 +29,7 @@ def test_the_module_runs_in_a_folder_with_packages_of_the_same_names(installatio
     assert said == f"madeleine {__version__}\n"
 
 
+@pytest.mark.slow
 def test_hook_and_host_run_among_packages_of_the_same_names(
     installation: Installation, hostile: Path, tmp_path: Path
 ) -> None:

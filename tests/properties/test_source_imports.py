@@ -86,6 +86,7 @@ async def content_after(path: Path, imports: Sequence[Sequence[Path]]) -> list[l
     return content(path)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

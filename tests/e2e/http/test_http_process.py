@@ -97,6 +97,7 @@ def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_
     assert not (tmp_path / "owner.json").exists()
 
 
+@pytest.mark.slow
 def test_a_token_is_made_for_the_server_that_runs(tmp_path: Path) -> None:
     """Its port came from its command line; a token for the default port was refused there."""
     with process(tmp_path) as (_, url), httpx.Client(timeout=DEADLOCK_S) as client:
@@ -106,6 +107,7 @@ def test_a_token_is_made_for_the_server_that_runs(tmp_path: Path) -> None:
         assert (listed(client, url, token["token"]), listed(client, url)) == (200, 401)
 
 
+@pytest.mark.slow
 def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_path: Path) -> None:
     """1,100 of them under `ulimit -n 1024` stopped everything, and wrote 289 MB of log in 90 s."""
     with (
@@ -129,6 +131,7 @@ def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_pa
         assert len(server.stderr.read().splitlines()) < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

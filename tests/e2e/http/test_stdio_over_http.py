@@ -15,6 +15,7 @@ from tests.e2e.serving import ERAS, EVERY_TOOL, Era, call_tool, connected, tool_
 COMMAND = [sys.executable, "-P", "-m", "madeleine"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
 async def test_tools_prompt_and_skills_come_from_the_server_and_the_token_says_whose_memory_it_is(
     tmp_path: Path, era: Era
@@ -39,6 +40,7 @@ async def test_tools_prompt_and_skills_come_from_the_server_and_the_token_says_w
             assert len(again["memories"]) == 1
 
 
+@pytest.mark.slow
 async def test_commands_ask_the_server_that_is_named_and_others_say_that_they_do_not(tmp_path: Path) -> None:
     """`why` asked this machine's memory, and started a process for it."""
     elsewhere = tmp_path / "elsewhere"

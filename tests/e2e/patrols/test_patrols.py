@@ -100,6 +100,7 @@ def test_a_patrol_comes_by_itself_after_many_memories(data_dir: Path) -> None:
     assert run["report"] == told[-1]["report"]
 
 
+@pytest.mark.slow
 def test_an_idle_host_waits_for_the_patrol_that_came_by_itself_and_then_ends(data_dir: Path, tmp_path: Path) -> None:
     with asking(data_dir, more=after(100) | {"MADELEINE_IDLE_SECONDS": "0.01"}) as asker:
         asker.store(0, "The lamp is broken")
@@ -185,6 +186,7 @@ def test_a_client_that_may_only_read_runs_none(common_dir: Path) -> None:
 # --- watched ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_watcher_sees_the_patrol_that_another_client_asked_for(data_dir: Path) -> None:
     async with hosted(data_dir) as client:
         await call_tool(client, "store", text="The lamp is broken")
@@ -223,6 +225,7 @@ class watching:
             await self._process.communicate()
 
 
+@pytest.mark.slow
 def test_a_watcher_that_reads_nothing_or_goes_away_holds_up_no_patrol(data_dir: Path) -> None:
     with asking(data_dir) as asker:
         asker.store(0, "The lamp is broken")
@@ -255,6 +258,7 @@ def test_a_host_that_does_not_know_what_is_wanted_says_so(data_dir: Path) -> Non
 # --- progress over MCP ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("era", "through_host"), zip(ERAS, [True, False], strict=True))
 async def test_progress_comes_while_a_patrol_runs_and_never_goes_back(
     data_dir: Path, tmp_path: Path, era: Era, through_host: bool
@@ -293,6 +297,7 @@ async def test_two_clients_that_ask_at_once_are_served_one_after_the_other(data_
         assert [later["state"], earlier["state"]] == ["finished"] * 2
 
 
+@pytest.mark.slow
 def test_a_host_that_is_killed_in_mid_patrol_leaves_no_run_running(data_dir: Path, tmp_path: Path) -> None:
     """And who asked is told."""
     leave_notes(data_dir, tmp_path, 300)

@@ -33,7 +33,7 @@ def moved_to(at: date) -> str:
 
 
 async def begun(use: Use, *texts: str) -> None:
-    for text in (*texts, "The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven"):
+    for text in (*texts, "The harbour froze over", "Tom plays the violin", "The bakery opens at seven"):
         await use("store", text=text)
 
 

@@ -59,6 +59,7 @@ HOSTILE = {
 SLOW = ("an element of 3 GB", "a million")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in HOSTILE]
 )

@@ -73,6 +73,7 @@ def test_any_arguments_where_no_memory_can_be_give_a_sentence(
 CLOSED_OUTPUT, FULL_OUTPUT = "closed", "full"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "environment", "output", "code"),
     [
