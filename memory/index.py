@@ -170,7 +170,7 @@ class IndexForStoringMemories(Protocol):
     ) -> list[tuple[MemoryId, float]]:
         """(id, cosine), nearest first."""
 
-    async def ids_sharing_words(
+    async def living_ids_sharing_most_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         """Those that share the most telling words with the text, by BM25, best first."""

@@ -34,7 +34,9 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[records.MemoryFieldsForPatrol]:
         """Those that exist, each once, in the order of `ids`."""
 
-    async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[records.ClusterMemoryCounts]:
+    async def cluster_memory_counts_by_status(
+        self, ids: Sequence[ClusterId] | None = None
+    ) -> list[records.ClusterMemoryCounts]:
         """Of all clusters that have memories, or of those of `ids`."""
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:

@@ -173,7 +173,7 @@ class UnitOfWork:
         if self._has_read_all or wanted == []:
             return
         clusters = [cluster for cluster in await self.transaction.clusters(wanted) if self._is_unread(cluster.id)]
-        counts = await self.transaction.cluster_memory_counts(wanted)
+        counts = await self.transaction.cluster_memory_counts_by_status(wanted)
         counts = [count for count in counts if self._is_unread(count.cluster_id)]
         self._has_read_all = wanted is None
         self._read.update(wanted if wanted is not None else (cluster.id for cluster in clusters))

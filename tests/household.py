@@ -141,7 +141,7 @@ class NearbyIndex:
         ]
         return sorted(found, key=lambda one: (-one[1], one[0]))[:limit]
 
-    async def ids_sharing_words(
+    async def living_ids_sharing_most_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         own = [point for point in self._points.values() if point.memory.being_id == scope.being_id]

@@ -92,7 +92,7 @@ class Simulation:
         return counts
 
     async def status_counts(self) -> dict[str, int]:
-        clusters = await self.memory.ledger.patrols.memory_reader_for_patrol(SCOPE).cluster_memory_counts()
+        clusters = await self.memory.ledger.patrols.memory_reader_for_patrol(SCOPE).cluster_memory_counts_by_status()
         return {name: sum(getattr(count, name) for count in clusters) for name in ("active", "dying", "dead")}
 
     async def all_memories(self) -> dict[MemoryId, Memory]:

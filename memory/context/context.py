@@ -14,7 +14,7 @@ from madeleine.memory.context.ports import ContextLedger, SessionStartMemories
 from madeleine.memory.context.profile import profile_entries_in_display_order
 from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
 from madeleine.memory.context.values import (
-    MAX_CONTEXT_ITEMS_IN_LITE_MODE,
+    MAX_ITEMS_PER_CONTEXT_LIST_IN_LITE_MODE,
     BuiltContext,
     ChatTurn,
     ContextBlockName,
@@ -97,7 +97,7 @@ class BuildPromptContext:
         with_message = bool(query.message) and limit > 0
         since = (self.today() - timedelta(days=CONTEXT_DIARY_DAYS - 1)).isoformat()
         diary_limit, recent_limit = (
-            (MAX_CONTEXT_ITEMS_IN_LITE_MODE, MAX_CONTEXT_ITEMS_IN_LITE_MODE)
+            (MAX_ITEMS_PER_CONTEXT_LIST_IN_LITE_MODE, MAX_ITEMS_PER_CONTEXT_LIST_IN_LITE_MODE)
             if lite
             else (CONTEXT_DIARY_DAYS, MAX_RECENT_MEMORIES_IN_CONTEXT)
         )

@@ -22,7 +22,7 @@ CONTEXT_BLOCK_NAMES_FOR_MESSAGE: tuple[ContextBlockName, ...] = tuple(
 )
 """Of a message; `start`, the beginning of a conversation, needs none (ruling 18)."""
 
-MAX_CONTEXT_ITEMS_IN_LITE_MODE = 2
+MAX_ITEMS_PER_CONTEXT_LIST_IN_LITE_MODE = 2
 """Items of each list in lite mode (spec H5)."""
 
 
@@ -46,7 +46,7 @@ class ContextFlags(BaseModel):
     @property
     def item_limit(self) -> int:
         return (
-            min(self.context_verbosity, MAX_CONTEXT_ITEMS_IN_LITE_MODE)
+            min(self.context_verbosity, MAX_ITEMS_PER_CONTEXT_LIST_IN_LITE_MODE)
             if self.prompt_lite_mode
             else self.context_verbosity
         )

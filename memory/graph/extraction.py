@@ -11,9 +11,9 @@ from typing import NamedTuple
 from madeleine.memory.graph.values import (
     MAX_ENTITY_CHARS,
     MAX_RELATION_CHARS,
-    EntitiesOfMemory,
     EntityKind,
     EntityMention,
+    MemoryWithExtractedEntities,
     RelationTriple,
     entity_key,
 )
@@ -36,7 +36,7 @@ _BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
 _SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
 
 
-def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[str] = ()) -> EntitiesOfMemory:
+def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[str] = ()) -> MemoryWithExtractedEntities:
     """Pure. Actors, place, themes and days as the scene tells them; names as far as capitals tell (none in scripts
     without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
     words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
@@ -45,7 +45,7 @@ def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[st
     names = _Names(memory.scene.actors, known)
     relations = dict.fromkeys(relation for reading in readings for relation in _relations(reading, names))
     found = _distinct(_named(memory, readings, names))
-    return EntitiesOfMemory(
+    return MemoryWithExtractedEntities(
         memory,
         tuple(EntityMention(memory.id, name, kind) for name, kind in found),
         tuple(RelationTriple(memory.id, *parts) for parts in tuple(relations)[:MAX_RELATIONS]),

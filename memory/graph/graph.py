@@ -13,9 +13,9 @@ from madeleine.memory.graph.extraction import extract_entities_and_relations_by_
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_MENTION_KINDS,
-    EntitiesOfMemory,
     EntityMention,
     EntityWithMemoryCount,
+    MemoryWithExtractedEntities,
     NeighbourEntity,
     RelatedEntities,
     RelationTriple,
@@ -54,7 +54,7 @@ class ExtractGraph:
             page = await self.ledger.memories_to_extract_from(limit=GRAPH_EXTRACTION_BATCH_MEMORIES, after=last)
             if not page:
                 return True
-            extracted: list[EntitiesOfMemory] = []
+            extracted: list[MemoryWithExtractedEntities] = []
             for being in dict.fromkeys(memory.being_id for memory in page):
                 extracted += await self._extract_of_being(
                     Scope(being), [memory for memory in page if memory.being_id == being]
@@ -64,13 +64,13 @@ class ExtractGraph:
             await asyncio.sleep(pause_seconds)
         return not await self.ledger.memories_to_extract_from(limit=1)
 
-    async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[EntitiesOfMemory]:
+    async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[MemoryWithExtractedEntities]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         read before, or in these."""
         possible = await asyncio.to_thread(lambda: [keys_of_capitalised_words(memory) for memory in memories])
         known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
-        def extract() -> list[EntitiesOfMemory]:
+        def extract() -> list[MemoryWithExtractedEntities]:
             first = [extract_entities_and_relations_by_rules(memory, known) for memory in memories]
             new = {
                 mention.key for one in first for mention in one.mentions if mention.kind in NAME_MENTION_KINDS

@@ -6,7 +6,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, EntityWithMemoryCount, RelationTriple
+from madeleine.memory.graph.values import (
+    EntityMention,
+    EntityWithMemoryCount,
+    MemoryWithExtractedEntities,
+    RelationTriple,
+)
 from madeleine.memory.model import Memory, MemoryId, Scope
 
 
@@ -20,7 +25,7 @@ class GraphExtractionLedger(Protocol):
     async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
         """Those of these keys by which memories of the being name an actor or have a name in their text."""
 
-    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+    async def write_extracted_entities(self, extracted: Sequence[MemoryWithExtractedEntities]) -> None:
         """In place of what these memories had before. One that was erased or changed since it was read is left
         out."""
 

@@ -50,7 +50,7 @@ class RelationTriple:
 
 
 @dataclass(frozen=True, slots=True)
-class EntitiesOfMemory:
+class MemoryWithExtractedEntities:
     """The entities and relations of a memory as it was read."""
 
     memory: Memory

@@ -46,7 +46,8 @@ async def find_earlier_similar_memories(
     supersedes: MemoryId | None,
     sharing_words: Sequence[MemoryId] | None = None,
 ) -> EarlierSimilarMemories:
-    """`supersedes`: no candidate. `sharing_words`: those that `ids_sharing_words` found, if they are known."""
+    """`supersedes`: no candidate. `sharing_words`: those that `living_ids_sharing_most_words` found, if they are
+    known."""
     near = [
         pair
         for pair in await _near(ledger, index, scope, point, sharing_words)
@@ -68,10 +69,12 @@ def _can_be_told_again_by(new: Memory, other: Memory) -> bool:
     return is_shown and other.level in (None, new.level)  # else it would go sooner than what is told now
 
 
-async def ids_sharing_words(index: IndexForStoringMemories, scope: Scope, memory: Memory) -> list[MemoryId]:
+async def living_ids_sharing_most_words(index: IndexForStoringMemories, scope: Scope, memory: Memory) -> list[MemoryId]:
     """Living memories that share the most words with the new one. Raises `IndexUnavailable`."""
     words = memory.scene.action
-    return await index.ids_sharing_words(scope, words, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING_STATUSES)
+    return await index.living_ids_sharing_most_words(
+        scope, words, limit=MAX_DUPLICATE_CANDIDATES, statuses=LIVING_STATUSES
+    )
 
 
 async def _near(
@@ -86,7 +89,7 @@ async def _near(
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
         if sharing_words is None:
-            sharing_words = await ids_sharing_words(index, scope, point.memory)
+            sharing_words = await living_ids_sharing_most_words(index, scope, point.memory)
         near = dict.fromkeys(sharing_words, 1.0 if vector is None else 0.0)
         if vector is not None:
             near |= dict(await index.nearest(scope, vector, limit=at_most, statuses=LIVING_STATUSES))

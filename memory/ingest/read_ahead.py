@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.errors import IndexUnavailable
 from madeleine.memory.index import IndexForStoringMemories
-from madeleine.memory.ingest.earlier_memories import ids_sharing_words
+from madeleine.memory.ingest.earlier_memories import living_ids_sharing_most_words
 from madeleine.memory.ingest.ports import StoreScenesLedger
 from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.write_lock import WriteLock
@@ -20,8 +20,8 @@ from madeleine.memory.rules.storing.similar_wording import wording_resemblance_u
 
 @dataclass(frozen=True, slots=True)
 class PrefetchedWordSharingMemoryIds:
-    """`sharing_words`: for each of the new memories in order, as `ids_sharing_words`; they hold for whoever has the
-    write lock in that `turn`."""
+    """`sharing_words`: for each of the new memories in order, as `living_ids_sharing_most_words`; they hold for whoever
+    has the write lock in that `turn`."""
 
     turn: int | None
     sharing_words: Sequence[Sequence[MemoryId]]
@@ -59,7 +59,7 @@ class StoreScenesPrefetcher:
             return PrefetchedWordSharingMemoryIds(None, [])
 
     async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
-        ids = await ids_sharing_words(self.index, scope, memory)
+        ids = await living_ids_sharing_most_words(self.index, scope, memory)
         others = await self.ledger.memories_by_ids(scope, ids) if ids else []
         wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:

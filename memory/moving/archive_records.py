@@ -8,7 +8,7 @@ from typing import Any, Literal
 from madeleine.memory.model import Category
 from madeleine.memory.moving.record_base import Count, ExportRecord, Moment, RecordId, Texts, Uuid
 from madeleine.memory.rules.archiving.density import ArchivalMode
-from madeleine.memory.rules.archiving.retention import ArchiveReason
+from madeleine.memory.rules.archiving.retention import RetentionArchiveReason
 
 
 class ArchiveGroupExportRecord(ExportRecord):
@@ -33,7 +33,7 @@ class ArchivedMemoryExportRecord(ExportRecord):
     memory_id: Uuid
     group_id: RecordId
     run_id: str
-    reason: ArchiveReason
+    reason: RetentionArchiveReason
     number: Count
     project: str | None = None
     refers_to: Texts

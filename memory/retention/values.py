@@ -11,7 +11,7 @@ from typing import NewType
 from madeleine.memory.model import Category, Memory, MemoryId, short_id_of_memory_number
 from madeleine.memory.rules.archiving.density import ArchivalMode, extractive_or_abstractive_mode_for_texts
 from madeleine.memory.rules.archiving.extracts import make_extractive_digest
-from madeleine.memory.rules.archiving.retention import ArchiveReason
+from madeleine.memory.rules.archiving.retention import RetentionArchiveReason
 
 ArchivalId = NewType("ArchivalId", str)
 ArchiveGroupId = NewType("ArchiveGroupId", str)
@@ -30,7 +30,7 @@ class ArchiveGroup:
     mode: ArchivalMode
     digest: str
     is_summary: bool = False
-    reasons: Mapping[MemoryId, ArchiveReason]
+    reasons: Mapping[MemoryId, RetentionArchiveReason]
     """Of each memory."""
 
 
@@ -41,7 +41,7 @@ class ArchivedMemory:
     id: ArchivalId
     group_id: ArchiveGroupId
     memory: Memory
-    reason: ArchiveReason
+    reason: RetentionArchiveReason
     archived_at: datetime
 
     @property
@@ -77,7 +77,9 @@ class ArchivalIndexEntry:
         return short_id_of_memory_number(self.number)
 
 
-def groups_to_archive(memories: Sequence[Memory], reasons: Mapping[MemoryId, ArchiveReason]) -> list[ArchiveGroup]:
+def groups_to_archive(
+    memories: Sequence[Memory], reasons: Mapping[MemoryId, RetentionArchiveReason]
+) -> list[ArchiveGroup]:
     """One or more groups a category, with the mode that most of their texts ask for and a digest of extracts."""
     by_category: dict[Category, list[Memory]] = {}
     for memory in sorted(memories, key=lambda one: (one.happened_at, one.number)):

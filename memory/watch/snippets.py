@@ -103,7 +103,7 @@ def lines_with_memory_quotes_removed(
     ]
 
 
-EXCHANGE_MEMORY_WEIGHT = 0.4
+EXCHANGE_MEMORY_IMPORTANCE = 0.4
 """Below the 0.5 of what somebody stores on purpose: nobody has judged it."""
 MAX_EXCHANGE_ESSENCE_CHARS = 2_000
 MAX_EXCHANGE_ANSWER_CHARS = 500
@@ -121,7 +121,7 @@ def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[ExtractedMe
             answer = " ".join(answered.split()) if asked else ""
             dialogue = (_shortened(answer, MAX_EXCHANGE_ANSWER_CHARS),) if answer else ()
             themes = themes_of_text(essence)
-            extracted = ExtractedMemory(essence=essence, emotions=(), weight=EXCHANGE_MEMORY_WEIGHT, themes=themes)
+            extracted = ExtractedMemory(essence=essence, emotions=(), weight=EXCHANGE_MEMORY_IMPORTANCE, themes=themes)
             findings.append(ExtractedMemoryWithMessages(extracted, tuple(line.message for line in exchange), dialogue))
     return findings
 

@@ -181,7 +181,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
 
     async def keys_that_may_need_decision(self) -> list[str]:
         """What is dying, in all clusters together, then the clusters with fresh memories."""
-        counts = [count for count in await self.context.reads.cluster_memory_counts() if count.unconsolidated]
+        counts = [count for count in await self.context.reads.cluster_memory_counts_by_status() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
         fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
         dying = [DYING_MEMORIES_DECISION_KEY] if any(count.dying for count in counts) else []

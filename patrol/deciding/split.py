@@ -139,7 +139,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
         declined = await reads.declined_cluster_sizes()
         counts = [
             count
-            for count in await reads.cluster_memory_counts()
+            for count in await reads.cluster_memory_counts_by_status()
             if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES
             and has_cluster_changed_since_decline(count.active, declined.get(_topic(count.cluster_id)))
         ]

@@ -15,8 +15,8 @@ from madeleine.memory.retention.ports import RetentionReads
 from madeleine.memory.retention.values import MAX_ARCHIVE_GROUP_SUMMARY_CHARS, ArchiveGroup, groups_to_archive
 from madeleine.memory.rules.archiving.retention import (
     RETENTION_INTERVAL_DURATIONS,
-    ArchiveReason,
     EndedSessionOrProject,
+    RetentionArchiveReason,
     memories_to_archive_with_reasons,
 )
 from madeleine.patrol.context import PatrolRunContext, RetentionServices
@@ -86,7 +86,7 @@ async def _is_due(context: PatrolRunContext, services: RetentionServices, reads:
 
 async def _plan(
     context: PatrolRunContext, services: RetentionServices, reads: RetentionReads, *, most: int | None = None
-) -> Mapping[MemoryId, ArchiveReason]:
+) -> Mapping[MemoryId, RetentionArchiveReason]:
     ended, being = context.ended or EndedSessionOrProject(), context.scope.being_id
     return memories_to_archive_with_reasons(
         await reads.memory_retention_facts(), services.config, being, context.services.now(), ended, most=most

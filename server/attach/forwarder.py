@@ -32,7 +32,7 @@ from madeleine.server.attach.streams import (
 )
 from madeleine.server.attach.tool_calls import encode_json_rpc
 
-MAX_WAIT_AFTER_CLIENT_END_SECONDS = 15.0
+MAX_SECONDS_TO_NEXT_HOST_ANSWER_AT_EXIT = 15.0
 """After the client's end, for the next answer: a host hangs up somewhat earlier."""
 MAX_UNFORWARDED_BYTES = 1024 * 1024
 """Bytes towards one side from which the other is not read."""
@@ -112,7 +112,7 @@ class Forwarder:
 
     def _end(self) -> None:
         if self._until is None:
-            self._until = time.monotonic() + MAX_WAIT_AFTER_CLIENT_END_SECONDS
+            self._until = time.monotonic() + MAX_SECONDS_TO_NEXT_HOST_ANSWER_AT_EXIT
             self._send()
 
     # --- client → host ------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Forwarder:
             if self._pending.track_host_line_and_should_forward(line):
                 self.client_out.write(line)
                 if self._until is not None:
-                    self._until = time.monotonic() + MAX_WAIT_AFTER_CLIENT_END_SECONDS
+                    self._until = time.monotonic() + MAX_SECONDS_TO_NEXT_HOST_ANSWER_AT_EXIT
             else:  # the answer to the repeated handshake
                 self._repeat_requests()
 

@@ -43,9 +43,9 @@ class SwitchableEmbedderAndIndex:
         self.current = pair
         self._open = {pair}
         self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedEmbedderAndIndex] = WeakKeyDictionary()
-        self.embedder, self.index = SwitchableEmbedder(self._pinned), ServedIndexProxy(self._pinned, self)
+        self.embedder, self.index = SwitchableEmbedder(self._pinned), SwitchableIndex(self._pinned, self)
         self.current_embedder = SwitchableEmbedder(lambda: self.current)
-        self.current_index = ServedIndexProxy(lambda: self.current, self)
+        self.current_index = SwitchableIndex(lambda: self.current, self)
 
     def pin_task_to_current_pair(self) -> None:
         """From here on the running task, and those that it starts, use what serves now, until it asks again."""
@@ -115,7 +115,7 @@ class SwitchableEmbedder:
         """Nothing: `SwitchableEmbedderAndIndex` closes it."""
 
 
-class ServedIndexProxy:
+class SwitchableIndex:
     """`memory.index.Index`: that of the pair."""
 
     def __init__(self, pick: PickServedPair, served: SwitchableEmbedderAndIndex) -> None:
@@ -137,10 +137,10 @@ class ServedIndexProxy:
     ) -> list[tuple[MemoryId, float]]:
         return await self._pick().index.nearest(scope, vector, limit=limit, statuses=statuses)
 
-    async def ids_sharing_words(
+    async def living_ids_sharing_most_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
-        return await self._pick().index.ids_sharing_words(scope, words, limit=limit, statuses=statuses)
+        return await self._pick().index.living_ids_sharing_most_words(scope, words, limit=limit, statuses=statuses)
 
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         return await self._pick().index.candidates(scope, query, vector)

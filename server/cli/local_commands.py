@@ -30,8 +30,8 @@ from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
+    empty_table_with_headings,
     make_console,
-    make_plain_table,
     print_json,
     read_text_file_or_stdin,
     redacted_secrets_sentence,
@@ -139,7 +139,9 @@ def _audit_line(entry: AuditEntry) -> str:
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
     """Of each id the first signs, which every call takes."""
-    table = make_plain_table("number", "time", "event", "caller", "tool", "ids", no_wrap=("number", "time", "event"))
+    table = empty_table_with_headings(
+        "number", "time", "event", "caller", "tool", "ids", no_wrap=("number", "time", "event")
+    )
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
         cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
@@ -276,7 +278,7 @@ def _token_as_json(token: BearerTokenRecord, *, now: datetime) -> dict[str, Any]
 
 
 def _table_of_tokens(tokens: Sequence[BearerTokenRecord], *, now: datetime) -> Table:
-    table = make_plain_table("id", "name", "being", "role", "access", "for", "state", no_wrap=("id",))
+    table = empty_table_with_headings("id", "name", "being", "role", "access", "for", "state", no_wrap=("id",))
     for token in tokens:
         access = "read-only" if token.read_only else "read and write"
         cells = (token.id, token.name, token.being_id, token.role, access, token.resource)

@@ -41,7 +41,7 @@ from madeleine.server.background.model_records import (
     ServingModelRecord,
 )
 from madeleine.server.background.model_switch import CALIBRATION_SAMPLE_TEXT_COUNT, calibrate_against_default_model
-from madeleine.server.cli.output import make_console, make_plain_table, print_json
+from madeleine.server.cli.output import empty_table_with_headings, make_console, print_json
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
@@ -78,7 +78,7 @@ async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledge
     if arguments.json:
         print_json(state)
         return
-    table = make_plain_table("model", "", "memories embedded")
+    table = empty_table_with_headings("model", "", "memories embedded")
     for model in state["models"]:
         count = f"{model['embedded']:,} of {state['memories']:,}" if model["embedded"] else ""
         table.add_row(terminal_safe_line(model["model"]), ", ".join(model["roles"]), count)
@@ -260,7 +260,7 @@ async def _memories(settings: Settings, ledger: Ledger) -> AsyncIterator[Memory]
 
 
 def _score_table(of_models: Mapping[str, Mapping[str, evaluation.RetrievalEvaluationMetrics]]) -> Table:
-    table = make_plain_table("model", "category")
+    table = empty_table_with_headings("model", "category")
     for heading in ("queries", "nDCG@10", "R@5", "R@10"):
         table.add_column(heading, justify="right")
     for model, scores in of_models.items():

@@ -9,8 +9,8 @@ from typing import Any
 
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.output import (
+    empty_table_with_headings,
     make_console,
-    make_plain_table,
     open_tool_client,
     print_json,
     read_text_file_or_stdin,
@@ -68,7 +68,7 @@ def print_shared_knowledge(found: Sequence[Mapping[str, Any]]) -> None:
     if not found:
         print("Nothing of that is shared. `madeleine org share` does.")
         return
-    table = make_plain_table("id", "kind", "since", "by", "text")
+    table = empty_table_with_headings("id", "kind", "since", "by", "text")
     for one in found:
         author = "/".join(one[name] for name in ("author", "author_role") if name in one)
         state = f" ({one['status']})" if "status" in one else ""

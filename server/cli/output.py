@@ -62,7 +62,7 @@ def make_console(file: IO[str] | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, width=None if file.isatty() else PIPED_CONSOLE_WIDTH_CHARS)
 
 
-def make_plain_table(*headings: str, no_wrap: Collection[str] = ()) -> Table:
+def empty_table_with_headings(*headings: str, no_wrap: Collection[str] = ()) -> Table:
     """Columns with no lines between them, for a person and for a program that reads what is piped. Long texts are
     folded, except in the columns of `no_wrap`."""
     from rich.table import Table

@@ -24,8 +24,8 @@ from madeleine.server.attach.client import ensure_host_running, open_patrol_even
 from madeleine.server.attach.connector import HostUnavailable
 from madeleine.server.cli.output import (
     client_settings_for_one_tool,
+    empty_table_with_headings,
     make_console,
-    make_plain_table,
     open_tool_client,
     print_json,
 )
@@ -191,7 +191,7 @@ def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
     if report["steps"]:
         title = "What a patrol would do" if report.get("dry_run") else f"Patrol {terminal_safe_line(report['run_id'])}"
         out.print(title, soft_wrap=True)
-        table = make_plain_table("", "step", "result")
+        table = empty_table_with_headings("", "step", "result")
         for step in report["steps"]:
             table.add_row(step["step"], step["name"], patrol_step_result_as_text(step))
         out.print(table)
@@ -235,7 +235,7 @@ def patrol_report_footer_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def table_of_patrol_runs(runs: Sequence[PatrolRun]) -> Table:
-    table = make_plain_table("began", "run", "state", "result", no_wrap=("began", "run", "state"))
+    table = empty_table_with_headings("began", "run", "state", "result", no_wrap=("began", "run", "state"))
     for run in runs:
         began = run.started.astimezone().isoformat(sep=" ", timespec="seconds")
         table.add_row(began, short_id_of_non_memory(run.id), run.state.replace("_", " "), summary_of_patrol_run(run))

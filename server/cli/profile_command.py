@@ -10,8 +10,8 @@ from typing import Any
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.cli.output import (
+    empty_table_with_headings,
     make_console,
-    make_plain_table,
     open_tool_client,
     print_json,
     read_text_file_or_stdin,
@@ -71,7 +71,7 @@ def print_profile_entries(answer: Mapping[str, Any]) -> None:
     if not entries and not notes:
         print("Nothing of it is known yet. `madeleine profile set` writes it.")
         return
-    table = make_plain_table("kind", "name", "text")
+    table = empty_table_with_headings("kind", "name", "text")
     for entry in entries:
         off = "" if entry.get("enabled", True) else " (off)"
         table.add_row(entry["kind"], terminal_safe_line(entry["name"]) + off, terminal_safe_line(entry["text"]))

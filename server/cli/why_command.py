@@ -11,7 +11,7 @@ from rich.table import Table
 
 from madeleine.memory.recall.explaining import MAX_EXPLAINED_CANDIDATES
 from madeleine.memory.text.structure import terminal_safe_line
-from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
+from madeleine.server.cli.output import empty_table_with_headings, make_console, open_tool_client, print_json
 from madeleine.server.settings.settings import Settings
 
 MAX_EXPLANATION_TABLE_TEXT_CHARS = 48
@@ -49,7 +49,7 @@ def closing_sentences_of_explanation(answer: Mapping[str, Any]) -> Iterator[str]
 def table_of_explanations(memories: list[Mapping[str, Any]]) -> Table:
     """The score of each with its parts, or what keeps it away."""
     headings = ("id", "score", "outcome", "parts of the score, or of the likeness", "text")
-    table = make_plain_table(*headings, no_wrap=("id", "score"))
+    table = empty_table_with_headings(*headings, no_wrap=("id", "score"))
     for memory in memories:
         likeness = memory.get("likeness", {})
         of_likeness = f"{score_parts_as_text(likeness)} (needed {likeness['needed']:.2f})" if likeness else ""

@@ -44,7 +44,7 @@ from madeleine.server.http.request_checks import (
     rate_limit_key_of_address,
     rate_limited_app,
 )
-from madeleine.server.http.streams import limit_event_stream_lifetime
+from madeleine.server.http.streams import end_event_streams_on_lost_access_or_stop
 from madeleine.server.mcp.lines import OPEN_CALLS_GRACE_SECONDS, OpenRequestCounter
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
@@ -101,7 +101,9 @@ def build_http_app(
         )
 
     def streaming(app: ASGIApp) -> AsgiEndpoint:
-        return protected(limit_event_stream_lifetime(app, streams, verifier.tokens, shutdown.wait_until_drained))
+        return protected(
+            end_event_streams_on_lost_access_or_stop(app, streams, verifier.tokens, shutdown.wait_until_drained)
+        )
 
     sessions = StreamableHTTPSessionManager(
         server, max_request_body_size=settings.http_max_body_bytes, max_sessions=2 * MAX_HTTP_SESSIONS

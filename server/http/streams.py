@@ -22,7 +22,7 @@ REVOKED_TOKEN_CHECK_SECONDS = 10.0
 """Between two checks whether the token of an open stream was revoked."""
 
 
-def limit_event_stream_lifetime(
+def end_event_streams_on_lost_access_or_stop(
     app: ASGIApp, places: ConnectionSlots, tokens: BearerTokenLedger, stop: Callable[[], Awaitable[object]]
 ) -> ASGIApp:
     """`app`, whose streams end after `stop`. To the application the end looks like the client's disconnection: then it

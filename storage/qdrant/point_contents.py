@@ -43,7 +43,7 @@ def index_point_content_from_engine(id: UUID, point: Any) -> IndexPointContent:
     return IndexPointContent(MemoryId(str(id)), features, term_weights, pieces)
 
 
-def bm25_weights_of_index_points(contents: Sequence[IndexPointContent], terms: Sequence[int]) -> NDArray[np.float32]:
+def stored_bm25_weights_of_terms(contents: Sequence[IndexPointContent], terms: Sequence[int]) -> NDArray[np.float32]:
     """float32, (contents, terms): the stored weight of each term, 0 for an absent one. `terms`: each once."""
     weights = np.zeros((len(contents), len(terms)), np.float32)
     if not contents or not terms:

@@ -32,7 +32,7 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SCRIPT_CHAR_PATTERN
 from madeleine.memory.text.terms import LESSON_MARK_TERM, lesson_and_emotion_words_in_question
 from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.point_contents import IndexPointContent, bm25_weights_of_index_points
+from madeleine.storage.qdrant.point_contents import IndexPointContent, stored_bm25_weights_of_terms
 from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, DENSE_VECTOR_NAME, RRF_CHANNEL_WEIGHTS, RRF_RANK_CONSTANT
 
 _NEAREST_HNSW_EF = 128
@@ -158,7 +158,7 @@ class HybridIndex(ABC):
         [hits] = await self._run([IndexPointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
         return [(hit.memory_id, hit.score) for hit in hits]
 
-    async def ids_sharing_words(
+    async def living_ids_sharing_most_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         if not (terms := bm25.query_term_ids(words)):
@@ -206,7 +206,7 @@ class HybridIndex(ABC):
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         contents = [hit.content for hit in hits if hit.content]
-        all_weights = bm25_weights_of_index_points(contents, asked)
+        all_weights = stored_bm25_weights_of_terms(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
         idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
@@ -293,7 +293,7 @@ class HybridIndex(ABC):
             known[term] = None
             for hit in best:
                 if hit.content:
-                    known[term] = hit.score / float(bm25_weights_of_index_points([hit.content], [term])[0, 0])
+                    known[term] = hit.score / float(stored_bm25_weights_of_terms([hit.content], [term])[0, 0])
         return hits[: len(queries)]
 
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:

@@ -110,7 +110,7 @@ class IndexContract:
         dead = replace(question, statuses=("dead",))
         assert (await candidates(index, ADA, dead)).ids == (memory_id(2),)
         assert [id for id, _ in await index.nearest(ADA, unit(1), limit=5, statuses=("dead",))] == [memory_id(2)]
-        assert await index.ids_sharing_words(ADA, "harbor", limit=5, statuses=("dead",)) == [memory_id(2)]
+        assert await index.living_ids_sharing_most_words(ADA, "harbor", limit=5, statuses=("dead",)) == [memory_id(2)]
 
     async def test_memories_that_share_words_come_by_how_telling_these_are(self, index: Index) -> None:
         """spec T6: told again in a script that the model cannot read."""
@@ -123,9 +123,11 @@ class IndexContract:
                 point(5, "harbor violin", scope=BOB),
             ]
         )
-        alike = await index.ids_sharing_words(ADA, "violin in the harbor", limit=2, statuses=LIVING_STATUSES)
+        alike = await index.living_ids_sharing_most_words(
+            ADA, "violin in the harbor", limit=2, statuses=LIVING_STATUSES
+        )
         assert (alike[0], len(alike)) == (memory_id(2), 2)
-        assert await index.ids_sharing_words(ADA, "the", limit=2, statuses=LIVING_STATUSES) == []
+        assert await index.living_ids_sharing_most_words(ADA, "the", limit=2, statuses=LIVING_STATUSES) == []
 
     async def test_a_time_and_summarised_memories_are_filters(self, index: Index) -> None:
         """spec L3; issue 12.6: a recall could not ask for a time, nor for what a summary stands for."""

@@ -141,6 +141,7 @@ def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
     assert open_language_model(None, KEY) is None
 
 
+@pytest.mark.slow
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     """They take longer to import than all that Madeleine needs to answer."""
     code = (

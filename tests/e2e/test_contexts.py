@@ -268,6 +268,7 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
     assert "Router" not in str(shown)
 
 
+@pytest.mark.slow
 async def test_the_command_shows_and_changes_a_profile_through_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

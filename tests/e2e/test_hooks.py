@@ -128,6 +128,7 @@ async def test_the_same_hooks_reach_a_server_over_http_by_its_token_alone(tmp_pa
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "being"),
     [({}, "ada"), ({"BEING": ""}, "ada"), ({"BEING": "bob"}, "bob")],

@@ -91,6 +91,7 @@ async def test_store_says_what_a_memory_resembles_and_recall_memory_shows_it(lod
     assert shown["memories"][0]["resembles"] == first["id"]
 
 
+@pytest.mark.slow
 async def test_the_command_ingests_files_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     text, chat = tmp_path / "notes.md", tmp_path / "chat.jsonl"

@@ -263,6 +263,7 @@ def test_a_later_file_that_is_no_export_hides_nothing_of_the_earlier_ones(data_d
     assert run(data_dir, "import", bad)[:2] == (2, "")
 
 
+@pytest.mark.slow
 async def test_an_import_beside_a_running_host_is_there_at_once(data_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps([claude(("human", HARBOUR))]))
     async with hosted(data_dir) as client:

@@ -10,9 +10,9 @@ from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
 from madeleine.memory.graph.values import (
     NAME_MENTION_KINDS,
-    EntitiesOfMemory,
     EntityMention,
     EntityWithMemoryCount,
+    MemoryWithExtractedEntities,
     RelationTriple,
 )
 from madeleine.memory.model import Memory, MemoryId, Scope
@@ -47,7 +47,7 @@ class InMemoryGraph(InMemoryMemories):
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
         return {mention.key for mention in mentions if mention.kind in NAME_MENTION_KINDS and mention.key in keys}
 
-    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+    async def write_extracted_entities(self, extracted: Sequence[MemoryWithExtractedEntities]) -> None:
         for one in extracted:
             id_ = one.memory.id
             if (memory := self._store.memories.get(id_)) is not None and _says_the_same(memory, one.memory):

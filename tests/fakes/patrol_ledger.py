@@ -119,7 +119,9 @@ class FakePatrolTransaction:
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
         return [patrol_fields_from_memory(memory) for memory in await self.memories_by_ids(ids)]
 
-    async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
+    async def cluster_memory_counts_by_status(
+        self, ids: Sequence[ClusterId] | None = None
+    ) -> list[ClusterMemoryCounts]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
             if ids is not None and cluster_id not in ids:

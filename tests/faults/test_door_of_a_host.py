@@ -157,6 +157,7 @@ async def test_a_caller_that_does_not_say_hello_properly_is_hung_up_on(settled: 
         assert len((await call_tool(client, "recall", query="Which lamp is broken?")).get("sources", [])) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "what"),
     [

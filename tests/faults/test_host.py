@@ -105,6 +105,7 @@ async def test_eight_clients_store_five_hundred_each_while_the_host_is_killed_fi
     await store_from_many(data_dir, clients=8, each=500, kills=5)
 
 
+@pytest.mark.slow
 async def test_what_must_not_be_repeated_is_answered_with_what_to_do(data_dir: Path) -> None:
     with asking(data_dir) as asker:
         asker.store(1, "The ladder stands behind the barn")

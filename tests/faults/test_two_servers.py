@@ -71,6 +71,7 @@ async def seconds_until_recalled(client: Client, text: str) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 async def test_what_one_server_stores_another_recalls_over_stdio_and_http(
     tmp_path: Path, postgres: PostgresCluster
 ) -> None:

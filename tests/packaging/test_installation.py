@@ -24,6 +24,7 @@ def test_the_command_runs_among_packages_of_the_same_names(
     assert said == f"madeleine {__version__}\n"
 
 
+@pytest.mark.slow
 def test_the_module_runs_in_a_folder_with_packages_of_the_same_names(installation: Installation, hostile: Path) -> None:
     said = run(installation.python, "-m", "madeleine", "--version", cwd=hostile, PYTHONPATH=str(hostile))
     assert said == f"madeleine {__version__}\n"

@@ -34,7 +34,7 @@ SESSION_ENDS_AFTER_IDLE_TIME = timedelta(hours=12)
 """A session that nothing was stored or recalled in for so long has ended, if nobody has said so before."""
 
 RetentionSource = Literal["being_rule", "store_rule", "being_default", "store_default", "keep"]
-ArchiveReason = Literal["expired", "limit", "session_ended", "project_ended"]
+RetentionArchiveReason = Literal["expired", "limit", "session_ended", "project_ended"]
 RetentionDays = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -166,14 +166,16 @@ def memories_to_archive_with_reasons(
     ended: EndedSessionOrProject = EMPTY_ENDED_SESSION_OR_PROJECT,
     *,
     most: int | None = None,
-) -> dict[MemoryId, ArchiveReason]:
+) -> dict[MemoryId, RetentionArchiveReason]:
     """The memories of a being that go, and why (spec O8, ruling 26). `ages`: all of them. Never one that is pinned, or
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
     links = ArchiveTogetherLinks.from_retention_facts(ages)
     rules = _RulesAt(config, being, now)
     by_rules = ended == EMPTY_ENDED_SESSION_OR_PROJECT
-    over: dict[MemoryId, ArchiveReason] = {age.id: "expired" for age in ages if by_rules and rules.is_expired(age)}
+    over: dict[MemoryId, RetentionArchiveReason] = {
+        age.id: "expired" for age in ages if by_rules and rules.is_expired(age)
+    }
     over |= _ended(ages, now, ended)
     going = _whole(over, links, {}, most=most)
     if by_rules:
@@ -184,14 +186,14 @@ def memories_to_archive_with_reasons(
 
 
 def _whole(
-    over: Mapping[MemoryId, ArchiveReason],
+    over: Mapping[MemoryId, RetentionArchiveReason],
     links: ArchiveTogetherLinks,
     going: Collection[MemoryId],
     *,
     most: int | None,
-) -> dict[MemoryId, ArchiveReason]:
+) -> dict[MemoryId, RetentionArchiveReason]:
     """Of those whose time is over, the ones that may go as all that hangs on them goes, too."""
-    whole: dict[MemoryId, ArchiveReason] = {}
+    whole: dict[MemoryId, RetentionArchiveReason] = {}
     for id_ in over:
         if most is not None and len(going) + len(whole) >= most:
             break
@@ -226,14 +228,14 @@ class _RulesAt:
 
 def _ended(
     ages: Sequence[MemoryRetentionFacts], now: datetime, ended: EndedSessionOrProject
-) -> dict[MemoryId, ArchiveReason]:
+) -> dict[MemoryId, RetentionArchiveReason]:
     """Memories whose session or project has ended (spec O2)."""
     latest: dict[str, datetime] = {}
     of_sessions = [age for age in ages if age.level == "session" and not age.pinned]
     for age in of_sessions:
         key = age.session_id or age.id
         latest[key] = max(latest.get(key, age.last_used), age.last_used)
-    reasons: dict[MemoryId, ArchiveReason] = {}
+    reasons: dict[MemoryId, RetentionArchiveReason] = {}
     for age in of_sessions:
         is_told = bool(ended.session_id) and age.session_id == ended.session_id
         if is_told or now - latest[age.session_id or age.id] >= SESSION_ENDS_AFTER_IDLE_TIME:
@@ -251,7 +253,7 @@ def _beyond_limit(
     rules: _RulesAt,
     *,
     most: int | None,
-) -> dict[MemoryId, ArchiveReason]:
+) -> dict[MemoryId, RetentionArchiveReason]:
     """What goes so that at most the greatest number stays: what no one asks for, the least worth first."""
     greatest = rules.config.max_memories_of(rules.being)
     excess = 0 if greatest is None else len(ages) - len(going) - greatest
@@ -259,7 +261,7 @@ def _beyond_limit(
     if excess <= 0:
         return {}
     eligible = {age.id for age in ages if rules.may_make_room(age)}
-    chosen: dict[MemoryId, ArchiveReason] = {}
+    chosen: dict[MemoryId, RetentionArchiveReason] = {}
     for age in sorted((age for age in ages if age.id in eligible), key=_worth):
         if len(chosen) >= excess:
             break

@@ -9,7 +9,7 @@ from typing import Any
 
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_USAGE
-from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
+from madeleine.server.cli.output import empty_table_with_headings, make_console, open_tool_client, print_json
 from madeleine.server.counted import count_phrase
 from madeleine.server.crash_output import print_error
 from madeleine.server.settings.settings import Settings
@@ -115,7 +115,7 @@ def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table = make_plain_table(*(heading.replace("_", " ") for heading in headings))
+    table = empty_table_with_headings(*(heading.replace("_", " ") for heading in headings))
     for row in rows:
         table.add_row(*map(terminal_safe_line, row))
     make_console().print(table, markup=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from madeleine.memory.text.structure import terminal_safe_line
-from madeleine.server.cli.output import make_console, make_plain_table, open_tool_client, print_json
+from madeleine.server.cli.output import empty_table_with_headings, make_console, open_tool_client, print_json
 from madeleine.server.settings.settings import Settings
 
 
@@ -61,7 +61,7 @@ def _entity_row(entity: Mapping[str, Any]) -> Sequence[object]:
 
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Nothing where there are none."""
-    table = make_plain_table(*headings)
+    table = empty_table_with_headings(*headings)
     for row in rows:
         table.add_row(*(terminal_safe_line(cell) for cell in row))
     if table.row_count:

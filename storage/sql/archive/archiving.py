@@ -80,13 +80,13 @@ async def read_memory_records_to_archive(
 
 def _entries(records: Mapping[MemoryId, Sequence[AnyExportRecord]]) -> list[dict[str, Any]]:
     return [
-        {"id": str(uuid.uuid4())} | archive_entry_column_values(of_memory[0], of_memory)
+        {"id": str(uuid.uuid4())} | archive_columns_from_memory_records(of_memory[0], of_memory)
         for of_memory in records.values()
         if isinstance(of_memory[0], MemoryExportRecord)
     ]
 
 
-def archive_entry_column_values(record: MemoryExportRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
+def archive_columns_from_memory_records(record: MemoryExportRecord, records: Sequence[ExportRecord]) -> dict[str, Any]:
     """Columns of an entry that follow from what it holds."""
     row = row_from_memory(memory_from_export_record(record))
     referred = [id_ for id_ in (record.absorbed_into, record.compressed_into, record.superseded_by) if id_]

@@ -12,7 +12,7 @@ from madeleine.memory.moving.values import first_memory_record
 from madeleine.memory.rules.archiving.extracts import make_extractive_digest
 from madeleine.storage.sql.archive.archiving import (
     INSERT_ENTRY,
-    archive_entry_column_values,
+    archive_columns_from_memory_records,
     delete_memories_moved_to_archive,
     read_memory_records_to_archive,
 )
@@ -69,7 +69,7 @@ async def rearchive_after_erasure(
         entry = staying[id_]
         names = ("id", "group_id", "reason", "run_id", "archived_at")
         kept = {name: getattr(entry, name) for name in names}
-        rows.append(kept | {"being_id": scope.being_id} | archive_entry_column_values(of_memory[0], of_memory))
+        rows.append(kept | {"being_id": scope.being_id} | archive_columns_from_memory_records(of_memory[0], of_memory))
     await transaction.execute_many(INSERT_ENTRY, rows)
     await delete_memories_moved_to_archive(transaction, scope, [of_memory[0] for of_memory in records.values()])
     await rebuild_archive_group_digests(transaction, {entry.group_id for entry in brought if entry.memory_id in erased})

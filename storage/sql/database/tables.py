@@ -20,10 +20,10 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeletedWithUndoneMemory,
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
+    ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
     LeaveUnchangedOnPatrolUndo,
     ReferenceClearedWhenForgetting,
-    RemoveForgottenByFunction,
 )
 
 metadata = declaring.metadata
@@ -99,8 +99,8 @@ memories_table = _table(
     lifecycle=[
         DeleteRowsNamingForgotten("id"),
         *map(ReferenceClearedWhenForgetting, ("resembles", "may_supersede")),
-        RemoveForgottenByFunction("erasing.memories._MemoryErasure._release_absorbed"),
-        RemoveForgottenByFunction("memories.truth.relink_version_chains"),
+        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._release_absorbed"),
+        ForgottenRemovedByNamedFunction("memories.truth.relink_version_chains"),
         ColumnJournalingRule("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
         *(DeletedWithUndoneMemory("id"), ArchiveWithMemoryRule("id")),
     ],
@@ -148,7 +148,7 @@ clusters_table = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        RemoveForgottenByFunction("erasing.memories._MemoryErasure._repair_clusters"),
+        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._repair_clusters"),
         ColumnJournalingRule("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
@@ -173,7 +173,7 @@ embeddings_table = _table(
     *_required(LargeBinary, "vector"),
     *_required(UtcMicrosColumnType, "created_at"),
     lifecycle=[
-        RemoveForgottenByFunction("memories.index_source.delete_orphaned_vectors"),
+        ForgottenRemovedByNamedFunction("memories.index_source.delete_orphaned_vectors"),
         LeaveUnchangedOnPatrolUndo("a cache"),
     ],
 )
@@ -245,7 +245,7 @@ truth_changes_table = _table(
     *_required(JsonTextColumnType, "before", "after"),
     Index("ix_truth_acts_act", "act_id"),
     lifecycle=[
-        RemoveForgottenByFunction("memories.truth.relink_version_chains"),
+        ForgottenRemovedByNamedFunction("memories.truth.relink_version_chains"),
         *(DeletedWithUndoneMemory(), ArchiveWithMemoryRule()),
         LeaveUnchangedOnPatrolUndo("the acts of a patrol are deleted when it is undone"),
     ],
@@ -281,7 +281,7 @@ ingest_outcomes_table = _table(
     *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "outcome"),
     lifecycle=[
-        RemoveForgottenByFunction("memories.storing.remove_ingested_text_digests"),
+        ForgottenRemovedByNamedFunction("memories.storing.remove_ingested_text_digests"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )
@@ -296,7 +296,7 @@ patrol_runs = _table(
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
-        RemoveForgottenByFunction("erasing.memories._MemoryErasure._redact_reports"),
+        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._redact_reports"),
         LeaveUnchangedOnPatrolUndo("says that it was undone"),
     ],
 )
@@ -323,7 +323,7 @@ patrol_changes_table = _table(
     *_optional(JsonTextColumnType, "before", "after"),
     Index("ix_patrol_changes_target", "being_id", "target"),
     lifecycle=[
-        RemoveForgottenByFunction("erasing.patrols.redact_patrol_journal"),
+        ForgottenRemovedByNamedFunction("erasing.patrols.redact_patrol_journal"),
         LeaveUnchangedOnPatrolUndo("the journal of a run goes with its undo"),
     ],
 )
@@ -338,7 +338,7 @@ decision_requests_table = _table(
     *_optional(Text, "settled_by"),
     Index("ix_patrol_offers_topic", "being_id", "topic"),
     lifecycle=[
-        RemoveForgottenByFunction("erasing.patrols.delete_decision_requests_about_memories"),
+        ForgottenRemovedByNamedFunction("erasing.patrols.delete_decision_requests_about_memories"),
         LeaveUnchangedOnPatrolUndo("what was decided stays decided"),
     ],
 )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlalchemy import Table, bindparam, delete, func, insert, or_, select
 
 from madeleine.memory.graph.extraction import GRAPH_EXTRACTION_VERSION
-from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntitiesOfMemory, EntityMention, RelationTriple
+from madeleine.memory.graph.values import NAME_MENTION_KINDS, EntityMention, MemoryWithExtractedEntities, RelationTriple
 from madeleine.memory.model import BeingId, Memory, MemoryId, Scope
 from madeleine.storage.sql.database.dialect import (
     equals_any,
@@ -83,7 +83,7 @@ class GraphExtractionRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
         return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column_of_row, **binds))
 
-    async def write_extracted_entities(self, extracted: Sequence[EntitiesOfMemory]) -> None:
+    async def write_extracted_entities(self, extracted: Sequence[MemoryWithExtractedEntities]) -> None:
         by_id = {one.memory.id: one for one in extracted}
         ids = {"ids": json_list_bind_value(by_id)}
         # It can be done again: no need to sync the disk for it.

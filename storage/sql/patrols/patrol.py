@@ -277,7 +277,9 @@ class PatrolReader:
             ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
         )
 
-    async def cluster_memory_counts(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
+    async def cluster_memory_counts_by_status(
+        self, ids: Sequence[ClusterId] | None = None
+    ) -> list[ClusterMemoryCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
         return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.json_list_bind_value(ids))

@@ -6,9 +6,9 @@ from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Text
 
 from madeleine.storage.sql.database.dialect import PackedRecordsColumnType, TextListColumnType, UtcMicrosColumnType
 from madeleine.storage.sql.tables import declaring
-from madeleine.storage.sql.tables.lifecycle import LeaveUnchangedOnPatrolUndo, RemoveForgottenByFunction
+from madeleine.storage.sql.tables.lifecycle import ForgottenRemovedByNamedFunction, LeaveUnchangedOnPatrolUndo
 
-_ERASE = RemoveForgottenByFunction("archive.erasing.rearchive_after_erasure")
+_ERASE = ForgottenRemovedByNamedFunction("archive.erasing.rearchive_after_erasure")
 _UNDO = LeaveUnchangedOnPatrolUndo(
     "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
 )

@@ -8,9 +8,9 @@ from madeleine.storage.sql.database.dialect import UtcMicrosColumnType, partial_
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
+    ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
     LeaveUnchangedOnPatrolUndo,
-    RemoveForgottenByFunction,
 )
 
 # Conversations as they were observed (spec T1, H1). `messages` is the position that the next message gets, `watched`
@@ -30,7 +30,7 @@ sessions = declaring.declare_table(
     *declaring.declare_optional_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
     lifecycle=[
-        RemoveForgottenByFunction("erasing.messages.erase_messages"),
+        ForgottenRemovedByNamedFunction("erasing.messages.erase_messages"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )
@@ -47,7 +47,7 @@ messages_table = declaring.declare_table(
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
     lifecycle=[
-        RemoveForgottenByFunction("erasing.messages.erase_messages"),
+        ForgottenRemovedByNamedFunction("erasing.messages.erase_messages"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )

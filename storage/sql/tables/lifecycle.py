@@ -34,7 +34,7 @@ class EraseRowsListingForgotten(NamedTuple):
     values: Mapping[str, Any] | None = None
 
 
-class RemoveForgottenByFunction(NamedTuple):
+class ForgottenRemovedByNamedFunction(NamedTuple):
     """The function takes out what tells of a forgotten memory or message."""
 
     function: str
@@ -76,7 +76,7 @@ ErasureDeclaration = (
     DeleteRowsNamingForgotten
     | ReferenceClearedWhenForgetting
     | EraseRowsListingForgotten
-    | RemoveForgottenByFunction
+    | ForgottenRemovedByNamedFunction
     | KeepAllRowsWhenForgetting
 )
 PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | LeaveUnchangedOnPatrolUndo

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from madeleine.memory.graph.graph import ExtractGraph
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
-from madeleine.memory.graph.values import EntitiesOfMemory, EntityMention, RelationTriple
+from madeleine.memory.graph.values import EntityMention, MemoryWithExtractedEntities, RelationTriple
 from madeleine.memory.model import Memory, MemoryChanges, Scene
 from tests.contracts.ledger.any_ledger import MemoryPorts
 from tests.contracts.ledger.ledger_values import ADA, BOB, MODEL, MOMENT, batch, memory
@@ -43,7 +43,7 @@ class GraphContract:
             await ledger.memories.change_memory(ADA, one.id, changes, at=MOMENT, model=MODEL, vectors={})
             assert len(await ledger.graph_extraction.memories_to_extract_from(limit=9)) == 1
             await ledger.graph_extraction.write_extracted_entities(
-                [EntitiesOfMemory(one, [EntityMention(one.id, "Late", "name")], [])]
+                [MemoryWithExtractedEntities(one, [EntityMention(one.id, "Late", "name")], [])]
             )
             assert [found.id for found in await ledger.graph_extraction.memories_to_extract_from(limit=9)] == [one.id]
             await ExtractGraph(ledger.graph_extraction)()
@@ -51,7 +51,9 @@ class GraphContract:
             "Dora Maar",
             "friends",
         ]
-        await ledger.graph_extraction.write_extracted_entities([EntitiesOfMemory(memory("It is gone."), [], [])])
+        await ledger.graph_extraction.write_extracted_entities(
+            [MemoryWithExtractedEntities(memory("It is gone."), [], [])]
+        )
         assert await ledger.graph.entity_mentions_in_memories(BOB, [one.id]) == []
 
     async def test_entities_are_counted_by_memories_and_found_by_a_part_of_their_name(

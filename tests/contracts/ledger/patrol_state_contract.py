@@ -95,10 +95,10 @@ class PatrolStateContract:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
-            [count] = await transaction.cluster_memory_counts()
+            [count] = await transaction.cluster_memory_counts_by_status()
             assert (count.cluster_id, count.active, count.dead, count.total) == (group.id, 0, 1, 1)
-            assert await transaction.cluster_memory_counts([root.id, ClusterId("none")]) == []
-            assert await transaction.cluster_memory_counts([group.id, root.id]) == [count]
+            assert await transaction.cluster_memory_counts_by_status([root.id, ClusterId("none")]) == []
+            assert await transaction.cluster_memory_counts_by_status([group.id, root.id]) == [count]
             there = await transaction.cluster_members(group.id)
             assert [one.id for one in there] == [moved.id]
             assert await transaction.cluster_members(root.id, group.id) == there

@@ -245,6 +245,7 @@ def test_a_watcher_that_reads_nothing_or_goes_away_holds_up_no_patrol(data_dir: 
             assert list(others) == [], "another being's patrols are nobody's to watch"
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_know_what_is_wanted_says_so(data_dir: Path) -> None:
     """It hung up before, and who had asked waited for a minute."""
     with asking(data_dir) as asker:

@@ -43,12 +43,12 @@ class CountingIndex(EmbeddedQdrantIndex):
     searches = 0
     searched: asyncio.Event
 
-    async def ids_sharing_words(
+    async def living_ids_sharing_most_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         self.searches += 1
         self.searched.set()
-        return await super().ids_sharing_words(scope, words, limit=limit, statuses=statuses)
+        return await super().living_ids_sharing_most_words(scope, words, limit=limit, statuses=statuses)
 
 
 class Home:

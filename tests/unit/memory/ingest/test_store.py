@@ -56,7 +56,7 @@ class AwayIndex:
     ) -> list[tuple[MemoryId, float]]:
         raise IndexUnavailable("the server is down")
 
-    async def ids_sharing_words(
+    async def living_ids_sharing_most_words(
         self, scope: Scope, words: str, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[MemoryId]:
         raise IndexUnavailable("the server is down")

@@ -6,6 +6,8 @@ import time
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from madeleine.memory.rules.feelings import EMOTION_LABELS
 from madeleine.memory.text.lexicon import (
     LEXICON_FOLDER,
@@ -48,6 +50,7 @@ def test_every_language_has_words_for_the_same_emotions_which_are_labels() -> No
     assert all(words.strip() for table in tables for words in table.values())
 
 
+@pytest.mark.slow
 @for_each_row("language", LANGUAGES)
 def test_the_patterns_take_time_by_the_length_of_a_text_and_not_by_its_square(language: str) -> None:
     one = load_lexicon(language)

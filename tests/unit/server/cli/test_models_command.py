@@ -87,6 +87,7 @@ async def test_several_models_are_measured_on_sets(run: RunModels, settings: Set
         await run("evaluate", "--data", str(settings.data_dir))
 
 
+@pytest.mark.slow
 async def test_a_calibration_is_kept_with_the_model(
     run: RunModels, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

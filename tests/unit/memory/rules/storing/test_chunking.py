@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -201,6 +202,7 @@ def seconds(text: str) -> float:
     return min(once() for _ in range(2))
 
 
+@pytest.mark.slow
 @for_each_row("unit", [".", "\u200b\n\n", "a\n \n", "a\n", "a", "- a\n"])
 def test_the_time_grows_with_the_length_and_not_with_its_square(unit: str) -> None:
     """Four times the text: 4 times as long, and not 16."""

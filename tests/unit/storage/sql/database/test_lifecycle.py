@@ -13,11 +13,11 @@ from madeleine.storage.sql.tables.lifecycle import (
     DeleteRowsNamingForgotten,
     EraseRowsListingForgotten,
     ErasureDeclaration,
+    ForgottenRemovedByNamedFunction,
     KeepAllRowsWhenForgetting,
     LeaveUnchangedOnPatrolUndo,
     PatrolUndoDeclaration,
     ReferenceClearedWhenForgetting,
-    RemoveForgottenByFunction,
 )
 from tests.rows import for_each_row
 
@@ -48,7 +48,7 @@ def test_a_table_says_how_it_is_erased_and_restored(table: Table) -> None:
                 assert {one.column, *(one.values or ())} <= columns
             case ColumnJournalingRule():
                 assert {one.key, *one.columns} <= columns
-            case RemoveForgottenByFunction():
+            case ForgottenRemovedByNamedFunction():
                 assert callable(pkgutil.resolve_name(f"madeleine.storage.sql.{one.function}"))
             case KeepAllRowsWhenForgetting() | LeaveUnchangedOnPatrolUndo():
                 assert one.reason
