@@ -34,7 +34,7 @@ from madeleine.inference.linear_adapter import (
     TRIED_ADAPTER_SHARES,
     AdapterTrainingParameters,
     TrainingVectors,
-    blend_with_identity,
+    blend_with_identity_matrix,
     mine_negatives,
     train_adapter,
 )
@@ -200,11 +200,11 @@ class LinearAdapterFineTuningPipeline:
             return np.array(base), np.array(adapted)
 
         def gain_with(share: float) -> float:
-            base, adapted = gains("choice", blend_with_identity(matrix, share))
+            base, adapted = gains("choice", blend_with_identity_matrix(matrix, share))
             return float((adapted - base).mean())
 
         share = max(TRIED_ADAPTER_SHARES, key=gain_with)
-        adapter = blend_with_identity(matrix, share)
+        adapter = blend_with_identity_matrix(matrix, share)
         base, adapted = gains("held_out", adapter)
         lower = _lower_bound_of_mean(adapted - base, seed=self._training.seed)
         self.result = {

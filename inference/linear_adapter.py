@@ -84,7 +84,7 @@ def train_adapter(data: TrainingVectors, training: AdapterTrainingParameters) ->
     return matrix
 
 
-def blend_with_identity(matrix: Matrix, share: float) -> Matrix:
+def blend_with_identity_matrix(matrix: Matrix, share: float) -> Matrix:
     identity = np.eye(len(matrix), dtype=np.float32)
     return np.asarray(identity + share * (matrix - identity), np.float32)
 

@@ -113,10 +113,10 @@ class UnitOfWork:
 
     async def cluster_members(self, cluster_id: ClusterId) -> list[MemoryFieldsForPatrol]:
         """In the order of their arrival, dead ones too."""
-        await self.load_cluster_members([cluster_id])
+        await self.preload_cluster_members([cluster_id])
         return [self._states[id_] for id_ in self._members[cluster_id]]
 
-    async def load_cluster_members(self, ids: Sequence[ClusterId]) -> None:
+    async def preload_cluster_members(self, ids: Sequence[ClusterId]) -> None:
         """All at once, so that `cluster_members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
@@ -124,7 +124,7 @@ class UnitOfWork:
 
     async def load_vectors_of_active_members(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
-        await self.load_cluster_members(ids)
+        await self.preload_cluster_members(ids)
         active = {
             id_: [state for state in await self.cluster_members(id_) if state.counts_in_cluster_mean] for id_ in ids
         }

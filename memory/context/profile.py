@@ -11,7 +11,7 @@ from datetime import datetime
 from madeleine.memory.context.ports import ProfileLedger
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
-from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, AddedNote, add_note
+from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE, StoredNoteWithRedactionCounts, add_note
 from madeleine.memory.ingest.store import StoreScenes
 from madeleine.memory.ingest.update_and_forget import ForgetMemories, UpdateMemory
 from madeleine.memory.model import MemoryChanges, MemoryId, Note, NoteId, Scene, Scope
@@ -153,7 +153,7 @@ class EditProfile:
         """Open notes, oldest first."""
         return await self.ledger.list_open_notes(scope, limit=MAX_LISTED_NOTES)
 
-    async def write_note(self, scope: Scope, type_: str, content: str) -> AddedNote:
+    async def write_note(self, scope: Scope, type_: str, content: str) -> StoredNoteWithRedactionCounts:
         """Write a note of the caller's own type, such as todo or reminder. Secrets are redacted first. Raises
         `InvalidInput` for a scene."""
         redacted_type = self.redact(normalize_profile_name(type_))

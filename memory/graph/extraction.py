@@ -24,7 +24,7 @@ from madeleine.memory.text.reading import AnalysedText, WordInText
 
 GRAPH_EXTRACTION_VERSION = 1
 """Raise it with a change of what is extracted: all memories are then read again."""
-MAX_GRAPH_EXTRACTION_TEXT_CHARS = 4_000
+MAX_CHARS_PER_TEXT_FOR_GRAPH_RULES = 4_000
 """Of a text; what is longer names more than can be followed."""
 MAX_ENTITIES, MAX_RELATIONS = 24, 24
 """Of a memory."""
@@ -52,7 +52,7 @@ def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[st
     )
 
 
-def keys_of_capitalised_words(memory: Memory) -> set[str]:
+def keys_of_capitalised_words_of_memory(memory: Memory) -> set[str]:
     """Keys of the words with a capital, of which some may be known as names."""
     return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.is_capitalised}
 
@@ -60,7 +60,7 @@ def keys_of_capitalised_words(memory: Memory) -> set[str]:
 def _readings(memory: Memory) -> list[AnalysedText]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
-    texts = (text[:MAX_GRAPH_EXTRACTION_TEXT_CHARS] for text in (memory.scene.action, *memory.scene.dialogue))
+    texts = (text[:MAX_CHARS_PER_TEXT_FOR_GRAPH_RULES] for text in (memory.scene.action, *memory.scene.dialogue))
     return [AnalysedText(_SPEAKER.sub("", AnalysedText(text).normalized_text, count=1)) for text in texts]
 
 

@@ -9,7 +9,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 
 from madeleine.memory.errors import InvalidInput
-from madeleine.memory.graph.extraction import extract_entities_and_relations_by_rules, keys_of_capitalised_words
+from madeleine.memory.graph.extraction import (
+    extract_entities_and_relations_by_rules,
+    keys_of_capitalised_words_of_memory,
+)
 from madeleine.memory.graph.ports import GraphExtractionLedger, GraphLedger
 from madeleine.memory.graph.values import (
     NAME_MENTION_KINDS,
@@ -67,7 +70,7 @@ class ExtractGraph:
     async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[MemoryWithExtractedEntities]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         read before, or in these."""
-        possible = await asyncio.to_thread(lambda: [keys_of_capitalised_words(memory) for memory in memories])
+        possible = await asyncio.to_thread(lambda: [keys_of_capitalised_words_of_memory(memory) for memory in memories])
         known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
 
         def extract() -> list[MemoryWithExtractedEntities]:
@@ -220,7 +223,7 @@ class ExploreEntityGraph:
         found = await self.ledger.memories_by_ids(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
-        change = self.ledger.remove_stated_relations if remove else self.ledger.add_stated_relations
+        change = self.ledger.remove_relations_stated_by_agents if remove else self.ledger.add_stated_relations
         count = await change(scope, stated, at=self.now())
         return StatedRelationsResult(memory=found[0], count=count, redacted=redactor.found)
 

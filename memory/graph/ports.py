@@ -55,5 +55,7 @@ class GraphLedger(Protocol):
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are
         skipped."""
 
-    async def remove_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
+    async def remove_relations_stated_by_agents(
+        self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime
+    ) -> int:
         """The number of those that were stated, and are gone."""

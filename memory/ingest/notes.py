@@ -37,7 +37,7 @@ def _is_degree(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
 
 
-class SceneNoteContent(BaseModel):
+class SceneWrittenAsNote(BaseModel):
     """A scene note's content. `action` is required; a scene may stand by itself or under the key `scene`."""
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
@@ -107,7 +107,7 @@ def memory_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | 
         raw = json.loads(note.content)
         if isinstance(raw, dict) and isinstance(raw.get("scene"), dict):
             raw = {**{k: v for k, v in raw.items() if k != "scene"}, **raw["scene"]}
-        given = SceneNoteContent.model_validate(raw)
+        given = SceneWrittenAsNote.model_validate(raw)
         for text in _all_texts(raw):
             text.encode()  # half of a surrogate pair cannot be stored
             if "\x00" in text:
@@ -140,7 +140,7 @@ def memory_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddedNote:
+class StoredNoteWithRedactionCounts:
     """The note as it was put into the inbox. `redacted`: number of secrets removed, by kind."""
 
     note: Note
@@ -155,8 +155,8 @@ async def add_note(
     now: datetime,
     type_: str = SCENE_NOTE_TYPE,
     redact: RedactText = redact_secrets,
-) -> AddedNote:
+) -> StoredNoteWithRedactionCounts:
     content, found = redact_note_content(content, redact)
     note = Note(id=NoteId(str(uuid.uuid4())), being_id=scope.being_id, type=type_, content=content, created_at=now)
     await ledger.add_note(scope, note)
-    return AddedNote(note=note, redacted=found)
+    return StoredNoteWithRedactionCounts(note=note, redacted=found)

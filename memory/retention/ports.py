@@ -35,7 +35,7 @@ class RetentionReads(Protocol):
         """When a patrol last enforced the rules."""
 
 
-class RetentionTransaction(RetentionReads, Protocol):
+class RetentionArchivingTransaction(RetentionReads, Protocol):
     async def archive(self, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime) -> list[MemoryId]:
         """Move the memories, with all that is kept of each, to the archive; ids of those that were there. Undone with
         the run."""
@@ -47,7 +47,7 @@ class RetentionTransaction(RetentionReads, Protocol):
 class RetentionLedger(Protocol):
     def retention_reader(self, scope: Scope) -> RetentionReads: ...
 
-    def retention_transaction(self, scope: Scope) -> AbstractAsyncContextManager[RetentionTransaction]:
+    def retention_transaction(self, scope: Scope) -> AbstractAsyncContextManager[RetentionArchivingTransaction]:
         """Commits on a normal exit, else rolls back."""
 
 

@@ -144,7 +144,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     clusters = work.non_root_clusters()
     if len(free) + sum(work.active_member_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
         clusters, free = [], free[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
-    await work.load_cluster_members([cluster.id for cluster in clusters])
+    await work.preload_cluster_members([cluster.id for cluster in clusters])
     settled = [
         state
         for cluster in clusters

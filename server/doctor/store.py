@@ -25,7 +25,7 @@ from madeleine.storage.sql.database.schema import NEWEST_SCHEMA_REVISION
 LEDGER_RESTORE_ADVICE = (
     "`madeleine stop`, then `madeleine restore FILE` with a backup; `madeleine export` saves what can still be read."
 )
-INDEX_REBUILD_ADVICE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
+INDEX_REBUILDS_ITSELF_NOTE = "Nothing is lost: the next start of the host builds it anew, as `madeleine reindex` does."
 MAX_BACKUP_AGE_WITHOUT_WARNING = timedelta(days=30)
 MAX_MEMORIES_REVIEWED_BY_DOCTOR = 20_000
 """The newest; so many take 3 s of a processor."""
@@ -127,9 +127,9 @@ def check_index(settings: Settings) -> Iterator[DoctorFinding]:
         text = f"The index is open; {count_phrase(pending, 'change')} to be taken in."
         yield DoctorFinding("index", "ok", text, details=details)
     elif not built or not folder.is_dir():
-        yield DoctorFinding("index", "note", "The index is not complete.", INDEX_REBUILD_ADVICE, details)
+        yield DoctorFinding("index", "note", "The index is not complete.", INDEX_REBUILDS_ITSELF_NOTE, details)
     elif damage := damage_of_index_files(folder):
-        yield DoctorFinding("index", "problem", f"The index is damaged: {damage}.", INDEX_REBUILD_ADVICE, details)
+        yield DoctorFinding("index", "problem", f"The index is damaged: {damage}.", INDEX_REBUILDS_ITSELF_NOTE, details)
     elif SourceLedgerStateOfIndex.read(folder) is None:
         yield DoctorFinding("index", "note", "The index does not tell which ledger it was made from.", "", details)
     else:

@@ -119,7 +119,9 @@ class InMemoryGraph(InMemoryMemories):
         self._stated |= new
         return len(new)
 
-    async def remove_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
+    async def remove_relations_stated_by_agents(
+        self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime
+    ) -> int:
         own = {memory.id for memory in self._store.own(scope)}
         gone = {_identity(one) for one in relations if one.memory_id in own} & self._stated.keys()
         for identity in gone:

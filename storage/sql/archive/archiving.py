@@ -44,7 +44,7 @@ _INSERT_GROUP, INSERT_ENTRY = insert(archive_groups_table), insert(archived_memo
 async def archive_memories(
     transaction: Transaction, scope: Scope, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime
 ) -> list[MemoryId]:
-    """As `RetentionTransaction.archive`."""
+    """As `RetentionArchivingTransaction.archive`."""
     wanted = [id_ for group in groups for id_ in group.reasons]
     records = await read_memory_records_to_archive(transaction, scope, wanted)
     fixed = {"being_id": scope.being_id, "run_id": run, "archived_at": microseconds_from_moment(at)}

@@ -173,7 +173,7 @@ class RetentionFactsReader:
 
 
 class RetentionWriter(RetentionFactsReader):
-    """`RetentionTransaction`."""
+    """`RetentionArchivingTransaction`."""
 
     def __init__(self, transaction: Transaction, scope: Scope) -> None:
         super().__init__(transaction, scope)

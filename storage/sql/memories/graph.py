@@ -215,7 +215,9 @@ class GraphRepository(MemoryReadRepository):
                 )
             return len(new)
 
-    async def remove_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
+    async def remove_relations_stated_by_agents(
+        self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime
+    ) -> int:
         async with self._database.transaction() as transaction:
             own = await self._own_memories(transaction, scope, relations)
             stated = await self._stated(transaction, scope, own)

@@ -106,8 +106,8 @@ class GraphContract:
         assert found == [*stated, drawn]
         assert await ledger.graph.relations_of_entities(BOB, ["carla rossi"], limit=9) == []
         assert [one.memories for one in await ledger.graph.entities_whose_name_contains(ADA, "zoe", limit=9)] == [1]
-        assert await ledger.graph.remove_stated_relations(BOB, stated, at=MOMENT) == 0
-        assert await ledger.graph.remove_stated_relations(ADA, [*stated, drawn], at=MOMENT) == 2
+        assert await ledger.graph.remove_relations_stated_by_agents(BOB, stated, at=MOMENT) == 0
+        assert await ledger.graph.remove_relations_stated_by_agents(ADA, [*stated, drawn], at=MOMENT) == 2
         assert await ledger.graph.relations_of_entities(ADA, ["zoe"], limit=9) == []
 
     async def test_what_was_retracted_is_left_out_and_what_was_superseded_is_not(self, ledger: LedgerWithGraph) -> None:
