@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.memory.embedding import Embedder
-from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, RecallIndex
 from madeleine.memory.model import Vector
+from madeleine.memory.recall.query_reading import try_to_embed_query
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
@@ -41,14 +41,6 @@ FEELING_COSINE_BONUS = 0.1
 0.25 to grief and 0.27 to sadness and grief; of unlike feelings the nearest has 0.24."""
 MAX_LANGUAGE_CHECKED_CANDIDATES = 5
 """Best candidates whose language is compared with that of the query."""
-
-
-async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
-    """Its vector, or None and why there is none."""
-    try:
-        return (await embedder.embed([text]))[0], ""
-    except EmbeddingUnavailable as error:
-        return None, str(error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""What a query is about: the end of a message, without names of those who act."""
+"""How a query is read (spec L2): embedded by the model that embeds what is stored; what it is about is the end of a
+message, without names of those who act."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from madeleine.memory.embedding import Embedder
+from madeleine.memory.errors import EmbeddingUnavailable
 from madeleine.memory.index import CandidatePool, RankingFeatures
+from madeleine.memory.model import Vector
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.written_dates import text_without_dates
@@ -20,6 +24,14 @@ MIN_QUESTION_CONTENT_WORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"[^\W_]+")
 _NAME_OR_WORD = re.compile(r"([^\W_]+)(?:['\u2019]s\b)?")
+
+
+async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
+    """Its vector, or None and why there is none."""
+    try:
+        return (await embedder.embed([text]))[0], ""
+    except EmbeddingUnavailable as error:
+        return None, str(error)
 
 
 def closing_sentences_of_message(text: str) -> str:

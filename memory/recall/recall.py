@@ -19,13 +19,14 @@ from madeleine.memory.language_model import LanguageModel, ModelCostRecorder
 from madeleine.memory.model import ALL_MEMORY_STATUSES, LIVING_STATUSES, Memory, MemoryId, Scope, Vector
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.explaining import RecallExplainer, RecallExplanation
-from madeleine.memory.recall.gate import CandidateMatcher, try_to_embed_query
+from madeleine.memory.recall.gate import CandidateMatcher
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import (
     closing_sentences_of_message,
     query_without_names_and_dates,
     restrict_query_words_of_pool,
+    try_to_embed_query,
 )
 from madeleine.memory.recall.reformulation import (
     QueryReformulationConfig,

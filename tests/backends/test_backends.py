@@ -41,7 +41,6 @@ def config_of(folder: Path, **more: object) -> CompanyMemoryConfig:
     return CompanyMemoryConfig.model_validate({"storage": MemoryStorageConfig(data_dir=folder)} | more)
 
 
-@pytest.mark.slow
 class TestMadeleineBackend(BackendContract):
     @pytest.fixture
     async def backend(self, folder: Path) -> AsyncIterator[MadeleineBackend | InMemoryBackend]:

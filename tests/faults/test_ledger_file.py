@@ -99,10 +99,7 @@ def _replace(data_dir: Path) -> None:
     copy.replace(data_dir / "memory.db")
 
 
-@pytest.mark.parametrize(
-    "lose",
-    [_delete, *(pytest.param(lose, marks=pytest.mark.slow) for lose in (_empty, _delete_log, _replace, _move_away))],
-)
+@pytest.mark.parametrize("lose", [_delete, _empty, _delete_log, _replace, _move_away])
 def test_nothing_is_acknowledged_into_a_file_that_is_no_longer_at_its_path_and_the_host_ends(
     data_dir: Path, lose: Callable[[Path], None]
 ) -> None:

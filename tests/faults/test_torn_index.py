@@ -136,7 +136,7 @@ def test_whatever_file_is_damaged_the_index_is_torn_or_whole(tmp_path: Path, opt
 
 
 @pytest.mark.parametrize("manner", ["upserting", "flushing", "optimizing"])
-@pytest.mark.parametrize("answered", [40, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 333))])
+@pytest.mark.parametrize("answered", [1, 40, 333])
 def test_a_killed_process_loses_no_answered_upsert_and_needs_no_rebuild(
     tmp_path: Path, manner: str, answered: int
 ) -> None:
