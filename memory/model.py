@@ -156,22 +156,23 @@ MAX_SUPERSEDED_TEXT_CHARS = 200
 class Memory:
     """One record of a being's memory (spec P2).
 
-    `importance` is in [0, 1]; `session_count` counts patrol cycles since the last activation;
-    all times are aware, in UTC. `start_of_first_dated_timeline_entry` is the first date of the scene that can be read
-    as one, else `created_at`. `absorbed_into` names the survivor of a consolidation. A memory of a session that was
-    summarised is `compressed`, and `compressed_into` names the summary, which is a `compression_source` (spec L3).
-    `turn` counts the memories of its session that were stored before it. `resembles` names the nearest older memory
-    that says much the same and yet was not taken for the same (spec T6). `retold`: what later tellings of the same have
-    added: days, and feelings in other words (`rules.storing.retelling`). `number` counts the being's memories from 1
-    and is never used again; 0 until the memory is stored (ruling 23). `corrected_at`: when its text was last changed.
-    Both come from the ledger and are not compared.
+    `importance` is in [0, 1]; `session_count` counts patrol cycles since the last activation; all times are aware, in
+    UTC. `happened_at` is the first date of the scene that can be read as one, else `created_at`. `absorbed_into` names
+    the survivor of a consolidation. A memory of a session that was summarised is `compressed`, and `compressed_into`
+    names the summary, which is a `compression_source` (spec L3). `turn` counts the memories of its session that were
+    stored before it. `resembles` names the nearest older memory that says much the same and yet was not taken for the
+    same (spec T6). `retold`: what later tellings of the same have added: days, and feelings in other words
+    (`rules.storing.retelling`). `number` counts the being's memories from 1 and is never used again; 0 until the memory
+    is stored (ruling 23). `corrected_at`: when its text was last changed. Both come from the ledger and are not
+    compared.
 
-    What it says holds from `valid_from`, or where that is None from the earlier of
-    `start_of_first_dated_timeline_entry` and `created_at`, until `valid_until`, which is exclusive; None while no end
-    is known. A superseded memory names its successor in `superseded_by`, and only such a one does. `before`: the
-    beginning of the text that it superseded, at most `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger.
-    `may_supersede` names an earlier memory that it was proposed to supersede; None too once that was declined. It is
-    found only in its `project`, None for everywhere; `level`: `session` or `project`, whose end ends it (O2)."""
+    What it says holds from `valid_from`, or where that is None from the earlier of `happened_at` and `created_at`,
+    until `valid_until`, which is exclusive; None while no end is known. A superseded memory names its successor in
+    `superseded_by`, and only such a one does. `before`: the beginning of the text that it superseded, at most
+    `MAX_SUPERSEDED_TEXT_CHARS`, derived by the ledger. `may_supersede` names an earlier memory that it was proposed to
+    supersede; None too once that was declined. It is found only in its `project`, None for everywhere; `level`:
+    `session` or `project` for what is kept until that ends, None for good (spec O2).
+    """
 
     id: MemoryId
     being_id: BeingId
@@ -380,8 +381,7 @@ def start_of_first_dated_timeline_entry(when: Sequence[TextOrDatedAction], defau
 
 def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
     """The first and the last moment of a memory's dates, of a month or a range those of its days; for one without
-    dates `start_of_first_dated_timeline_entry`. Entries with an action behind a plain date are another memory's (spec
-    P6 ❹)."""
+    dates `happened_at`. Entries with an action behind a plain date are another memory's (spec P6 ❹)."""
     when = memory.scene.when
     dates = [item for item in when if isinstance(item, str)] or [i.date for i in when if isinstance(i, DatedAction)]
     spans = [span for date in dates if (span := possible_utc_span(date))] or [(memory.happened_at, memory.happened_at)]

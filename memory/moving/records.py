@@ -1,7 +1,7 @@
 """The records of an export file, one class a type (`docs/export.md`). `export.schema.json` is generated from them.
 
 Fields are in the order in which a line has them. Times are in UTC with six digits of a second; a field without a value
-is left out. A change of a field's name or meaning needs a new `FORMAT_VERSION`.
+is left out. A change of a field's name or meaning needs a new `EXPORT_FORMAT_VERSION`.
 """
 
 from __future__ import annotations

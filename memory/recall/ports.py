@@ -115,7 +115,7 @@ class BrowseLedger(Protocol):
     async def cluster_memories(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
-        """Newest first (`start_of_first_dated_timeline_entry`, then id), dead ones too, those after the memory `after`.
+        """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`.
 
         None if there is no such cluster.
         """

@@ -65,7 +65,7 @@ class ObserveConversationResult:
 RememberAgentMemory = Callable[
     [Scope, str, ExtractedMemory, Sequence[ConversationMessage], str], Awaitable[StoredSceneResult | None]
 ]
-"""`memory.watch.remember.Remember.store_memory_extracted_by_agent`: (scope, session, memory, messages, key). Redacts
+"""`RememberExtractedMemories.store_memory_extracted_by_agent`: (scope, session, memory, messages, key). Redacts
 and stores the memory, and links it to its messages. The same non-empty key stores nothing twice."""
 
 

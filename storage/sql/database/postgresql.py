@@ -102,7 +102,7 @@ def _number_from_text(written: str) -> int | float:
     return float(written) if "." in written else int(written)
 
 
-async def run_postgres_work_to_completion(work: Awaitable[T]) -> T:
+async def run_postgres_work_to_end(work: Awaitable[T]) -> T:
     """`run_to_end_despite_cancellation`, with the errors of the connection as ours."""
 
     async def run() -> T:
@@ -120,12 +120,12 @@ async def run_postgres_work_to_completion(work: Awaitable[T]) -> T:
 async def _connection(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     connection = engine.connect()
     try:
-        await run_postgres_work_to_completion(connection.start())
+        await run_postgres_work_to_end(connection.start())
         yield connection
     finally:
         if connection.sync_connection is not None:
             with suppress(StorageError):
-                await run_postgres_work_to_completion(connection.close())
+                await run_postgres_work_to_end(connection.close())
 
 
 class PostgresTransaction:
@@ -136,11 +136,11 @@ class PostgresTransaction:
         remaining = iter(rows)
         execute: Any = self._connection.execute
         while chunk := list(islice(remaining, ROWS_PER_CHUNK)):
-            await run_postgres_work_to_completion(execute(statement, [dict(row) for row in chunk]))
+            await run_postgres_work_to_end(execute(statement, [dict(row) for row in chunk]))
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         return await map_rows_in_chunks(
-            await run_postgres_work_to_completion(_fetch(self._connection, statement, binds)), from_row
+            await run_postgres_work_to_end(_fetch(self._connection, statement, binds)), from_row
         )
 
 
@@ -167,7 +167,7 @@ class PostgresDatabase(Database):
         self._closed = False
 
     async def open(self) -> None:
-        await run_postgres_work_to_completion(self._migrate())
+        await run_postgres_work_to_end(self._migrate())
 
     async def _migrate(self) -> None:
         async with self._engine.begin() as connection:
@@ -175,7 +175,7 @@ class PostgresDatabase(Database):
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         self._refuse_if_closed()
-        return await map_rows_in_chunks(await run_postgres_work_to_completion(self._read(statement, binds)), from_row)
+        return await map_rows_in_chunks(await run_postgres_work_to_end(self._read(statement, binds)), from_row)
 
     async def _read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> Sequence[Row]:
         async with self._readers.connect() as connection:
@@ -190,19 +190,19 @@ class PostgresDatabase(Database):
             async with _connection(self._engine) as connection:
                 try:
                     sync = "on" if durable else "off"
-                    await run_postgres_work_to_completion(_fetch(connection, _LOCK_WRITER, {"sync": sync}))
+                    await run_postgres_work_to_end(_fetch(connection, _LOCK_WRITER, {"sync": sync}))
                     yield PostgresTransaction(connection)
-                    await run_postgres_work_to_completion(connection.commit())
+                    await run_postgres_work_to_end(connection.commit())
                 except BaseException:
                     with suppress(StorageError):
-                        await run_postgres_work_to_completion(connection.rollback())
+                        await run_postgres_work_to_end(connection.rollback())
                     raise
 
     async def scrub_deleted_bytes(self) -> None:
         """Write the tables anew from what is in them. PostgreSQL's log keeps what it holds until it is recycled."""
         async with self._write_lock:
             self._refuse_if_closed()
-            await run_postgres_work_to_completion(self._rewrite_tables())
+            await run_postgres_work_to_end(self._rewrite_tables())
 
     async def _rewrite_tables(self) -> None:
         async with self._readers.connect() as connection:
@@ -222,7 +222,7 @@ class PostgresDatabase(Database):
         self._refuse_if_closed()
         lock = zlib.crc32(name.encode()) - 2**31
         async with _connection(self._single) as connection:
-            [(held,)] = await run_postgres_work_to_completion(
+            [(held,)] = await run_postgres_work_to_end(
                 _fetch(connection, _WAIT_FOR_LOCK if wait else _TRY_LOCK, {"lock": lock})
             )
             yield wait or bool(held)
@@ -241,7 +241,7 @@ class PostgresDatabase(Database):
         ended = asyncio.Event()
         async with _connection(self._single) as connection:
             driver: Any = (await connection.get_raw_connection()).driver_connection
-            [(schema,)] = await run_postgres_work_to_completion(_fetch(connection, _SELECT_SCHEMA, {}))
+            [(schema,)] = await run_postgres_work_to_end(_fetch(connection, _SELECT_SCHEMA, {}))
 
             def notified(_: object, process: int, channel: str, payload: str) -> None:
                 where, _, writer = payload.partition(" ")
@@ -249,7 +249,7 @@ class PostgresDatabase(Database):
                     on_change()
 
             driver.add_termination_listener(lambda _: ended.set())
-            await run_postgres_work_to_completion(driver.add_listener(NOTIFY_CHANNEL, notified))
+            await run_postgres_work_to_end(driver.add_listener(NOTIFY_CHANNEL, notified))
             on_change()
             await ended.wait()
 

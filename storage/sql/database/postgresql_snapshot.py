@@ -11,7 +11,7 @@ from sqlalchemy import ClauseElement
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from madeleine.storage.sql.database.engine import Row
-from madeleine.storage.sql.database.postgresql import create_postgres_engine, run_postgres_work_to_completion
+from madeleine.storage.sql.database.postgresql import create_postgres_engine, run_postgres_work_to_end
 
 _ROWS_AT_ONCE = 500
 
@@ -23,8 +23,8 @@ class PostgresSnapshot:
 
     def rows(self, statement: ClauseElement, **binds: Any) -> Iterator[Row]:
         stream: Any = self._connection.stream(statement, binds)  # type: ignore[call-overload]
-        result = self._runner.run(run_postgres_work_to_completion(stream))
-        while rows := self._runner.run(run_postgres_work_to_completion(result.fetchmany(_ROWS_AT_ONCE))):
+        result = self._runner.run(run_postgres_work_to_end(stream))
+        while rows := self._runner.run(run_postgres_work_to_end(result.fetchmany(_ROWS_AT_ONCE))):
             yield from map(tuple, rows)
 
 
@@ -34,7 +34,7 @@ def open_postgres_snapshot(url: str) -> Iterator[PostgresSnapshot]:
     engine = create_postgres_engine(url, pooled=False).execution_options(isolation_level="REPEATABLE READ")
     with asyncio.Runner() as runner:
         connection = engine.connect()
-        runner.run(run_postgres_work_to_completion(connection.start()))
+        runner.run(run_postgres_work_to_end(connection.start()))
         try:
             yield PostgresSnapshot(connection, runner)
         finally:
