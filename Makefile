@@ -29,7 +29,7 @@ demo: $(VENV)/.project ## start the server, store and recall a conversation, run
 test: $(VENV)/.dev ## run the tests except the slow ones (PYTEST_ARGS="-k recall" WORKERS=4)
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-# They wait for processes more than they calculate.
+# One process more than for the fast tests: many of the slow ones wait for servers and deadlines.
 slow: WORKERS = 5
 slow: $(VENV)/.dev ## run only the slow tests (PYTEST_ARGS="-k host" WORKERS=5)
 	@$(PYTEST) -m slow -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || { code=$$?; \

@@ -150,10 +150,7 @@ class PersistenceContract(CostContract):
         busy = AgentState(agent_id="ada", status="busy", task_id="t1", updated_at=NOON, details={"turn": 3})
         for state in (idle, busy.model_copy(update={"status": "idle"}), busy):
             await states.save(state)
-        assert (await states.list_states(), await states.list_states(status="idle")) == (
-            (busy, idle),
-            (idle,),
-        )
+        assert (await states.list_states(), await states.list_states(status="idle")) == ((busy, idle), (idle,))
         assert (await states.get("ada"), await states.get("eve")) == (busy, None)
         assert [await states.delete("ada"), await states.delete("ada")] == [True, False]
         assert await states.list_states() == (idle,)

@@ -13,6 +13,8 @@ import pytest
 
 from tests.e2e.hosting import Asker, asking, madeleine, mode, no_host_left
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ("We moved to the harbour in May.", "Fridolin the cat is afraid of thunder.", "The rent is 900 euros.")
 
 
@@ -49,7 +51,6 @@ def run(data_dir: Path, *words: str, code: int = 0) -> str:
     return completed.stdout + completed.stderr
 
 
-@pytest.mark.slow
 def test_a_memory_moves_to_another_machine_and_is_recalled_there_at_once(
     home: Path, other: Path, tmp_path: Path
 ) -> None:
@@ -72,7 +73,6 @@ def test_a_memory_moves_to_another_machine_and_is_recalled_there_at_once(
     run(other, "import", "--undo", done["id"], code=2)
 
 
-@pytest.mark.slow
 def test_forgetting_names_the_copies_and_neither_brings_it_back(home: Path, tmp_path: Path) -> None:
     """Ruling 25."""
     export, backup = tmp_path / "e.jsonl", tmp_path / "b.db"
@@ -96,7 +96,6 @@ def test_forgetting_names_the_copies_and_neither_brings_it_back(home: Path, tmp_
         assert len(found["hits"]) == 1
 
 
-@pytest.mark.slow
 def test_a_restore_under_a_client_keeps_what_it_replaces(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "b.db"
     with asking(home) as client:
@@ -114,8 +113,7 @@ def test_a_restore_under_a_client_keeps_what_it_replaces(home: Path, tmp_path: P
         assert str(kept) in answer(client, 2, "forget", ids=[hit["id"]])["copies"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", ["cut off", pytest.param("no database", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("damage", ["cut off", "no database"])
 def test_a_backup_takes_the_place_of_a_damaged_memory(home: Path, tmp_path: Path, damage: str) -> None:
     """It was refused, with the advice to restore a backup."""
     backup = tmp_path / "b.db"
@@ -139,14 +137,7 @@ def test_a_backup_takes_the_place_of_a_damaged_memory(home: Path, tmp_path: Path
     assert len(list(home.glob("until-*/memory.db"))) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"no database",
-        *(pytest.param(other, marks=pytest.mark.slow) for other in (b"", b'{"format":"madeleine-export"}\n')),
-    ],
-)
+@pytest.mark.parametrize("content", [b"no database", b"", b'{"format":"madeleine-export"}\n'])
 def test_a_file_that_is_no_backup_changes_nothing(home: Path, tmp_path: Path, content: bytes) -> None:
     with asking(home) as client:
         answer(client, 1, "store", text=TEXTS[0])
@@ -157,7 +148,6 @@ def test_a_file_that_is_no_backup_changes_nothing(home: Path, tmp_path: Path, co
     assert "harbour" in run(home, "export", "-")
 
 
-@pytest.mark.slow
 def test_an_export_does_not_replace_another_file(home: Path, tmp_path: Path) -> None:
     with asking(home) as client:
         answer(client, 1, "store", text=TEXTS[0])
@@ -170,7 +160,6 @@ def test_an_export_does_not_replace_another_file(home: Path, tmp_path: Path) -> 
     assert "harbour" in (tmp_path / "view/Memories/Unsorted.md").read_text()
 
 
-@pytest.mark.slow
 def test_a_torn_or_foreign_file_is_refused_with_what_to_do(home: Path, tmp_path: Path) -> None:
     with asking(home) as client:
         answer(client, 1, "store", text=TEXTS[0])

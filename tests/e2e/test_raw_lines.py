@@ -122,7 +122,7 @@ def test_a_client_that_stops_reading_ends_the_server_and_loses_nothing(tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="its event loop takes no signals")
-@pytest.mark.parametrize("told", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_told_to_end_writes_what_it_knows(tmp_path: Path, told: signal.Signals) -> None:
     """What was recalled shortly before is counted, the index is flushed."""
     with serving(tmp_path) as process:

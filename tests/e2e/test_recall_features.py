@@ -14,6 +14,8 @@ from tests.language.stub import ModelRequest, language_server, model_says
 from tests.language.stub import http_error as refused_by_the_model
 from tests.models import cross_encoder
 
+pytestmark = pytest.mark.slow
+
 DINNERS = (
     "Grandmother cooked lasagne with nutmeg for the family on Sunday",
     "We had Sunday dinner at grandmother's: lasagne and lemon cake",
@@ -26,7 +28,6 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [memory["text"] for memory in answer["memories"]]
 
 
-@pytest.mark.slow
 async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) -> None:
     """spec L2, T7, O12"""
     async with connected(tmp_path, more={"MADELEINE_RANKING": "linear"}) as client:
@@ -63,7 +64,6 @@ async def test_profiles_preferences_and_themes_can_be_asked_for(tmp_path: Path) 
     assert "associative" in words
 
 
-@pytest.mark.slow
 async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advice(
     tmp_path: Path,
 ) -> None:
@@ -80,7 +80,6 @@ async def test_with_the_non_inferable_filter_a_store_without_the_theme_gets_advi
     assert texts(still) == [DINNERS[0]]
 
 
-@pytest.mark.slow
 async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_nothing(
     tmp_path: Path,
 ) -> None:
@@ -101,7 +100,6 @@ async def test_a_local_cross_encoder_reranks_and_an_unavailable_one_changes_noth
     assert "nobody/knows-this" in fallen_back["notice"]
 
 
-@pytest.mark.slow
 async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_harm(tmp_path: Path) -> None:
     """spec O12"""
     asked: list[ModelRequest] = []
@@ -127,7 +125,6 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
     assert failed["notice"].startswith("The query was not reworded.")
 
 
-@pytest.mark.slow
 async def test_what_is_asked_for_word_by_word_is_found_among_many_that_differ_in_numbers(lodger: Lodger) -> None:
     """All in one session, as turns that follow one another: those with a neighbour much like them must not lead."""
     hidden = Random(7).choices(("lamp", "kettle", "violin", "ladder", "compass"), k=200)

@@ -11,6 +11,8 @@ import pytest
 from tests.e2e.serving import call_tool, connected
 from tests.waiting import DEADLOCK_S
 
+pytestmark = pytest.mark.slow
+
 NOWHERE = "http://127.0.0.1:9"
 """The discard port of this machine, where nobody listens: every download fails at once."""
 AWAY = {
@@ -24,7 +26,6 @@ TEXT = "Grandmother baked a cake with apples from the garden"
 IN_OTHER_WORDS = "Who made a fruit dessert?"
 
 
-@pytest.mark.slow
 async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path) -> None:
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)
@@ -37,7 +38,6 @@ async def test_words_recall_and_answers_say_why_meaning_does_not(tmp_path: Path)
     assert [hit["id"] for hit in search["hits"]] == [stored["id"]]
 
 
-@pytest.mark.slow
 async def test_vectors_are_filled_in_once_a_model_can_be_had(tmp_path: Path) -> None:
     async with connected(tmp_path, more=AWAY) as client:
         stored = await call_tool(client, "store", text=TEXT)

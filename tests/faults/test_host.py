@@ -126,7 +126,7 @@ async def test_what_must_not_be_repeated_is_answered_with_what_to_do(data_dir: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, 5])
 async def test_a_store_that_was_committed_but_not_answered_is_not_done_twice(data_dir: Path, kills: int) -> None:
     """The host is killed some time after it has begun with four: committed or not, each is there once."""
     count = 4 * kills

@@ -37,7 +37,7 @@ def outcomes(data: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", ["the command", pytest.param("the host", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("killed", ["the command", "the host"])
 def test_a_second_run_goes_on_where_the_first_was_killed(tmp_path: Path, killed: str) -> None:
     data, file = tmp_path / "data", tmp_path / "long.txt"
     file.write_text(a_text(24))

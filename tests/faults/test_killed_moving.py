@@ -21,6 +21,8 @@ from tests.moving_values import file_of, imported
 from tests.properties.test_moving import many_records
 from tests.waiting import DEADLOCK_S
 
+pytestmark = pytest.mark.slow
+
 IMPORT = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -89,7 +91,6 @@ def texts(path: Path) -> set[str]:
         return {row[0] for row in connection.execute("SELECT action FROM memories")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kill_at", [2, 700, 1_201])
 async def test_a_killed_import_leaves_nothing_and_the_next_one_is_whole(
     tmp_path: Path, templates: Path, kill_at: int
@@ -114,7 +115,6 @@ async def make_stores(tmp_path: Path, templates: Path) -> tuple[Path, Path]:
     return data, backup
 
 
-@pytest.mark.slow
 async def test_a_killed_restore_leaves_one_of_the_two_whole(tmp_path: Path, templates: Path) -> None:
     kill_at, seen = 0, set()
     while True:

@@ -18,7 +18,7 @@ SCENES = 500
 WARM_UP = 12_000
 CALLS = 30_000
 """The warm-up among them."""
-MOST_GROWTH = 30 * 1024 * 1024
+MOST_GROWTH = 14 * 1024 * 1024
 PATROL_EACH = 2_500
 IN_FLIGHT = 4
 """Calls of a client that wait for their answer at any time."""

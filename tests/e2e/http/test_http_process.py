@@ -21,7 +21,7 @@ from tests.e2e.http.http_serving import bearer, call, headers_of
 from tests.e2e.serving import ROOT, command, environment
 from tests.waiting import DEADLOCK_S
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="its event loop takes no signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="its event loop takes no signals")]
 
 
 def madeleine(data_dir: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -68,7 +68,6 @@ def listed(client: httpx.Client, url: str, token: str = "") -> int:
     return client.post(url, json=message, headers=headers_of(message) | (bearer(token) if token else {})).status_code
 
 
-@pytest.mark.slow
 def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_log(tmp_path: Path) -> None:
     with (
         process(tmp_path, MADELEINE_LOG_LEVEL="debug") as (server, url),
@@ -97,7 +96,6 @@ def test_a_token_made_and_revoked_beside_the_server_counts_at_once_and_is_in_no_
     assert not (tmp_path / "owner.json").exists()
 
 
-@pytest.mark.slow
 def test_a_token_is_made_for_the_server_that_runs(tmp_path: Path) -> None:
     """Its port came from its command line; a token for the default port was refused there."""
     with process(tmp_path) as (_, url), httpx.Client(timeout=DEADLOCK_S) as client:
@@ -107,7 +105,6 @@ def test_a_token_is_made_for_the_server_that_runs(tmp_path: Path) -> None:
         assert (listed(client, url, token["token"]), listed(client, url)) == (200, 401)
 
 
-@pytest.mark.slow
 def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_path: Path) -> None:
     """1,100 of them under `ulimit -n 1024` stopped everything, and wrote 289 MB of log in 90 s."""
     with (
@@ -131,7 +128,6 @@ def test_silent_sockets_beyond_the_open_files_stop_neither_http_nor_stdio(tmp_pa
         assert len(server.stderr.read().splitlines()) < 100
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -148,7 +144,6 @@ def test_an_address_of_the_network_is_refused_until_names_and_tokens_are_set(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path) -> None:
     with process(tmp_path / "one") as (_, url):
         port = str(httpx.URL(url).port)

@@ -105,7 +105,7 @@ def examples(part: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(data=st.data())
 def test_a_call_that_fits_the_schema_is_accepted_unchanged(tool: str, data: st.DataObject) -> None:
     arguments = data.draw(examples(schema(tool)))
