@@ -35,7 +35,7 @@ class MakeEmbeddingModel(BuildHookInterface):  # type: ignore[type-arg]
         if int8_model.is_model_intact():
             return
         with _source_files() as source:
-            int8_model.make_int8_model(source)
+            int8_model.write_int8_model_files(source)
 
 
 def _int8_model_module() -> ModuleType:

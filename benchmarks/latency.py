@@ -68,7 +68,7 @@ async def fill(data_dir: Path, count: int) -> float:
             await memory.use_cases.store(Scope(BeingId(BEING), "benchmark"), memories[start : start + FILL_BATCH])
         seconds = time.perf_counter() - started
         await memory.index_keeper.index_marked_memories()
-        await memory.index.optimize()
+        await memory.index.optimize_if_worthwhile()
     return count / seconds
 
 

@@ -217,7 +217,7 @@ async def measure(
         bar.advance(task, len(unit.documents))
     await memory.index_keeper.embed_missing_pieces()
     await memory.index_keeper.index_marked_memories()
-    await memory.index.optimize()
+    await memory.index.optimize_if_worthwhile()
     for unit in units:
         scope = scope_of(name, unit)
         memories = memories_by_unit[unit.name]

@@ -117,7 +117,7 @@ async def measure_search(memory: OpenedMemory) -> dict[str, Any]:
         "search, all of several words": await timed([lambda query=query: search(SCOPE, query) for query in rare]),  # type: ignore[misc]
         "search, an absent word": await timed([lambda query=query: search(SCOPE, query) for query in absent]),  # type: ignore[misc]
         "search by a message": await timed(
-            [lambda: search.search_by_message(SCOPE, message, KeywordQuery(terms=(), limit=10))] * ROUNDS
+            [lambda: search.search_by_tags_of_message(SCOPE, message, KeywordQuery(terms=(), limit=10))] * ROUNDS
         ),
     }
 

@@ -61,7 +61,7 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
         raise InvalidInput(f"The adapter in {path} cannot be read: {error}") from error
     if matrix.ndim != 2 or not np.isfinite(matrix).all():
         raise InvalidInput(f"The adapter in {path} is damaged: {ADAPTER_MATRIX_FILE} holds no matrix of numbers.")
-    if identity != embedding_model_name_of_base_model(base):
+    if identity != embedding_model_name_from_name_or_path(base):
         raise InvalidInput(
             f"The adapter in {path} has as its base {base}, which is another model than the one that the adapter was "
             "made for. Put that one back, or train the adapter again."
@@ -69,7 +69,7 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
     return AdaptedModel(path.resolve(), base, identity, np.asarray(matrix, np.float32))
 
 
-def embedding_model_name_of_base_model(base: str) -> EmbeddingModelName:
+def embedding_model_name_from_name_or_path(base: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
     directory = model_directory_details_from_path(base)
     return directory.name if directory else EmbeddingModelName(base)
@@ -77,7 +77,7 @@ def embedding_model_name_of_base_model(base: str) -> EmbeddingModelName:
 
 def write_adapted_model(path: Path, base: str, matrix: NDArray[np.float32], description: dict[str, Any]) -> None:
     """`description`: how it was made and what it gained, for people. Raises `OSError`."""
-    described = {"base": base, "base_identity": embedding_model_name_of_base_model(base)} | description
+    described = {"base": base, "base_identity": embedding_model_name_from_name_or_path(base)} | description
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     np.save(path / ADAPTER_MATRIX_FILE, np.asarray(matrix, np.float32), allow_pickle=False)
     # Last: it makes the directory a model.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged
-from madeleine.inference.adapted import embedding_model_name_of_base_model, find_adapted_model
+from madeleine.inference.adapted import embedding_model_name_from_name_or_path, find_adapted_model
 from madeleine.inference.model_directory import model_directory_details_from_path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
@@ -23,7 +23,7 @@ def names_of_models_available_offline(models_dir: Path) -> list[str]:
 def model_name_identifying_vectors(name: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
     adapted = find_adapted_model(name)
-    return adapted.name if adapted else embedding_model_name_of_base_model(name)
+    return adapted.name if adapted else embedding_model_name_from_name_or_path(name)
 
 
 def model_name_or_absolute_path(name: str) -> str:

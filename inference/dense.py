@@ -119,7 +119,7 @@ def read_or_measure_space_of_model(
 @cache
 def packaged_vector_space() -> VectorSpace:
     """Of the default model in either precision."""
-    return space_measurement.read_vector_space(space_measurement.PACKAGED_VECTOR_SPACE_FILE)
+    return space_measurement.read_vector_space_measurements(space_measurement.PACKAGED_VECTOR_SPACE_FILE)
 
 
 def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:

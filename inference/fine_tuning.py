@@ -35,7 +35,7 @@ from madeleine.inference.linear_adapter import (
     AdapterTrainingParameters,
     TrainingVectors,
     blend_with_identity_matrix,
-    mine_negatives,
+    hard_negative_passage_indices,
     train_adapter,
 )
 from madeleine.memory.errors import InvalidInput, MadeleineError
@@ -140,7 +140,7 @@ class LinearAdapterFineTuningPipeline:
         passages = await asyncio.to_thread(lambda: list(dict.fromkeys(read_training_passages(Path(source_dir)))))
         rows = []
         for heading, text in passages:
-            questions = list(make_training_questions(heading, text))
+            questions = list(make_question_and_answer_pairs(heading, text))
             if self._write_questions and questions:
                 [(_, answer), *_] = questions
                 questions += [(question, answer) for question in await self._write_questions(answer)]
@@ -167,7 +167,9 @@ class LinearAdapterFineTuningPipeline:
         vectors = self._embedded("passages", passages)
         queries = self._embedded("queries", [row["query"] for row in rows])
         count = min(NEGATIVES_OF_QUERY, len(passages) - SKIPPED_NEGATIVES - 1)
-        mined = mine_negatives(vectors, queries, positives, skipped=SKIPPED_NEGATIVES, count=max(count, 0))
+        mined = hard_negative_passage_indices(
+            vectors, queries, positives, skipped=SKIPPED_NEGATIVES, count=max(count, 0)
+        )
         for row, negatives in zip(rows, mined, strict=True):
             row["negatives"] = [int(at) for at in negatives]
         return _write_json_lines(self._work_dir / "mined.jsonl", rows)
@@ -258,7 +260,7 @@ def read_training_passages(folder: Path) -> Iterator[tuple[str, str]]:
                 yield heading, text.strip()[:MAX_TRAINING_PASSAGE_CHARS]
 
 
-def make_training_questions(heading: str, text: str) -> Iterator[tuple[str, str]]:
+def make_question_and_answer_pairs(heading: str, text: str) -> Iterator[tuple[str, str]]:
     """(question, the text that answers it), by rules. The same at each call, and one text for all its questions: none
     may be taken for a wrong answer."""
     chance = random.Random(text)

@@ -41,7 +41,7 @@ MAX_WEIGHT_AVOIDING_INT16_OVERFLOW = 64
 """The greatest weight: two products with a byte, 2 × 255 × 64, fit in 16 bits, where AVX2 adds them up."""
 LAYER_NORM_EPSILON = 1e-12
 
-Tensors = Mapping[str, NDArray[np.float32]]
+Float32WeightsByName = Mapping[str, NDArray[np.float32]]
 
 
 class DamagedModelFile(ValueError):
@@ -57,7 +57,7 @@ def read_checked_file(directory: Path, name: str) -> bytes:
     return content
 
 
-def make_int8_model(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -> None:
+def write_int8_model_files(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -> None:
     """Write model and tokenizer to `target`; `source` holds the fp32 files. Takes half a second and 200 MB. Raises
     `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
     """
@@ -84,7 +84,7 @@ def is_model_intact(directory: Path = PACKAGED_MODEL_FOLDER) -> bool:
         return False
 
 
-def read_fp32_tensors(weights: bytes) -> Tensors:
+def read_fp32_tensors(weights: bytes) -> Float32WeightsByName:
     """The tensors of `model.onnx_data`, which lie there in this order without a gap."""
     shapes: dict[str, tuple[int, ...]] = {"words": (WORDS, WIDTH), "types": (2, WIDTH)}
     shapes |= {"positions": (SOURCE_POSITIONS, WIDTH), "norm.weight": (WIDTH,), "norm.bias": (WIDTH,)}
@@ -103,7 +103,7 @@ def read_fp32_tensors(weights: bytes) -> Tensors:
     return tensors
 
 
-def int8_onnx_bytes_from_tensors(source: Tensors) -> bytes:
+def int8_onnx_bytes_from_tensors(source: Float32WeightsByName) -> bytes:
     """The ONNX file."""
     graph = _Graph()
     words, word_scales = _quantized(source["words"], axis=1, maximum=127)
@@ -168,19 +168,19 @@ class _Graph:
         names = [f"{states} {part}" for part in ("bytes", "scale", "zero")]
         return self._node("DynamicQuantizeLinear", [states], names, "", {})
 
-    def product(self, source: Tensors, name: str, given: list[str]) -> str:
+    def product(self, source: Float32WeightsByName, name: str, given: list[str]) -> str:
         weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT_AVOIDING_INT16_OVERFLOW)
         states, scale, zero = given
         inputs = [states, self.tensor(f"{name}.weight", weights), scale, self.tensor(f"{name}.scale", scales[0]), zero]
         bias = self.tensor(f"{name}.bias", source[f"{name}.bias"])
         return self.node("MatMulIntegerToFloat", [*inputs, "", bias], domain=ONNX_MICROSOFT_OPERATOR_DOMAIN)
 
-    def added(self, source: Tensors, name: str, states: str, skipped: str) -> str:
+    def added(self, source: Float32WeightsByName, name: str, states: str, skipped: str) -> str:
         """The product with the states, added to those before and normalized."""
         total = self.node("Add", [self.product(source, name, self.bytes_of(states)), skipped])
         return self.normalized(source, f"{name}.norm", total)
 
-    def normalized(self, source: Tensors, name: str, states: str) -> str:
+    def normalized(self, source: Float32WeightsByName, name: str, states: str) -> str:
         scale_and_bias = [self.tensor(f"{name}.{part}", source[f"{name}.{part}"]) for part in ("weight", "bias")]
         return self.node("LayerNormalization", [states, *scale_and_bias], epsilon=LAYER_NORM_EPSILON)
 

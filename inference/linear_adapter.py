@@ -49,7 +49,7 @@ class TrainingVectors:
     negatives: NDArray[np.intp]
 
 
-def mine_negatives(
+def hard_negative_passage_indices(
     passages: Matrix, queries: Matrix, positives: NDArray[np.intp], *, skipped: int, count: int
 ) -> NDArray[np.intp]:
     """(n, count): the passages most like each query that are not its own. The `skipped` nearest are left out: they

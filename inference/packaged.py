@@ -57,7 +57,7 @@ def read_or_rebuild_packaged_model_file(name: str) -> bytes:
         source = find_fp32_model_directory()
         if source is None:
             raise
-        int8_model.make_int8_model(source, int8_model.PACKAGED_MODEL_FOLDER)
+        int8_model.write_int8_model_files(source, int8_model.PACKAGED_MODEL_FOLDER)
         return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
 
 

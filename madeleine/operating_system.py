@@ -91,7 +91,7 @@ def lower_priority() -> None:
         os.nice(10)
 
 
-def command_file_name(name: str) -> str:
+def executable_file_name(name: str) -> str:
     """The file name of an installed command."""
     return f"{name}.exe" if is_windows() else name
 

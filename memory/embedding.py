@@ -47,7 +47,9 @@ class Embedder(Protocol):
 
 
 class VectorCache(Protocol):
-    async def cached_vectors(self, model: EmbeddingModelName, hashes: Sequence[ContentHash]) -> VectorByContentHash:
+    async def cached_vectors_by_hash(
+        self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
+    ) -> VectorByContentHash:
         """A text that this model has never embedded is left out."""
 
 
@@ -79,7 +81,9 @@ async def embed_with_cache(
     """
     by_hash = {content_hash(text): text for text in texts}
     vectors = {hash_: vector for hash_, vector in (known or {}).items() if hash_ in by_hash}
-    vectors |= await cache.cached_vectors(embedder.model_name, [hash_ for hash_ in by_hash if hash_ not in vectors])
+    vectors |= await cache.cached_vectors_by_hash(
+        embedder.model_name, [hash_ for hash_ in by_hash if hash_ not in vectors]
+    )
     missing = [hash_ for hash_ in by_hash if hash_ not in vectors]
     if not missing:
         return EmbeddingOutcome(vectors)
@@ -98,5 +102,5 @@ async def cached_vectors_of_any_precision(
     vectors: VectorByContentHash = {}
     for precision in model_name_in_both_precisions(model):
         if missing := [hash_ for hash_ in hashes if hash_ not in vectors]:
-            vectors |= await cache.cached_vectors(precision, missing)
+            vectors |= await cache.cached_vectors_by_hash(precision, missing)
     return vectors

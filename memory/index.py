@@ -81,6 +81,7 @@ class RankingFeatures:
     """Values of a candidate that ranking reads beside its scores; constant for a memory's text."""
 
     session_id: str
+    """Of a turn of a conversation; "" for other memories."""
     turn: int
     """The memory's place in its session."""
     actors: tuple[str, ...]
@@ -129,7 +130,7 @@ class CandidatePool:
     memories: int = 0
     pieces: tuple[NDArray[np.int8], ...] = ()
 
-    def nearest_piece_cosines(self, vector: Vector, whole: NDArray[np.float32]) -> NDArray[np.float32]:
+    def max_piece_cosines_in_candidate_order(self, vector: Vector, whole: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32, (n,): the greatest cosine to `vector`, of length 1, of the pieces of each candidate; its `whole`
         where it has no pieces."""
         at = [position for position, pieces in enumerate(self.pieces) if len(pieces)]
@@ -198,7 +199,7 @@ class Index(IndexForStoringMemories, RecallIndex, Protocol):
     async def flush(self) -> None:
         """Returns when all upserts are on disk."""
 
-    async def optimize(self) -> bool:
+    async def optimize_if_worthwhile(self) -> bool:
         """Build what makes search fast (HNSW). Queries and upserts go on meanwhile. True if anything was done."""
 
     async def close(self) -> None: ...

@@ -78,7 +78,7 @@ HitTimeAndId = tuple[int, str]
 """(microseconds since 1970, id): newest first, equal times by id."""
 
 
-TagMatchMode = Literal["words", "beginning", "part"]
+WholeWordPrefixOrSubstringMode = Literal["words", "beginning", "part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SearchTagFromMessage:
     """
 
     text: str
-    kind: TagMatchMode
+    kind: WholeWordPrefixOrSubstringMode
     forms: tuple[str, ...]
     anchor: str
 

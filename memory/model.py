@@ -388,7 +388,7 @@ def time_span_of_memory(memory: Memory) -> tuple[datetime, datetime]:
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 
-def timeline_to_json(when: Sequence[TextOrDatedAction]) -> list[Any]:
+def timeline_as_json_list(when: Sequence[TextOrDatedAction]) -> list[Any]:
     return [i if isinstance(i, str) else {"date": i.date, "action": i.action} for i in when]
 
 
@@ -397,4 +397,4 @@ _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 def timeline_as_search_text(when: Sequence[TextOrDatedAction]) -> str:
     """The `when` array as JSON text, which keyword search looks into (spec P11)."""
-    return _encode_json(timeline_to_json(when))
+    return _encode_json(timeline_as_json_list(when))

@@ -24,7 +24,7 @@ class ShortIdLedger(Protocol):
     async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         """The numbers of the being's memories with these ids."""
 
-    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+    async def ids_beginning_with_any(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
         """The being's ids of this kind that begin with any of these hexadecimal digits."""
 
 
@@ -41,7 +41,7 @@ class ShortIdTranslator:
         """
         full = {id_: id_ for id_ in ids}
         if beginnings := [id_ for id_ in full if _BEGINNING_OF_UUID.fullmatch(id_)]:
-            candidates = await self.ledger.ids_beginning_with(scope, kind, beginnings)
+            candidates = await self.ledger.ids_beginning_with_any(scope, kind, beginnings)
             for beginning in beginnings:
                 matches = [id_ for id_ in candidates if id_.startswith(beginning)]
                 if len(matches) > 1:
@@ -52,7 +52,7 @@ class ShortIdTranslator:
     async def full_id(self, scope: Scope, kind: IdKind, id_: str) -> str:
         return (await self.full_ids(scope, kind, [id_]))[id_] if id_ else ""
 
-    async def full_memory_ids(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
+    async def full_memory_id_by_given_id(self, scope: Scope, ids: Iterable[str]) -> dict[str, MemoryId]:
         """As `full_ids`, for memories: by number, by the beginning of the full id, or in full."""
         full = {id_: MemoryId(id_) for id_ in ids}
         numbered = {id_: match for id_ in full if (match := _NUMBERED.fullmatch(id_))}

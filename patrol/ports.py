@@ -28,13 +28,13 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def recalled_dead_memory_states(self) -> list[records.MemoryFieldsForPatrol]:
         """Dead ones that were recalled since they died."""
 
-    async def cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryFieldsForPatrol]:
+    async def states_of_cluster_members(self, *cluster_ids: ClusterId) -> list[records.MemoryFieldsForPatrol]:
         """Of these clusters, in the order of their arrival, dead ones included."""
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[records.MemoryFieldsForPatrol]:
         """Those that exist, each once, in the order of `ids`."""
 
-    async def cluster_memory_counts_by_status(
+    async def memory_counts_of_each_cluster(
         self, ids: Sequence[ClusterId] | None = None
     ) -> list[records.ClusterMemoryCounts]:
         """Of all clusters that have memories, or of those of `ids`."""
@@ -42,7 +42,7 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         """All, or those of `ids` that exist."""
 
-    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_with_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         """The latest `limit` stored after it, oldest first; without summaries and what is not true any more."""
@@ -65,7 +65,7 @@ class PatrolMemoryReader(VectorCache, Protocol):
     async def unreadable_notes(self) -> list[Note]:
         """Scene notes whose content could not be read, oldest first."""
 
-    async def ids_of_proposed_superseding_memories(self) -> list[MemoryId]:
+    async def all_memory_ids_that_may_supersede(self) -> list[MemoryId]:
         """Living current memories that may supersede another current one, in the order in which they happened."""
 
     async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
@@ -78,11 +78,11 @@ class PatrolMemoryReader(VectorCache, Protocol):
 
     async def thoughts_for_next_session(self) -> records.ThoughtsForNextSession: ...
 
-    async def decision_requests_by_ids(
+    async def decision_requests_with_ids(
         self, ids: Sequence[records.DecisionRequestId]
     ) -> list[records.StoredDecisionRequest]: ...
 
-    async def declined_cluster_sizes(self) -> dict[str, int]:
+    async def cluster_size_by_declined_topic(self) -> dict[str, int]:
         """Topics that were declined, and how many memories their clusters had at the last time."""
 
     async def open_decision_requests(self) -> list[records.StoredDecisionRequest]:
@@ -111,7 +111,7 @@ class PatrolLedger(WritableVectorCache, ModelCostRecorder, Protocol):
     def memory_reader_for_patrol(self, scope: Scope) -> PatrolMemoryReader:
         """For preparation without the writer: each read sees the last commit."""
 
-    async def store_decision_requests(
+    async def store_decision_requests_unless_erased(
         self, scope: Scope, requests: Sequence[records.StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         """Store nothing and return False if anything was forgotten since `PatrolMemoryReader.last_erasure_number`

@@ -111,22 +111,23 @@ class UnitOfWork:
             self.states_as_changed_in_unit(await self.transaction.memory_states(unread))
         return [self._states[id_] for id_ in ids if id_ in self._states]
 
-    async def cluster_members(self, cluster_id: ClusterId) -> list[MemoryFieldsForPatrol]:
+    async def states_of_cluster_members(self, cluster_id: ClusterId) -> list[MemoryFieldsForPatrol]:
         """In the order of their arrival, dead ones too."""
         await self.preload_cluster_members([cluster_id])
         return [self._states[id_] for id_ in self._members[cluster_id]]
 
     async def preload_cluster_members(self, ids: Sequence[ClusterId]) -> None:
-        """All at once, so that `cluster_members` reads nothing."""
+        """All at once, so that `states_of_cluster_members` reads nothing."""
         if unread := [id_ for id_ in ids if id_ not in self._clusters_with_members]:
             self._clusters_with_members.update(unread)
-            self.states_as_changed_in_unit(await self.transaction.cluster_members(*unread))
+            self.states_as_changed_in_unit(await self.transaction.states_of_cluster_members(*unread))
 
-    async def load_vectors_of_active_members(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
+    async def load_active_member_vectors_by_cluster_id(self, ids: Sequence[ClusterId]) -> dict[ClusterId, list[Vector]]:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
         await self.preload_cluster_members(ids)
         active = {
-            id_: [state for state in await self.cluster_members(id_) if state.counts_in_cluster_mean] for id_ in ids
+            id_: [state for state in await self.states_of_cluster_members(id_) if state.counts_in_cluster_mean]
+            for id_ in ids
         }
         vectors = await self.load_memory_vectors([state for states in active.values() for state in states])
         return {id_: [vectors[state.id] for state in states if state.id in vectors] for id_, states in active.items()}
@@ -149,7 +150,7 @@ class UnitOfWork:
         self.new_memories.append(memory)
         self.put_memory_state(patrol_fields_from_memory(memory))
 
-    def move_to_cluster(self, states: Iterable[MemoryFieldsForPatrol], cluster_id: ClusterId) -> None:
+    def move_memory_states_to_cluster(self, states: Iterable[MemoryFieldsForPatrol], cluster_id: ClusterId) -> None:
         for state in list(states):
             self.put_memory_state(replace(state, cluster_id=cluster_id))
 
@@ -161,7 +162,7 @@ class UnitOfWork:
 
     async def load_memories(self, states: Sequence[MemoryFieldsForPatrol]) -> list[Memory]:
         new = {memory.id: memory for memory in self.new_memories}
-        stored = await self.transaction.memories_by_ids([state.id for state in states if state.id not in new])
+        stored = await self.transaction.memories_with_ids([state.id for state in states if state.id not in new])
         return [*stored, *(new[state.id] for state in states if state.id in new)]
 
     # --- clusters -----------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ class UnitOfWork:
         if self._has_read_all or wanted == []:
             return
         clusters = [cluster for cluster in await self.transaction.clusters(wanted) if self._is_unread(cluster.id)]
-        counts = await self.transaction.cluster_memory_counts_by_status(wanted)
+        counts = await self.transaction.memory_counts_of_each_cluster(wanted)
         counts = [count for count in counts if self._is_unread(count.cluster_id)]
         self._has_read_all = wanted is None
         self._read.update(wanted if wanted is not None else (cluster.id for cluster in clusters))
@@ -186,9 +187,9 @@ class UnitOfWork:
         return id_ not in self._read and id_ not in self.clusters
 
     def root_clusters(self) -> list[Cluster]:
-        return [self.get_or_create_root_cluster(name) for name in ROOT_CLUSTER_NAMES]
+        return [self.get_or_create_root_cluster_by_name(name) for name in ROOT_CLUSTER_NAMES]
 
-    def get_or_create_root_cluster(self, name: RootClusterName) -> Cluster:
+    def get_or_create_root_cluster_by_name(self, name: RootClusterName) -> Cluster:
         """The being's root of that name, made when it is first needed (spec P3)."""
         assert self._has_read_all, "it may be there"
         for cluster in self.clusters.values():
@@ -202,7 +203,7 @@ class UnitOfWork:
     def non_root_clusters(self) -> list[Cluster]:
         return [cluster for cluster in self.clusters.values() if not cluster.is_root]
 
-    def add_sub_cluster(self, name: str, parent: ClusterId) -> Cluster:
+    def create_empty_sub_cluster(self, name: str, parent: ClusterId) -> Cluster:
         cluster = Cluster(id=ClusterId(str(uuid.uuid4())), being_id=self.scope.being_id, name=name, parent_id=parent)
         self.clusters[cluster.id] = cluster
         self._clusters_with_members.add(cluster.id)
@@ -215,7 +216,9 @@ class UnitOfWork:
         await self.load_clusters(wanted)
         existing = [id_ for id_ in wanted if id_ in self.clusters]
         for start in range(0, len(existing), CLUSTERS_PER_RECOMPUTE_BATCH):
-            vectors = await self.load_vectors_of_active_members(existing[start : start + CLUSTERS_PER_RECOMPUTE_BATCH])
+            vectors = await self.load_active_member_vectors_by_cluster_id(
+                existing[start : start + CLUSTERS_PER_RECOMPUTE_BATCH]
+            )
             # A root may have tens of thousands.
             for id_, mean in (await asyncio.to_thread(_cluster_means, vectors)).items():
                 if mean is not None:

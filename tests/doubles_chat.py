@@ -108,7 +108,7 @@ class FakeChat:
         self._set_times(place)
         return [message.id for message in new]
 
-    async def messages_by_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
+    async def messages_with_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         own = {message.id: message for message in self._own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
 
@@ -174,7 +174,9 @@ class FakeChat:
         earlier = [message for message in spoken if message.position < start]
         return earlier[max(0, len(earlier) - before) :], [one for one in spoken if one.position >= start][:unread]
 
-    async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+    async def mark_messages_read_up_to_position(
+        self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0
+    ) -> None:
         kept = self._sessions.get((scope.being_id, session_id))
         if kept and kept.watched <= up_to:
             kept.watched = min(up_to, kept.next)
@@ -188,7 +190,7 @@ class FakeChat:
             kept.put_off, kept.failures = up_to, 0
             kept.next_try = until if kept.next == up_to else kept.next_try
 
-    async def unread_message_totals(self) -> UnreadMessageTotals:
+    async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals:
         every = self._sessions.values()
         return UnreadMessageTotals(
             unread=sum(kept.next - kept.watched for kept in every),

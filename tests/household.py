@@ -184,9 +184,9 @@ class MortalLedger:
         async with self._ledger.patrol_transaction(scope) as transaction:
             yield transaction
 
-    async def store_decision_requests(self, *args: Any, **fields: Any) -> bool:
+    async def store_decision_requests_unless_erased(self, *args: Any, **fields: Any) -> bool:
         self._step()
-        return await self._ledger.store_decision_requests(*args, **fields)
+        return await self._ledger.store_decision_requests_unless_erased(*args, **fields)
 
     async def finish_run(self, *args: Any) -> None:
         self._step()
@@ -247,7 +247,7 @@ class Household:
         return await self.patrol.undo_patrol(scope, run)
 
     async def now(self, one: Memory | MemoryId, scope: Scope = ADA) -> Memory:
-        [found] = await self.ledger.memories.memories_by_ids(scope, [one.id if isinstance(one, Memory) else one])
+        [found] = await self.ledger.memories.memories_with_ids(scope, [one.id if isinstance(one, Memory) else one])
         return found
 
     async def all(self) -> list[Memory]:

@@ -104,7 +104,7 @@ async def manage_archive(call: ToolCallContext, arguments: ArchiveArguments) -> 
 async def _restore(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     if not arguments.ids:
         raise InvalidInput("Nothing was restored. ids: name what is to come back, such as m12.")
-    full = await call.use_cases.short_ids.full_memory_ids(call.scope, arguments.ids)
+    full = await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, arguments.ids)
     restored = await call.use_cases.archive.restore(call.scope, list(full.values()))
     missing = [id_ for id_, full_id in full.items() if full_id in restored.missing]
     together = len(restored.memories) > len(full) - len(missing)
@@ -165,7 +165,7 @@ def retention_rule_as_json(rule: RetentionRule) -> dict[str, Any]:
 def explain_why_archived(entry: ArchivedMemory, config: RetentionConfig, being: BeingId) -> str:
     """When and why a memory was archived, by which of today's rules, and what brings it back."""
     memory, rule = entry.memory, ""
-    days, most = config.rule_for_being(being, memory.category).days, config.max_memories_of(being)
+    days, most = config.rule_for_being_and_category(being, memory.category).days, config.max_memories_of(being)
     if entry.reason == "expired" and days is not None:
         rule = f" (the rule for {memory.category} memories: {days} days)"
     elif entry.reason == "limit" and most is not None:

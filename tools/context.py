@@ -293,7 +293,7 @@ def uri_of_being_resource(being: BeingId, name: str) -> str:
     return f"{MEMORY_RESOURCE_URI_SCHEME}://{quote(being, safe='')}/{name}"
 
 
-def find_being_resource(requested: str, being: BeingId) -> MemoryResource | None:
+def find_memory_resource_by_uri(requested: str, being: BeingId) -> MemoryResource | None:
     """The resource of this URI; None for unknown URIs and for another being's (ruling 12)."""
     try:
         parts = urlsplit(requested)

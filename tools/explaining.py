@@ -20,7 +20,8 @@ async def resolve_explain_argument(call: ToolCallContext, explain: bool | str) -
     if isinstance(explain, bool):
         return {} if explain else None
     return {
-        full: given for given, full in (await call.use_cases.short_ids.full_memory_ids(call.scope, [explain])).items()
+        full: given
+        for given, full in (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [explain])).items()
     }
 
 
@@ -35,7 +36,7 @@ async def explanation_as_json(
     """What is 0 or empty is left out. The parts of a score add up to it, and those of a likeness."""
     memories = []
     unknown = [one.id for one in explanation.memories if one.memory is None]
-    entries = await call.use_cases.archive.archived_by_ids(call.scope, unknown) if unknown else []
+    entries = await call.use_cases.archive.archived_memories_with_ids(call.scope, unknown) if unknown else []
     archived = {entry.memory.id: entry for entry in entries}
     for explained in explanation.memories:
         if (entry := archived.get(explained.id)) is not None:

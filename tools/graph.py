@@ -65,7 +65,7 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
         entity=entity_as_json(result.entity),
         relations=[relation_as_json(one) for one in result.relations],
         neighbours=[neighbour_as_json(one) for one in result.neighbours],
-        timeline=[timeline_item_as_json(memory) for memory in result.timeline],
+        timeline=[timeline_memory_as_json(memory) for memory in result.timeline],
         entities=[entity_as_json(one) for one in result.named_like],
     ) | notice_field(
         f"{result.omitted} earlier memories name it: raise limit." if result.omitted else "",
@@ -100,7 +100,7 @@ def neighbour_as_json(neighbour: NeighbourEntity) -> dict[str, Any]:
     )
 
 
-def timeline_item_as_json(memory: Memory) -> dict[str, Any]:
+def timeline_memory_as_json(memory: Memory) -> dict[str, Any]:
     return memory_item_as_json(memory) | _until_as_json(memory)
 
 
@@ -140,7 +140,7 @@ async def add_or_remove_stated_relations(call: ToolCallContext, arguments: Relat
     text, such as who "she" is. It holds as long as the memory does, and ends when that is superseded."""
     if not arguments.memory.strip():
         raise InvalidInput("Nothing was written. memory: the id of the memory that says so.")
-    [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.memory])).values()
+    [memory_id] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.memory])).values()
     relations = [(one.subject, one.relation, one.object) for one in arguments.relations]
     done = await call.use_cases.graph.change_stated_relations(call.scope, memory_id, relations, remove=arguments.remove)
     counted = {"removed" if arguments.remove else "stated": done.count}

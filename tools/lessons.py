@@ -106,10 +106,12 @@ async def find_or_rate_lessons(call: ToolCallContext, arguments: LessonsArgument
     if bool(arguments.task) == bool(arguments.id) or (arguments.outcome and not arguments.id):
         raise InvalidInput("Nothing was done. Give a task, or the id of a lesson, and outcome only with an id.")
     if arguments.task:
-        found = await call.use_cases.lessons.lessons_applying_to_task(call.scope, arguments.task, limit=arguments.limit)
+        found = await call.use_cases.lessons.lessons_applying_to_task_with_scores(
+            call.scope, arguments.task, limit=arguments.limit
+        )
         call.audit_recall("lessons", [one.memory.id for one, _ in found])
         return {"lessons": [lesson_as_json(one) | {"score": score} for one, score in found]}
-    [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.id])).values()
     if arguments.outcome is None:
         learnt = await call.use_cases.lessons.open_lesson(call.scope, memory_id)
         call.audit_recall("lessons", [memory_id])

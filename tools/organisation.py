@@ -54,7 +54,7 @@ async def share_with_organisation(call: ToolCallContext, arguments: ShareArgumen
     if arguments.memory and arguments.when:
         raise InvalidInput("Nothing was shared. when goes with text: a shared memory keeps its own date.")
     source = (
-        (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.memory]))[arguments.memory]
+        (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.memory]))[arguments.memory]
         if arguments.memory
         else None
     )
@@ -192,4 +192,4 @@ async def retract_shared_knowledge(call: ToolCallContext, arguments: RetractArgu
 
 async def _shared_id(call: ToolCallContext, id_: str) -> MemoryId:
     shared: Scope = organisation_scope(call.scope)
-    return (await call.use_cases.short_ids.full_memory_ids(shared, [id_]))[id_]
+    return (await call.use_cases.short_ids.full_memory_id_by_given_id(shared, [id_]))[id_]

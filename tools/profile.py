@@ -97,7 +97,7 @@ async def profile_and_open_notes_as_json(
 async def _entry_name(call: ToolCallContext, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
     return (
-        (await call.use_cases.short_ids.full_memory_ids(call.scope, [name]))[name]
+        (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [name]))[name]
         if name and kind in (None, "preferences")
         else name
     )

@@ -40,7 +40,7 @@ from madeleine.tools.replies import (
     memory_without_text_as_json,
     notice_field,
     search_hit_as_json,
-    short_ids_of_references,
+    short_id_by_referenced_memory_id,
     undecided_supersession_as_json,
     without_empty_fields,
     words_only_notice,
@@ -128,7 +128,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             answer["explain"] = await explanation_as_json(call, result.explanation, explain or {})
         if not arguments.details:
             return answer
-        short_ids = await short_ids_of_references(call, memories)
+        short_ids = await short_id_by_referenced_memory_id(call, memories)
         return answer | recall_details_as_json(result, arguments.format, short_ids)
 
     return recall
@@ -253,7 +253,7 @@ async def read_whole_memories(call: ToolCallContext, arguments: RecallMemoryArgu
         clusters = await browse.clusters_with_moods(call.scope)
         return {"clusters": [cluster_as_json(cluster, mood) for cluster, mood in clusters]}
     if ids:
-        full_ids = await call.use_cases.short_ids.full_memory_ids(call.scope, ids)
+        full_ids = await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, ids)
         page = await browse.by_ids(call.scope, list(full_ids.values()))
         missing = [id_ for id_, full_id in full_ids.items() if full_id in page.missing]
     else:
@@ -262,7 +262,7 @@ async def read_whole_memories(call: ToolCallContext, arguments: RecallMemoryArgu
         missing = []
     call.audit_recall("recall_memory", [memory.id for memory in page.memories])
     with_details = bool(ids) if arguments.details is None else arguments.details
-    short_ids = await short_ids_of_references(call, page.memories) if with_details else None
+    short_ids = await short_id_by_referenced_memory_id(call, page.memories) if with_details else None
     archived = await call.use_cases.archive.archival_index(call.scope, page.missing) if page.missing else []
     return (
         memory_page_as_json(page, short_ids)
@@ -366,7 +366,7 @@ async def _search(call: ToolCallContext, arguments: SearchArguments) -> SearchPa
             raise InvalidInput("query: is required with mode subject. Give a message, or leave mode out for a list.")
         if arguments.cursor:
             raise InvalidInput("cursor: mode subject has one page. Raise limit for more, or leave the cursor out.")
-        return await call.use_cases.search.search_by_message(call.scope, arguments.query, query)
+        return await call.use_cases.search.search_by_tags_of_message(call.scope, arguments.query, query)
     terms = split_search_terms(arguments.query)
     if len(terms) > MAX_SEARCH_WORDS:
         raise InvalidInput(

@@ -25,14 +25,14 @@ from madeleine.memory.model import (
     Provenance,
     memory_date,
     short_id_of_non_memory,
-    timeline_to_json,
+    timeline_as_json_list,
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
-from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
+from madeleine.memory.rules.dynamics.future_dates import future_day_of_possible_start, future_start_of_replacement
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory
-from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
+from madeleine.memory.rules.storing.statements import cached_comparison_form_of_text
 from madeleine.memory.text.structure import escape_foreign_markup, escape_foreign_markup_in_json
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def memory_as_json(
 ) -> dict[str, Any]:
     """A memory with all details. `short_ids`: of the memories that it refers to. `history`: what it said before it was
     corrected, oldest first. `versions`: what was true before and after it, the current one last."""
-    timeline = timeline_to_json(memory.scene.when)
+    timeline = timeline_as_json_list(memory.scene.when)
     references = {name: getattr(memory, name) for name in MEMORY_REFERENCE_FIELDS}
     references["may_supersede"] = memory.possibly_superseded_memory_id
     return without_empty_fields(
@@ -149,7 +149,7 @@ def memory_as_json(
         versions=[memory_version_as_json(version) for version in versions] if len(versions) > 1 else None,
         timeline=timeline if len(timeline) > 1 or any(isinstance(item, dict) for item in timeline) else None,
         **attributes_as_json(memory.scene, "actors setting dialogue sensory"),
-        told_again=timeline_to_json(memory.retold),
+        told_again=timeline_as_json_list(memory.retold),
         **attributes_as_json(memory, "feeling emotions themes"),
         emotion_vector=asdict(vector) if (vector := emotion_vector_of_memory(memory)) else None,
         cluster_id=short_id_of_non_memory(memory.cluster_id or ""),
@@ -185,7 +185,7 @@ MEMORY_REFERENCE_FIELDS = ("absorbed_into", "compressed_into", "resembles", "sup
 """Fields of a memory that name another one."""
 
 
-async def short_ids_of_references(call: ToolCallContext, memories: Sequence[Memory]) -> dict[MemoryId, str]:
+async def short_id_by_referenced_memory_id(call: ToolCallContext, memories: Sequence[Memory]) -> dict[MemoryId, str]:
     """The short ids of the memories that these refer to."""
     named = [getattr(memory, name) for memory in memories for name in MEMORY_REFERENCE_FIELDS]
     return await call.use_cases.short_ids.short_ids_of_memories(call.scope, filter(None, named))
@@ -250,8 +250,8 @@ def supersession_advice(memory: Memory, before: Memory) -> str:
         )
     return (
         f"{before.short_id} may no longer be true; both stay current until you decide. If this takes its place, repeat "
-        f"this store with supersedes: {before.short_id} (that makes no second memory). If both hold, do nothing."
-        f"{_correction_advice(memory, before)}"
+        f"this store with supersedes: {before.short_id} (that makes no second memory)"
+        f"{_later_start_advice(memory, before)}. If both hold, do nothing.{_correction_advice(memory, before)}"
     )
 
 
@@ -259,13 +259,35 @@ def possible_change_advice(memory: Memory, before: Memory) -> str:
     """What to do where the new memory tells of a change, and this one may be what has changed (ADR 74)."""
     return (
         f"This tells of a change. If {before.short_id} is what has changed, repeat this store with supersedes: "
-        f"{before.short_id} (that makes no second memory).{_correction_advice(memory, before)}"
+        f"{before.short_id} (that makes no second memory){_later_start_advice(memory, before)}."
+        f"{_correction_advice(memory, before)}"
+    )
+
+
+def _later_start_advice(memory: Memory, before: Memory) -> str:
+    """How the repeated store waits for the future day that the text names; "" if it names none."""
+    if not (day := future_day_of_possible_start(before, memory, memory.created_at)):
+        return ""
+    return f"; if only from {day} on, first update_memory({memory.short_id}, when: {day}), and repeat with that when"
+
+
+def superseded_too_early_notice(stored: StoredSceneResult) -> str:
+    """What to do where the text names a future day, and has taken the place of another one already."""
+    memory, old = stored.memory, stored.superseded
+    if old is None or old.valid_until is None or old.valid_until.date() < memory.created_at.date():
+        return ""  # the call said since when the new one is true
+    # The end of the old one is the moment of this call; the new one may have been stored long before.
+    if not (day := future_day_of_possible_start(old, memory, old.valid_until)):
+        return ""
+    return (
+        f"{old.short_id} is superseded from now on. If it stays true until {day}: update_memory({memory.short_id}, "
+        f"undo), update_memory({memory.short_id}, when: {day}), then repeat this store with when: {day}."
     )
 
 
 def _correction_advice(memory: Memory, before: Memory) -> str:
     """Advise to correct the old memory where the new one says that it was wrong: superseded, it stays true before."""
-    if not cached_statement_for_comparison(memory.scene.action).states_correction:
+    if not cached_comparison_form_of_text(memory.scene.action).states_correction:
         return ""
     return (
         f" If {before.short_id} was wrong from the start, correct it instead: update_memory({before.short_id}, text)."

@@ -40,6 +40,7 @@ from madeleine.tools.replies import (
     notice_field,
     notice_of_supersession_by_earlier_memory,
     possible_change_advice,
+    superseded_too_early_notice,
     supersession_advice,
     without_empty_fields,
 )
@@ -179,7 +180,7 @@ async def _new_scene(call: ToolCallContext, scene: SceneArguments, request_key: 
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
-    [superseded] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [scene.supersedes])).values()
+    [superseded] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [scene.supersedes])).values()
     return replace(new, supersedes=superseded)
 
 
@@ -221,7 +222,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         notice_of_supersession_by_earlier_memory(stored),
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
-        _undated_event_notice(stored),
+        superseded_too_early_notice(stored) or _undated_event_notice(stored),
     )
 
 
@@ -282,7 +283,7 @@ class UpdateMemoryArguments(ToolArguments):
 async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted."""
-    [memory_id] = (await call.use_cases.short_ids.full_memory_ids(call.scope, [arguments.id])).values()
+    [memory_id] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
         return await _change_truth(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
@@ -372,14 +373,14 @@ class ForgetArguments(ToolArguments):
 async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str, Any]:
     """Erase memories with the messages they came from, or single messages by id, from disk too. Only on
     request: to correct use update_memory. related ones stay and may say the same."""
-    full_ids = await call.use_cases.short_ids.full_memory_ids(call.scope, arguments.ids)
+    full_ids = await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, arguments.ids)
     messages = await call.use_cases.short_ids.full_ids(
         call.scope, "message", [id_ for id_ in full_ids if full_ids[id_] == id_]
     )
     named: dict[str, str] = {**full_ids, **messages}
     result = await call.use_cases.forget(call.scope, [MemoryId(id_) for id_ in named.values()], wait=arguments.wait)
     related = await call.use_cases.short_ids.short_ids_of_memories(call.scope, result.related)
-    current_again = await call.use_cases.update.ledger.memories_by_ids(call.scope, result.current_again)
+    current_again = await call.use_cases.update.ledger.memories_with_ids(call.scope, result.current_again)
     return (
         {"erased": [id_ for id_ in named if named[id_] in result.erased]}
         | without_empty_fields(

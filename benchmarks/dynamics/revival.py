@@ -91,7 +91,7 @@ async def _cue(simulation: Simulation, memories: Sequence[Memory], sample: Reviv
         if sample.patrols == "between" or cue == sample.cues - 1:
             simulation.clock += timedelta(days=1)
             await simulation.run_patrol(decides=False)
-    current = await simulation.memory.ledger.memories.memories_by_ids(SCOPE, [memory.id for memory in memories])
+    current = await simulation.memory.ledger.memories.memories_with_ids(SCOPE, [memory.id for memory in memories])
     revived = {memory.id for memory in current if memory.status == "active"}
     sample.hit, sample.revived, sample.revived_of_hit = len(hit), len(revived), len(revived & hit)
 

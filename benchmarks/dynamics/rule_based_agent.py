@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from madeleine.memory.rules.storing.likeness import extract_text_facts
+from madeleine.memory.rules.storing.likeness import extract_numbers_names_and_fact_words
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.patrol.deciding.answers import AgentDecision
@@ -66,7 +66,8 @@ def same(first: str, second: str) -> bool:
     shared = len(first_words & second_words) / max(1, len(first_words | second_words))
     return first == second or (
         shared >= SAME_WORDING_SHARE
-        and extract_text_facts(AnalysedText(first, second)) == extract_text_facts(AnalysedText(second, first))
+        and extract_numbers_names_and_fact_words(AnalysedText(first, second))
+        == extract_numbers_names_and_fact_words(AnalysedText(second, first))
     )
 
 

@@ -92,7 +92,7 @@ class Simulation:
         return counts
 
     async def status_counts(self) -> dict[str, int]:
-        clusters = await self.memory.ledger.patrols.memory_reader_for_patrol(SCOPE).cluster_memory_counts_by_status()
+        clusters = await self.memory.ledger.patrols.memory_reader_for_patrol(SCOPE).memory_counts_of_each_cluster()
         return {name: sum(getattr(count, name) for count in clusters) for name in ("active", "dying", "dead")}
 
     async def all_memories(self) -> dict[MemoryId, Memory]:
@@ -105,7 +105,7 @@ class Simulation:
 
     async def survivor_of(self, id_: MemoryId) -> MemoryId:
         """The memory itself, or the one that absorbed it."""
-        while (memories := await self.memory.ledger.memories.memories_by_ids(SCOPE, [id_])) and memories[
+        while (memories := await self.memory.ledger.memories.memories_with_ids(SCOPE, [id_])) and memories[
             0
         ].absorbed_into:
             id_ = memories[0].absorbed_into

@@ -46,7 +46,7 @@ async def learn_all(lessons: LearnLessons) -> list[str]:
 
 
 async def found_ids(lessons: LearnLessons, task: str) -> list[str]:
-    return [learnt.memory.id for learnt, _ in await lessons.lessons_applying_to_task(SCOPE, task, limit=3)]
+    return [learnt.memory.id for learnt, _ in await lessons.lessons_applying_to_task_with_scores(SCOPE, task, limit=3)]
 
 
 async def measure(likeness: float) -> None:

@@ -36,7 +36,7 @@ async def measure_coming_back(lived: LivedStore) -> dict[str, Any]:
         page = await search(SCOPE, KeywordQuery(terms=terms, mode="and", include_dead=True))
         hit |= {memory.id} & {found.id for found in page.hits}
     await lived.run_night(len(lived.record.nights), NOBODY)
-    now = await ledger.memories.memories_by_ids(SCOPE, [memory.id for memory in sample])
+    now = await ledger.memories.memories_with_ids(SCOPE, [memory.id for memory in sample])
     back = sum(memory.id in hit and memory.status == "active" and not memory.compressed for memory in now)
     return {
         "let go of": len(sample),

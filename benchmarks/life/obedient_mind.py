@@ -76,7 +76,9 @@ def still_holds(text: str) -> bool:
     """Whether it states, besides its questions, a number, a name, or something of some length."""
     stated = " ".join(sentence for sentence in split_sentences(text) if not AnalysedText(sentence).is_question)
     reading = AnalysedText(stated)
-    return reading.mentions_number or reading.contains_recognised_name or len(words(stated)) >= MIN_TELLING_WORDS
+    return (
+        reading.mentions_number_or_date or reading.contains_recognised_name or len(words(stated)) >= MIN_TELLING_WORDS
+    )
 
 
 def extract_summary(memories: Sequence[MemoryInDecisionRequest]) -> str:

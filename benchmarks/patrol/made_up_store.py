@@ -200,5 +200,5 @@ async def open_store(
     async with open_memory_store(settings, embedder=MadeUpEmbedder(real), background=background) as memory:
         await memory.embedder.warm_up()
         if real:
-            await memory.index.optimize()
+            await memory.index.optimize_if_worthwhile()
         yield memory

@@ -73,7 +73,7 @@ async def timed_reads(memory: OpenedMemory) -> dict[str, float]:
     view = memory.ledger.patrols.memory_reader_for_patrol(SCOPE)
     reads: Mapping[str, Callable[[], Awaitable[object]]] = {
         "clusters with their vectors": view.clusters,
-        "counts by cluster": view.cluster_memory_counts_by_status,
+        "counts by cluster": view.memory_counts_of_each_cluster,
         "sessions": view.unsummarised_sessions,
         "unclustered": lambda: view.unclustered_memory_states(limit=2_000),
         "fading": view.memory_states_with_outdated_status,

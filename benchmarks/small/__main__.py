@@ -122,6 +122,7 @@ def new_scene(told: dict[str, Any], supersedes: MemoryId | None) -> NewScene:
     fields: dict[str, Any] = {"supersedes": supersedes} if supersedes else {}
     return NewScene(
         scene=Scene(action=told["text"], actors=tuple(told.get("actors", ())), when=(told["when"],)),
+        session_id=told["when"],
         category=told["category"],
         themes=tuple(told["themes"]),
         feeling=told.get("feeling", ""),

@@ -75,7 +75,7 @@ def grade_files(files: Sequence[str]) -> None:
 
 async def run_with_model() -> None:
     situations, shares = read_situations(), []
-    async with LanguageModelPool(Settings()) as pool, pool.model_for_this_process() as model:
+    async with LanguageModelPool(Settings()) as pool, pool.lease_model_for_this_process() as model:
         if model is None:
             sys.exit("No language model is configured. Set MADELEINE_LLM, or use `prompt` and `grade`.")
         for reading in range(1, READINGS + 1):

@@ -58,7 +58,13 @@ class TruthStore:
         self.clock = FIRST_DAY + timedelta(days=DAYS)
 
     def _scene(self, text: str, before: Told | None) -> NewScene:
-        return NewScene(scene=Scene(action=text), tool="benchmark", supersedes=self.id_of(before) if before else None)
+        """Of a session a day, as agents store it."""
+        return NewScene(
+            scene=Scene(action=text),
+            session_id=f"{self.clock:%Y-%m-%d}",
+            tool="benchmark",
+            supersedes=self.id_of(before) if before else None,
+        )
 
     async def ask(self, question: str, *, config: RecallConfig, as_of: datetime | None = None) -> list[MemoryId]:
         """At most `WITHIN` memories, best first; what is near follows, as an agent reads it (`benchmarks/small`)."""

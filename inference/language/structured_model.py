@@ -63,7 +63,7 @@ class FailedModelCall:
     status: int = 0
 
 
-def open_language_model(config: LanguageModelConfig | None, key: str) -> StructuredLanguageModel | None:
+def make_language_model_if_configured(config: LanguageModelConfig | None, key: str) -> StructuredLanguageModel | None:
     """Costs nothing until it is asked. None without a configuration, or without a key where one is needed: servers of
     local models need none."""
     if config is None or not (key or (config.protocol == "openai" and config.url)):

@@ -34,14 +34,14 @@ from madeleine.memory.model import Category
 _WORD = re.compile(r"\w+")
 
 
-def words_of(text: str) -> frozenset[str]:
+def casefolded_words_of_text(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 
 def share_of_query_words_in_text(query: str, text: str) -> float:
     """Share of the query's words that the text has, in [0, 1]."""
-    asked = words_of(query)
-    return len(asked & words_of(text)) / len(asked) if asked else 0.0
+    asked = casefolded_words_of_text(query)
+    return len(asked & casefolded_words_of_text(text)) / len(asked) if asked else 0.0
 
 
 @dataclass(frozen=True)

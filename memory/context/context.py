@@ -10,9 +10,15 @@ from operator import attrgetter
 from typing import TypeVar
 
 from madeleine.memory.chat import ConversationMessage
-from madeleine.memory.context.ports import ContextLedger, SessionStartMemories
+from madeleine.memory.context.ports import ContextLedger, SessionStartMemories, possibly_outdated_memory_ids
 from madeleine.memory.context.profile import profile_entries_in_display_order
-from madeleine.memory.context.prompt import ContextMaterial, FittedPrompt, fit_prompt, prompt_entries_from_material
+from madeleine.memory.context.prompt import (
+    ContextMaterial,
+    FittedPrompt,
+    fit_prompt,
+    prompt_entries_from_material,
+    shown_preferences,
+)
 from madeleine.memory.context.values import (
     MAX_ITEMS_PER_CONTEXT_LIST_IN_LITE_MODE,
     BuiltContext,
@@ -109,11 +115,15 @@ class BuildPromptContext:
         current_chat = await self._current_chat(scope, query) if "history_current_chat" in parts and limit else []
         other_chats = await self._other_chats(scope, query) if "history_recent" in parts and limit else []
         shown = frozenset(message.id for message in (*current_chat, *other_chats))
+        profile = await ledger.profile_entries(scope) if parts & profile_parts else []
+        preferences = shown_preferences(profile) if "preferences" in parts else []
+        preference_ids = [entry.memory_id for entry in preferences if entry.memory_id]
         return ContextMaterial(
             policies=await ledger.policies() if "policies" in parts else (),
-            profile=profile_entries_in_display_order(await ledger.profile_entries(scope))
-            if parts & profile_parts
-            else (),
+            profile=profile_entries_in_display_order(profile),
+            possibly_outdated_preferences=possibly_outdated_memory_ids(
+                await self.recall.ledger.memories_with_ids(scope, preference_ids) if len(preference_ids) > 1 else ()
+            ),
             core_blocks=await ledger.core_blocks(scope) if "core_blocks" in parts else (),
             thoughts=(await ledger.thoughts_for_next_session(scope)).points if "thoughts" in parts else (),
             notes=await ledger.list_open_notes(scope, limit=MAX_CONTEXT_NOTES) if "notes" in parts else (),
@@ -122,7 +132,7 @@ class BuildPromptContext:
                 await ledger.recently_activated_memories(scope, limit=recent_limit) if "recent_nodes" in parts else ()
             ),
             start=(
-                await ledger.memories_for_session_start(
+                await ledger.memory_groups_for_session_start(
                     scope,
                     now=now,
                     due_until=now + timedelta(days=START_DUE_DAYS),
@@ -183,7 +193,9 @@ class BuildPromptContext:
         if not (others or flags.enable_history_current_chat):
             return found
         in_chats = KeywordQuery(terms=(), sources=("chat",), limit=CHAT_CANDIDATES_PER_SHOWN_HIT * limit)
-        messages = filter(is_allowed, (await self.search.search_by_message(scope, query.message, in_chats)).hits)
+        messages = filter(
+            is_allowed, (await self.search.search_by_tags_of_message(scope, query.message, in_chats)).hits
+        )
         said = sorted(messages, key=lambda hit: hit.id in shown)[: max(limit // 2, limit - len(found))]
         return tuple(sort_hits_newest_first([*found[: limit - len(said)], *said]))
 

@@ -14,7 +14,7 @@ from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.future_dates import future_start_of_replacement
 from madeleine.memory.rules.prompting import PromptPartName
-from madeleine.memory.rules.storing.statements import cached_statement_for_comparison
+from madeleine.memory.rules.storing.supersession import tells_of_undecided_change
 
 
 class ChatReader(Protocol):
@@ -69,13 +69,13 @@ class SessionStartMemories:
         older = memory.possibly_superseded_memory_id
         if older and older in self.possibly_superseded:
             return f"may supersede {self.possibly_superseded[older]}"
-        telling = (
-            one
-            for one in self._by_id.values()
-            if one.resembles == memory.id and cached_statement_for_comparison(one.scene.action).states_change
-        )
-        latest = max(telling, key=lambda one: one.number, default=None)
+        latest = self.latest_possible_change_of(memory)
         return f"{latest.short_id} may tell otherwise" if latest else ""
+
+    def latest_possible_change_of(self, memory: Memory) -> Memory | None:
+        """Of these, what resembles the memory and tells of a change."""
+        telling = (one for one in self._by_id.values() if one.resembles == memory.id and tells_of_undecided_change(one))
+        return max(telling, key=lambda one: one.number, default=None)
 
     @property
     def _in_order(self) -> dict[PromptPartName, Sequence[Memory]]:
@@ -107,6 +107,13 @@ class SessionStartMemories:
         return groups
 
 
+def possibly_outdated_memory_ids(memories: Sequence[Memory]) -> set[MemoryId]:
+    """Those that a later one of them was proposed to supersede, or may tell a change of, while nobody has decided."""
+    start = SessionStartMemories(changed=memories)
+    latest = {memory.id for memory in start.groups()["changes"]}
+    return {memory.id for memory in memories if memory.id not in latest or start.latest_possible_change_of(memory)}
+
+
 class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     """What a context reads."""
 
@@ -128,7 +135,7 @@ class ContextLedger(ChatReader, CoreBlockReader, Protocol):
     async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         """Of the latest memory of this session that has any."""
 
-    async def memories_for_session_start(
+    async def memory_groups_for_session_start(
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
     ) -> SessionStartMemories:
         """Living current memories but preferences, at most `limit` in each group."""

@@ -4,16 +4,16 @@ model's own tokenizer (spec P5, H5)."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.context.ports import SessionStartMemories
-from madeleine.memory.context.values import ContextFlags, DroppedPromptEntries
+from madeleine.memory.context.values import ContextFlags, DroppedPromptEntryCount
 from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.embedding import Embedder
 from madeleine.memory.keyword_search import SearchHit
-from madeleine.memory.model import Memory, Note
+from madeleine.memory.model import Memory, MemoryId, Note
 from madeleine.memory.patrol_records import DiaryEntry
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.prompting import (
@@ -30,13 +30,13 @@ from madeleine.memory.rules.prompting import (
     render_core_block,
     render_dated_item,
     render_list_item,
+    render_memory_as_list_item,
     render_memory_line_with_id,
     render_memory_lines,
     render_message_as_prompt_list_item,
     render_named_item,
     render_prompt_part,
     render_prompt_parts,
-    render_scene_item,
     render_soul_section,
     text_with_version_change,
 )
@@ -65,6 +65,7 @@ class ContextMaterial:
 
     policies: Sequence[Memory] = ()
     profile: Sequence[ProfileEntry] = ()
+    possibly_outdated_preferences: Collection[MemoryId] = ()
     core_blocks: Sequence[CoreBlock] = ()
     thoughts: Sequence[str] = ()
     notes: Sequence[Note] = ()
@@ -105,7 +106,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
             "thoughts", ((str(n), render_list_item(text)) for n, text in enumerate(material.thoughts))
         ),
         *named("partner_rules"),
-        *_entries_best_first("preferences", _preference_texts(enabled)),
+        *_entries_best_first("preferences", _preference_texts(material)),
         *named("relationships"),
         *named("tools"),
         *named("map"),
@@ -125,7 +126,7 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
                 ),
             )
         ),
-        *_entries_best_first("recent_nodes", ((memory.id, render_scene_item(memory)) for memory in recent)),
+        *_entries_best_first("recent_nodes", ((memory.id, render_memory_as_list_item(memory)) for memory in recent)),
         *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
         *(
             RenderedPromptBlockEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
@@ -144,15 +145,25 @@ def _hit_entry(hit: SearchHit) -> str:
     return render_dated_item(hit.source, hit.timestamp, text_with_version_change(hit.snippet, hit.since, hit.before))
 
 
-def _preference_texts(enabled: Sequence[ProfileEntry]) -> list[tuple[str, str]]:
-    """Named preferences first, then the latest learnt ones."""
-    preferences = [entry for entry in enabled if entry.kind == "preferences"]
+def shown_preferences(profile: Sequence[ProfileEntry]) -> list[ProfileEntry]:
+    """Of all entries, in the order in which they are shown: named preferences first, then the latest learnt ones."""
+    preferences = [entry for entry in profile if entry.enabled and entry.kind == "preferences"]
     named = [entry for entry in preferences if not entry.is_learnt_from_memory]
     learnt = [entry for entry in preferences if entry.is_learnt_from_memory][-MAX_SHOWN_LEARNT_PREFERENCES:]
+    return [*named, *learnt]
+
+
+def _preference_texts(material: ContextMaterial) -> list[tuple[str, str]]:
+    outdated = material.possibly_outdated_preferences
     return [
-        *((entry.memory_id or entry.id, render_named_item(entry.name, entry.value)) for entry in named),
-        *((entry.name, render_list_item(entry.value)) for entry in learnt),
+        (entry.memory_id or entry.id, _preference_text(entry, is_possibly_outdated=entry.memory_id in outdated))
+        for entry in shown_preferences(material.profile)
     ]
+
+
+def _preference_text(entry: ProfileEntry, *, is_possibly_outdated: bool) -> str:
+    value = f"{entry.value} (a later one may have replaced this)" if is_possibly_outdated else entry.value
+    return render_list_item(value) if entry.is_learnt_from_memory else render_named_item(entry.name, value)
 
 
 def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[RenderedPromptBlockEntry]:
@@ -263,7 +274,7 @@ class FittedPrompt:
     tokens: Mapping[str, int]
     costs: PromptEntryTokenCosts | None = None
 
-    def dropped_entry_counts(self) -> Iterator[DroppedPromptEntries]:
+    def dropped_entry_counts(self) -> Iterator[DroppedPromptEntryCount]:
         """The entries that were dropped or shortened, by part, in display order."""
         if self.costs is None:
             return
@@ -275,7 +286,7 @@ class FittedPrompt:
             saved_tokens = [full[at] - short[at] for at in shortened]
             for tokens, in_full in ((dropped_tokens, False), (saved_tokens, True)):
                 if tokens:
-                    yield DroppedPromptEntries(part=part, count=len(tokens), tokens=sum(tokens), in_full=in_full)
+                    yield DroppedPromptEntryCount(part=part, count=len(tokens), tokens=sum(tokens), in_full=in_full)
 
 
 async def fit_prompt(

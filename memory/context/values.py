@@ -84,7 +84,7 @@ class ChatTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DroppedPromptEntries:
+class DroppedPromptEntryCount:
     """`count` entries of `part` that did not fit, and their tokens. `in_full`: only the full texts; the
     entries are shown, shortened."""
 
@@ -116,7 +116,7 @@ class BuiltContext:
     diary: tuple[DiaryEntry, ...] | None = None
     thoughts: tuple[str, ...] | None = None
     tags_placeholder: tuple[str, ...] | None = None
-    dropped: tuple[DroppedPromptEntries, ...] = ()
+    dropped: tuple[DroppedPromptEntryCount, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict)
     shown_ids: Sequence[str] = ()
     words_only_reason: str = ""

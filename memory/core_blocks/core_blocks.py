@@ -80,7 +80,7 @@ class EditCoreBlocks:
             client=scope.client,
         )
         require_core_block_text_within_limit(text, block.max_chars, name)
-        if not await self.ledger.write_core_block(scope, block):
+        if not await self.ledger.write_core_block_if_next_version(scope, block):
             raise await self._conflict(scope, name, edit.version)
         return EditedCoreBlock(block=block, redacted=redactor.found)
 

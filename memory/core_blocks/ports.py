@@ -19,7 +19,7 @@ class CoreBlockLedger(CoreBlockReader, Protocol):
     async def core_block_versions(self, scope: Scope, name: str) -> list[CoreBlock]:
         """All versions of the block, the oldest first."""
 
-    async def write_core_block(self, scope: Scope, block: CoreBlock) -> bool:
+    async def write_core_block_if_next_version(self, scope: Scope, block: CoreBlock) -> bool:
         """Durably, as the next version. False, and nothing is written, if the current version is not the one before
         `block.version`: of two that edit one version at the same time, the first one wins."""
 

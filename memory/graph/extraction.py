@@ -20,7 +20,7 @@ from madeleine.memory.graph.values import (
 from madeleine.memory.model import Memory, TextOrDatedAction
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.lexicon import all_words_of_lexicon_lists
-from madeleine.memory.text.reading import AnalysedText, WordInText
+from madeleine.memory.text.reading import SPEAKER_LABEL_PATTERN, AnalysedText, WordInText
 
 GRAPH_EXTRACTION_VERSION = 1
 """Raise it with a change of what is extracted: all memories are then read again."""
@@ -33,7 +33,6 @@ MAX_WORDS_BETWEEN_RELATED_NAMES = 5
 MAX_CAPITALISED_WORD_SHARE = 0.5
 """Of a text's words, and two more: where more have a capital, as in a heading, that tells no name."""
 _BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
-_SPEAKER = re.compile(r"[^\W\d_][\w .'-]{0,30}: ")
 
 
 def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[str] = ()) -> MemoryWithExtractedEntities:
@@ -61,7 +60,7 @@ def _readings(memory: Memory) -> list[AnalysedText]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
     texts = (text[:MAX_CHARS_PER_TEXT_FOR_GRAPH_RULES] for text in (memory.scene.action, *memory.scene.dialogue))
-    return [AnalysedText(_SPEAKER.sub("", AnalysedText(text).normalized_text, count=1)) for text in texts]
+    return [AnalysedText(SPEAKER_LABEL_PATTERN.sub("", AnalysedText(text).normalized_text, count=1)) for text in texts]
 
 
 class _Phrase(NamedTuple):

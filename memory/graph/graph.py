@@ -71,7 +71,7 @@ class ExtractGraph:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         read before, or in these."""
         possible = await asyncio.to_thread(lambda: [keys_of_capitalised_words_of_memory(memory) for memory in memories])
-        known = await self.ledger.known_entity_keys(scope, set[str]().union(*possible))
+        known = await self.ledger.known_entity_keys_among(scope, set[str]().union(*possible))
 
         def extract() -> list[MemoryWithExtractedEntities]:
             first = [extract_entities_and_relations_by_rules(memory, known) for memory in memories]
@@ -191,7 +191,7 @@ class ExploreEntityGraph:
     ) -> list[RelationWithMemory]:
         """Each once, as the latest memory says it; those of the entity itself first, stated ones before others."""
         found = await self.ledger.relations_of_entities(scope, [key, *followed], limit=MAX_GRAPH_RELATIONS_READ)
-        memories = await self.ledger.memories_by_ids(scope, list(dict.fromkeys(one.memory_id for one in found)))
+        memories = await self.ledger.memories_with_ids(scope, list(dict.fromkeys(one.memory_id for one in found)))
         true = {memory.id: memory for memory in self._true(memories, as_of)}
         dated: dict[tuple[str, ...], RelationWithMemory] = {}
         for relation in found:
@@ -220,7 +220,7 @@ class ExploreEntityGraph:
             if entity_key(subject) == entity_key(object_):
                 raise InvalidInput(f"Nothing was written: {subject[:100]!r} cannot be related to itself.")
             stated.append(RelationTriple(memory_id, subject, relation, object_, stated=True))
-        found = await self.ledger.memories_by_ids(scope, [memory_id])
+        found = await self.ledger.memories_with_ids(scope, [memory_id])
         if not found:
             raise InvalidInput(f"There is no memory {memory_id!r}. Nothing was written: store what says it first.")
         change = self.ledger.remove_relations_stated_by_agents if remove else self.ledger.add_stated_relations

@@ -22,7 +22,7 @@ class GraphExtractionLedger(Protocol):
         """Memories of any being that were not read by the present `GRAPH_EXTRACTION_VERSION`, or whose text or themes
         have changed since; those stored first come first. Only those stored after this one, while it is there."""
 
-    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys_among(self, scope: Scope, keys: Collection[str]) -> set[str]:
         """Those of these keys by which memories of the being name an actor or have a name in their text."""
 
     async def write_extracted_entities(self, extracted: Sequence[MemoryWithExtractedEntities]) -> None:
@@ -49,7 +49,7 @@ class GraphLedger(Protocol):
         """Relations with one of these entities on either side, stated ones first, then those of later memories; drawn
         ones that are also stated of the same memory once."""
 
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def add_stated_relations(self, scope: Scope, relations: Sequence[RelationTriple], *, at: datetime) -> int:
         """Durably; the number of those that were not stated before. Their memories must be the being's: others are

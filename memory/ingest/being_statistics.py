@@ -73,7 +73,7 @@ class BeingCentroids:
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.vectors_of_memories_after_number(
+        while page := await self._source.memory_numbers_and_vectors_after(
             scope, model, after=last_read, limit=CENTROID_VECTORS_PER_PAGE
         ):
             in_order: list[Vector] = []

@@ -51,7 +51,7 @@ async def find_earlier_similar_memories(
     near = [
         pair
         for pair in await _near(ledger, index, scope, point, sharing_words)
-        if not plan.supersedes_given_memory(pair[0].id)
+        if not plan.supersedes_memory_with_id(pair[0].id)
     ]
     together = plan.similar_memories(point)
     known = together + [
@@ -84,7 +84,7 @@ async def _near(
     point: IndexPoint,
     sharing_words: Sequence[MemoryId] | None,
 ) -> list[tuple[Memory, float]]:
-    same_text = await ledger.ids_with_same_text(scope, point.memory.content_hash)
+    same_text = await ledger.ids_with_content_hash(scope, point.memory.content_hash)
     near: dict[MemoryId, float] = {}
     at_most, vector = MAX_DUPLICATE_CANDIDATES, point.vector
     try:
@@ -96,7 +96,7 @@ async def _near(
     except IndexUnavailable as error:
         logger.warning("storing without a search for duplicates: %s", error)
     near |= dict.fromkeys(same_text, 1.0)
-    return [(other, near[other.id]) for other in await ledger.memories_by_ids(scope, list(near))] if near else []
+    return [(other, near[other.id]) for other in await ledger.memories_with_ids(scope, list(near))] if near else []
 
 
 async def prepare_new_version(
@@ -106,7 +106,7 @@ async def prepare_new_version(
     refused at the commit. Raises `NotCurrent` for a plan of what is not current."""
     if supersedes is None:
         return memory, None, None
-    known = await ledger.memories_by_ids(scope, [supersedes])
+    known = await ledger.memories_with_ids(scope, [supersedes])
     if not known:
         return memory, None, memory.happened_at
     version, since = superseding_memory_and_start_date(memory, known[0], memory.created_at)
@@ -125,7 +125,7 @@ async def find_absorber_or_outdated_duplicate(
     if earlier is None or latest is None:
         return None
     while latest.truth == "current" and latest.absorbed_into is not None:
-        [latest] = await ledger.memories_by_ids(scope, [latest.absorbed_into])
+        [latest] = await ledger.memories_with_ids(scope, [latest.absorbed_into])
     if latest.truth == "current":
         return latest if latest.status in LIVING_STATUSES and not latest.compressed else None
     if latest.truth == "retracted":
@@ -135,7 +135,7 @@ async def find_absorber_or_outdated_duplicate(
 
 async def _current_version(ledger: StoreScenesLedger, scope: Scope, memory: Memory) -> Memory | None:
     ids = await ledger.current_version_id_by_memory_id(scope, [memory.id])
-    return next(iter(await ledger.memories_by_ids(scope, [*ids.values()])), None)
+    return next(iter(await ledger.memories_with_ids(scope, [*ids.values()])), None)
 
 
 async def find_superseded_memory_with_same_text(
@@ -167,13 +167,13 @@ def start_of_truth_before_supersession(memory: Memory) -> datetime:
     return begin if was_superseded_after(memory, begin) else (memory.valid_until or begin) - timedelta(microseconds=1)
 
 
-async def vectors_of_memories(
+async def load_vectors_by_content_hash(
     ledger: StoreScenesLedger, embedder: Embedder, memories: Sequence[Memory], plan: StorePlan
 ) -> VectorByContentHash:
     """Of stored memories, and of those that the call stores."""
     vectors = plan.vectors()
     missing = {memory.content_hash for memory in memories} - vectors.keys()
-    return vectors | (await ledger.cached_vectors(embedder.model_name, sorted(missing)) if missing else {})
+    return vectors | (await ledger.cached_vectors_by_hash(embedder.model_name, sorted(missing)) if missing else {})
 
 
 def with_cosines_to_vector(

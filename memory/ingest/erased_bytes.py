@@ -88,7 +88,7 @@ class ErasedBytesScrubber:
                     finished.set_result(succeeded)
 
     async def _scrub(self) -> int:
-        pending = await self.ledger.pending_scrub_marks()
+        pending = await self.ledger.pending_scrub_marks_with_memory_ids()
         if not pending:
             return 0
         await self.keeper.remove_memories(list(dict.fromkeys(id_ for _, id_ in pending)))

@@ -20,14 +20,8 @@ from madeleine.memory.embedding import (
 from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import Index, IndexForStoringMemories, IndexPoint
 from madeleine.memory.ingest.ports import IndexingLedger
-from madeleine.memory.model import (
-    ContentHash,
-    Memory,
-    MemoryId,
-    Vector,
-    model_name_in_both_precisions,
-)
-from madeleine.memory.rules.prompting import recallable_text_of_memory
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Vector, model_name_in_both_precisions
+from madeleine.memory.rules.prompting import all_text_recall_may_return
 from madeleine.memory.text.pieces import split_into_text_pieces
 from madeleine.memory.text.terms import bm25_text_of_memory
 from madeleine.memory.vector_space import MIN_LEGIBILITY_OF_EMBEDDED_TEXT
@@ -91,7 +85,7 @@ class IndexKeeper:
         async with self._lock:
             done = 0
             last = await self.source.last_index_mark()
-            while marks := await self.source.pending_index_marks(limit=INDEXING_BATCH_MEMORIES):
+            while marks := await self.source.pending_index_marks_with_memory_ids(limit=INDEXING_BATCH_MEMORIES):
                 if marks[0][0] > last:
                     break
                 self._mark_readings += 1
@@ -246,7 +240,9 @@ class IndexKeeper:
     async def _index_in(self, target: EmbedderAndIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
         vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model_name, hashes)
-        pieces = await self.source.cached_vectors(model_name_of_piece_vectors(target.embedder.model_name), hashes)
+        pieces = await self.source.cached_vectors_by_hash(
+            model_name_of_piece_vectors(target.embedder.model_name), hashes
+        )
         points = await index_points_from_memories(memories, vectors, target.embedder)
         await target.index.upsert(
             [
@@ -275,7 +271,7 @@ async def index_points_from_memories(
 ) -> list[IndexPoint]:
     """Memories as points of the index, without a vector where the model cannot read the text: such vectors lie close to
     everything."""
-    tokens = await embedder.count_tokens([recallable_text_of_memory(memory) for memory in memories])
+    tokens = await embedder.count_tokens([all_text_recall_may_return(memory) for memory in memories])
     space = embedder.vector_space
     of_memories = [vectors.get(memory.content_hash) for memory in memories]
     return [
@@ -291,7 +287,7 @@ async def index_points_from_memories(
     ]
 
 
-async def index_committed_points(index: IndexForStoringMemories, points: Sequence[IndexPoint]) -> bool:
+async def try_to_index_committed_points(index: IndexForStoringMemories, points: Sequence[IndexPoint]) -> bool:
     """Index points after their commit. The pending marks stay until the index is on disk; after a failure, when this
     returns False, the keeper indexes them again."""
     try:

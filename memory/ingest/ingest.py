@@ -171,7 +171,7 @@ class IngestText:
         """The outcome after some chunks were forgotten, and with them the text's digest. The keys of the remaining
         chunks prove that the text is the same. Raises `KeyConflict`."""
         ids = [chunk.id for chunk in chunks if chunk.id is not None]
-        existing = {memory.id for memory in await self.ledger.memories_by_ids(scope, ids)}
+        existing = {memory.id for memory in await self.ledger.memories_with_ids(scope, ids)}
         keys = [
             _chunk_key(key, position, text[chunk.start : chunk.start + chunk.length])
             for position, chunk in enumerate(chunks)

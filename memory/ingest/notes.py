@@ -101,7 +101,7 @@ def _all_texts(value: Any) -> Iterator[str]:
             yield from _all_texts(part)
 
 
-def memory_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | str:
+def memory_or_fault_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | str:
     """The memory that a scene note becomes, or why it cannot be read. Importance is clamped to [0, 1] (spec P6 ❶)."""
     try:
         raw = json.loads(note.content)

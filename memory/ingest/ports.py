@@ -62,7 +62,7 @@ class IdempotencyKeyOutcome:
 
 
 class MemoryAndIdempotencyKeyReader(Protocol):
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         """Those that exist, each once, in the order of `ids`."""
 
     async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
@@ -70,7 +70,7 @@ class MemoryAndIdempotencyKeyReader(Protocol):
 
 
 class StoreScenesLedger(MemoryAndIdempotencyKeyReader, VectorCache, Protocol):
-    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_content_hash(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         """Memories with this very text to embed, at most 5: first the living, current ones, oldest first, then those
         that are not true any more or were absorbed."""
 
@@ -131,7 +131,7 @@ class ScrubBacklog:
 class ErasedBytesLedger(Protocol):
     """What was forgotten and may have left bytes in the files. Not scoped: it serves the store, not a caller."""
 
-    async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrub_marks_with_memory_ids(self) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
     async def read_scrub_backlog(self) -> ScrubBacklog: ...
@@ -161,7 +161,7 @@ class TruthChangeLedger(Protocol):
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
         memory. Raises `NoTruthChangeToUndo`, and `CannotUndo` if a later act stands on it."""
 
-    async def memories_planned_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+    async def planned_successors_of_memory(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
         """Current memories that were said to take its place from a day on, the one told last behind."""
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
@@ -169,7 +169,7 @@ class TruthChangeLedger(Protocol):
 
 
 class UpdateMemoryLedger(VectorCache, Protocol):
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """What the memories said before each change, oldest first."""
@@ -196,7 +196,7 @@ class NoteRecorder(Protocol):
 class IndexingLedger(VectorCache, Protocol):
     """What keeps the index equal to the ledger. Not scoped: it serves the store, not a caller."""
 
-    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         """(mark, memory), oldest first."""
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None: ...
@@ -244,7 +244,7 @@ class BeingCentroidSourceLedger(Protocol):
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 
-    async def vectors_of_memories_after_number(
+    async def memory_numbers_and_vectors_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has

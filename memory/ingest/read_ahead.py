@@ -60,7 +60,7 @@ class StoreScenesPrefetcher:
 
     async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
         ids = await living_ids_sharing_most_words(self.index, scope, memory)
-        others = await self.ledger.memories_by_ids(scope, ids) if ids else []
+        others = await self.ledger.memories_with_ids(scope, ids) if ids else []
         wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
             await self.search_superseded.prefetch(scope, memory, others)

@@ -20,15 +20,15 @@ from madeleine.memory.ingest.earlier_memories import (
     find_earlier_similar_memories,
     find_superseded_memory_with_same_text,
     id_of_most_similar_memory,
+    load_vectors_by_content_hash,
     prepare_new_version,
     start_of_truth_before_supersession,
-    vectors_of_memories,
     with_cosines_to_vector,
 )
 from madeleine.memory.ingest.index_keeper import (
     ReportIndexedMemoryIds,
-    index_committed_points,
     index_points_from_memories,
+    try_to_index_committed_points,
 )
 from madeleine.memory.ingest.new_scene import NewScene, memory_from_new_scene, redact_scene
 from madeleine.memory.ingest.ports import IdempotencyKeyOutcome, StoreBatch, StoreScenesLedger
@@ -36,22 +36,14 @@ from madeleine.memory.ingest.proposals import SupersessionCandidateSearch
 from madeleine.memory.ingest.read_ahead import PrefetchedWordSharingMemoryIds, StoreScenesPrefetcher
 from madeleine.memory.ingest.store_plan import RepeatedOutdatedMemory, SceneDraft, StoreOutcomeWithRepeatFlag, StorePlan
 from madeleine.memory.ingest.write_lock import WriteLock
-from madeleine.memory.model import (
-    ContentHash,
-    Memory,
-    MemoryId,
-    Scope,
-    Vector,
-    content_hash,
-    embedded_text,
-)
+from madeleine.memory.model import ContentHash, Memory, MemoryId, Scope, Vector, content_hash, embedded_text
 from madeleine.memory.retention.levels import memory_with_level_and_project_of_scope
 from madeleine.memory.rules.storing.likeness import DuplicateThresholds, new_memory_tells_nothing_beyond_old
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
+    build_memory_retelling_from_draft,
     can_future_draft_retell_memory,
     has_room_for_retelling,
-    retelling_of_memory_from_draft,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.same_words import differ_only_in_case_or_punctuation
@@ -196,7 +188,7 @@ class StoreScenes:
                 self.on_commit()
             fresh = [point for point in plan.points if point.memory.id not in changed]
             points = [*fresh, *await self._points_of(tuple(changed.values()))]
-            if points and await index_committed_points(self.index, points):
+            if points and await try_to_index_committed_points(self.index, points):
                 report_indexed(point.memory.id for point in fresh)
             # What the call itself has stored has its number now.
             proposed, possible = (
@@ -226,14 +218,14 @@ class StoreScenes:
 
     async def index_changed_memories(self, memories: Sequence[Memory]) -> None:
         """Index memories whose state an act has changed, after its commit."""
-        await index_committed_points(self.index, await self._points_of(memories))
+        await try_to_index_committed_points(self.index, await self._points_of(memories))
 
     async def _points_of(self, memories: Sequence[Memory]) -> list[IndexPoint]:
         """Points of memories that an act has changed."""
         if not memories:
             return []
         hashes = [memory.content_hash for memory in memories]
-        vectors = await self.ledger.cached_vectors(self.embedder.model_name, hashes)
+        vectors = await self.ledger.cached_vectors_by_hash(self.embedder.model_name, hashes)
         return await index_points_from_memories(memories, vectors, self.embedder)
 
     async def _plan(
@@ -329,7 +321,7 @@ class StoreScenes:
         is_readable, near = draft.point.vector is not None, earlier.near
         undated_vector = draft.undated_vector if is_readable else None
         compared = [*others, *(other for other, _ in near if undated_vector is not None)] if is_readable else []
-        vectors = await vectors_of_memories(self.ledger, self.embedder, compared, plan)
+        vectors = await load_vectors_by_content_hash(self.ledger, self.embedder, compared, plan)
         space, least = self.embedder.vector_space, self.thresholds.resembling
         resembles = id_of_most_similar_memory(draft.point, others, vectors, space, resembling=least)
         memory = replace(memory, resembles=resembles)
@@ -370,7 +362,7 @@ class StoreScenes:
         embedding_error: str,
     ) -> list[StoredSceneResult]:
         earlier = [outcome.memory_id for outcome, repeated in outcomes if repeated or outcome.status == "reinforced"]
-        known = {memory.id: memory for memory in await self.ledger.memories_by_ids(scope, earlier)} if earlier else {}
+        known = {memory.id: memory for memory in await self.ledger.memories_with_ids(scope, earlier)} if earlier else {}
         answers: list[StoredSceneResult] = []
         for outcome, repeated in outcomes:
             if outcome.status == "stored" and not repeated:
@@ -386,7 +378,7 @@ class StoreScenes:
             answer = StoredSceneResult(memory=memory, status=outcome.status, repeated=repeated, not_kept=not_kept)
             answers.append(answer)
         named = [answer.resembled_memory_id for answer in answers if answer.resembled_memory_id]
-        resembled = {memory.id: memory for memory in await self.ledger.memories_by_ids(scope, named)} if named else {}
+        resembled = {memory.id: memory for memory in await self.ledger.memories_with_ids(scope, named)} if named else {}
         return [
             replace(answer, resembled=resembled.get(answer.resembled_memory_id or MemoryId(""))) for answer in answers
         ]
@@ -395,4 +387,4 @@ class StoreScenes:
 def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
-    return retelling_of_memory_from_draft(of, draft, importance=importance, key=scene.key)
+    return build_memory_retelling_from_draft(of, draft, importance=importance, key=scene.key)

@@ -147,6 +147,6 @@ class StorePlan:
         start = start_of_truth_or_telling(point.memory)
         return [(other, cosine) for other, cosine in similar if start_of_truth_or_telling(other) < start]
 
-    def supersedes_given_memory(self, memory_id: MemoryId) -> bool:
+    def supersedes_memory_with_id(self, memory_id: MemoryId) -> bool:
         """By the call itself."""
         return any(act.old == memory_id for act in self.supersessions)

@@ -13,11 +13,7 @@ from madeleine.memory.ingest.ports import TruthChangeLedger
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
-from madeleine.memory.rules.dynamics.truth import (
-    FIELD_VALUES_MARKING_VERSION_AS_UNDONE,
-    TruthActOutcome,
-    is_in_future,
-)
+from madeleine.memory.rules.dynamics.truth import FIELD_VALUES_MARKING_VERSION_AS_UNDONE, TruthActOutcome, is_in_future
 
 UPDATE_MEMORY_TOOL_NAME = "update_memory"
 
@@ -39,7 +35,7 @@ class ChangeMemoryTruth:
         """
         if changes.text is None:
             raise InvalidInput("when: says since when the new text is true. Nothing was changed: give text, too.")
-        known = await self.store.ledger.memories_by_ids(scope, [memory_id])
+        known = await self.store.ledger.memories_with_ids(scope, [memory_id])
         if not known:
             raise _unknown_memory(memory_id)
         old = memory_after_changes(known[0], replace(changes, text=None))
@@ -79,11 +75,11 @@ class ChangeMemoryTruth:
         """What the last update of the memory has made, if that is true only from a day to come on."""
         plans = [
             memory
-            for memory in await self.ledger.memories_planned_to_replace(scope, memory_id)
+            for memory in await self.ledger.planned_successors_of_memory(scope, memory_id)
             if memory.provenance.tool == UPDATE_MEMORY_TOOL_NAME
             if memory.valid_from is not None and is_in_future(memory.valid_from, now)
         ]
-        known = await self.store.ledger.memories_by_ids(scope, [memory_id]) if plans else []
+        known = await self.store.ledger.memories_with_ids(scope, [memory_id]) if plans else []
         if not known or known[0].truth != "current" or known[0].valid_from is not None:  # an act is undone first
             return None
         changes = await self.ledger.revision_history(scope, [memory_id])

@@ -16,11 +16,7 @@ from madeleine.memory.embedding import Embedder, EmbeddingOutcome, embed_with_ca
 from madeleine.memory.errors import IndexUnavailable, InvalidInput
 from madeleine.memory.index import IndexForStoringMemories
 from madeleine.memory.ingest.erased_bytes import MAX_SCRUB_WAIT_SECONDS, ErasedBytesScrubber
-from madeleine.memory.ingest.index_keeper import (
-    IndexKeeper,
-    index_committed_points,
-    index_points_from_memories,
-)
+from madeleine.memory.ingest.index_keeper import IndexKeeper, index_points_from_memories, try_to_index_committed_points
 from madeleine.memory.ingest.ports import ForgetLedger, UpdateMemoryLedger
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
@@ -63,17 +59,17 @@ class UpdateMemory:
 
     async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:
         """Update with texts that the caller has redacted."""
-        memories = await self.ledger.memories_by_ids(scope, [memory_id])
+        memories = await self.ledger.memories_with_ids(scope, [memory_id])
         if not memories:
             raise _unknown_memory(memory_id)
         if changes.when is not None:
-            require_correctable_date(memories[0])
+            require_memory_with_correctable_date(memories[0])
         memory = memory_after_changes(memories[0], changes)
         if (
             changes.text is None and changes.when is None
         ):  # a vector that the memory lacks is filled in by the background
             embedded = EmbeddingOutcome(
-                await self.ledger.cached_vectors(self.embedder.model_name, [memory.content_hash])
+                await self.ledger.cached_vectors_by_hash(self.embedder.model_name, [memory.content_hash])
             )
         else:
             embedded = await embed_with_cache(self.embedder, self.ledger, [memory.embedded_text])
@@ -97,7 +93,7 @@ class UpdateMemory:
             memory, applied = result
             if applied != MemoryChanges():
                 self.on_commit()
-                await index_committed_points(
+                await try_to_index_committed_points(
                     self.index, await index_points_from_memories([memory], embedded.vectors, self.embedder)
                 )
         return UpdateOutcome(
@@ -107,7 +103,7 @@ class UpdateMemory:
         )
 
 
-def require_correctable_date(memory: Memory) -> None:
+def require_memory_with_correctable_date(memory: Memory) -> None:
     """Raise `InvalidInput` for a date that says more than when it happened."""
     if any(not isinstance(entry, str) for entry in memory.scene.when):
         raise InvalidInput(

@@ -195,10 +195,10 @@ class LearnLessons:
             learnt=lesson,
         )
         [stored] = await self.store(scope, [scene])
-        known = await self.ledger.lessons_by_ids(scope, [stored.memory.id])
+        known = await self.ledger.lessons_with_ids(scope, [stored.memory.id])
         return (known[0] if known else LessonWithOutcomeCounts(memory=stored.memory, lesson=lesson)), stored
 
-    async def lessons_applying_to_task(
+    async def lessons_applying_to_task_with_scores(
         self, scope: Scope, task: str, *, limit: int | None = None
     ) -> list[tuple[LessonWithOutcomeCounts, float]]:
         """The lessons whose condition the task meets, best first; none for a task that is like none. Nothing is
@@ -244,7 +244,7 @@ class LearnLessons:
 
     async def open_lesson(self, scope: Scope, memory_id: MemoryId) -> LessonWithOutcomeCounts:
         """Raises `InvalidInput` if it is no lesson."""
-        known = await self.ledger.lessons_by_ids(scope, [memory_id])
+        known = await self.ledger.lessons_with_ids(scope, [memory_id])
         if not known:
             raise InvalidInput(f"{memory_id!r} is no lesson. Take an id that lessons returned.")
         return known[0]

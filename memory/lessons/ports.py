@@ -15,7 +15,7 @@ class LessonLedger(VectorCache, Protocol):
     async def lessons(self, scope: Scope, *, limit: int) -> list[LessonWithOutcomeCounts]:
         """Those whose memory is current, faded and merged ones too, the latest first."""
 
-    async def lessons_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LessonWithOutcomeCounts]:
+    async def lessons_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LessonWithOutcomeCounts]:
         """Those of these memories that are lessons."""
 
     async def record_lesson_outcome(self, scope: Scope, memory_id: MemoryId, *, helped: bool, at: datetime) -> bool:

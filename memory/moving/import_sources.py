@@ -22,7 +22,7 @@ from madeleine.memory.moving.sources.values import (
     UnreadableImportFile,
     imported_statement_key,
 )
-from madeleine.memory.moving.statements import StatementImportCounts, new_statement_keys_and_other_counts
+from madeleine.memory.moving.statements import StatementImportCounts, never_imported_keys_and_counts_of_others
 from madeleine.memory.rules.storing.secrets import CountingRedactor, RedactText
 from madeleine.memory.text.normalization import split_by_length, storable_text
 from madeleine.memory.watch.observe import ObserveConversation, ObservedConversationPart, redact_observation
@@ -204,7 +204,7 @@ class ImportFilesOfOtherPrograms:
         if self.send:
             outcomes = await self.send(statements)
         else:
-            new, others = await new_statement_keys_and_other_counts(
+            new, others = await never_imported_keys_and_counts_of_others(
                 self.memories, self.imports, scope, list(statements)
             )
             outcomes = replace(others, stored=len(new))

@@ -85,10 +85,10 @@ class LedgerCopyRegister(Protocol):
 class OtherProgramImportLedger(Protocol):
     """Imports from other programs. What they add is remembered by whoever adds it, as `import_id` of it."""
 
-    async def begin_import_from_other_program(self, scope: Scope, source: str, *, at: datetime) -> str:
+    async def begin_or_resume_import(self, scope: Scope, source: str, *, at: datetime) -> str:
         """The id of a new import, or of the one from that source that has not ended."""
 
-    async def end_import_from_other_program(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
+    async def end_import_and_count_added_by_type(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
         """The number of records that the import has added, by type. One that has added nothing is not kept."""
 
     async def forgotten_imported_memory_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:

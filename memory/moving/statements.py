@@ -32,7 +32,7 @@ class StatementImportCounts:
     may_supersede: int = 0
 
 
-async def new_statement_keys_and_other_counts(
+async def never_imported_keys_and_counts_of_others(
     memories: MemoryAndIdempotencyKeyReader, imports: OtherProgramImportLedger, scope: Scope, keys: Sequence[str]
 ) -> tuple[list[str], StatementImportCounts]:
     """Those that were never imported, and how many of the others there are."""
@@ -56,7 +56,7 @@ class StoreImportedStatements:
 
         Raises `CannotUndo` if the import was ended meanwhile, `StorageFull`, `StorageError`.
         """
-        new, others = await new_statement_keys_and_other_counts(
+        new, others = await never_imported_keys_and_counts_of_others(
             self.store.ledger, self.imports, scope, list(statements)
         )
         scenes = await asyncio.to_thread(lambda: [_scene(key, statements[key]) for key in new])

@@ -108,7 +108,7 @@ def reassign_export_record_to_being(record: AnyExportRecord, being: str) -> AnyE
             }
     if isinstance(record, ArchivedMemoryExportRecord):
         values["records"] = tuple(
-            export_record_content(reassign_export_record_to_being(export_record_from_content(one), being))
+            all_fields_of_export_record(reassign_export_record_to_being(export_record_from_content(one), being))
             for one in record.records
         )
     if isinstance(record, ProfileExportRecord) and record.name == record.memory_id:
@@ -131,7 +131,7 @@ REDACTED_EXPORT_RECORD_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def export_record_content(record: ExportRecord) -> Mapping[str, Any]:
+def all_fields_of_export_record(record: ExportRecord) -> Mapping[str, Any]:
     """What its line holds."""
     content: Mapping[str, Any] = json.loads(record.json_line())
     return content
@@ -142,7 +142,7 @@ def export_record_with_changed_texts(record: AnyExportRecord, change: Callable[[
     changed: dict[str, Any] = {}
     if isinstance(record, ArchivedMemoryExportRecord):
         parts = tuple(
-            export_record_content(export_record_with_changed_texts(export_record_from_content(one), change))
+            all_fields_of_export_record(export_record_with_changed_texts(export_record_from_content(one), change))
             for one in record.records
         )
         changed |= {"records": parts} if parts != record.records else {}

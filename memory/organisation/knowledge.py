@@ -222,7 +222,7 @@ class OrganisationKnowledge:
             )
 
     async def _facts(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-        known = await self.truth.store.ledger.memories_by_ids(organisation_scope(scope), ids)
+        known = await self.truth.store.ledger.memories_with_ids(organisation_scope(scope), ids)
         if missing := set(ids) - {one.id for one in known}:
             raise InvalidInput(
                 f"Nothing that is shared has the id {min(missing)!r}. Nothing was changed: take an id such as s3, as "
@@ -235,7 +235,7 @@ class OrganisationKnowledge:
     async def _scene(self, scope: Scope, new: NewKnowledge) -> NewScene:
         scene, themes, lesson = new.scene, new.themes, ""
         if new.source is not None:
-            known = await self.truth.store.ledger.memories_by_ids(scope, [new.source])
+            known = await self.truth.store.ledger.memories_with_ids(scope, [new.source])
             if not known:
                 raise InvalidInput(f"There is no memory {new.source!r} of yours. Nothing was shared.")
             own = known[0]
@@ -260,7 +260,7 @@ class OrganisationKnowledge:
         redacted, _ = redact_scene(new, store.redact)
         text = content_hash(embedded_text(redacted.scene, redacted.feeling))
         shared = organisation_scope(scope)
-        same = await store.ledger.memories_by_ids(shared, await store.ledger.ids_with_same_text(shared, text))
+        same = await store.ledger.memories_with_ids(shared, await store.ledger.ids_with_content_hash(shared, text))
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 
     async def _require_room(self, outcome: str) -> None:

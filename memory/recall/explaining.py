@@ -87,7 +87,7 @@ class RecallExplainer:
     async def explain(self, asked: Sequence[MemoryId]) -> RecallExplanation:
         best = [id_ for id_ in self._best()[:MAX_EXPLAINED_CANDIDATES] if id_ not in asked]
         ids = [*best, *dict.fromkeys(asked)]
-        memories = {memory.id: memory for memory in await self.ledger.memories_by_ids(self.scope, ids)}
+        memories = {memory.id: memory for memory in await self.ledger.memories_with_ids(self.scope, ids)}
         explained = [await self._explain(id_, memories.get(id_)) for id_ in ids if id_ in memories or id_ in asked]
         return RecallExplanation(self.profile, tuple(explained))
 

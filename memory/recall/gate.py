@@ -25,7 +25,7 @@ from madeleine.memory.rules.ranking.matching import (
     matching_preference_mask,
     positions_of_near_unmatched_candidates,
     procedural_candidate_mask,
-    score_candidate_similarity,
+    similarities_of_all_candidates,
     unknown_words_prevent_any_match,
 )
 from madeleine.memory.text.content_words import question_without_words
@@ -62,7 +62,7 @@ class CandidateMatcher:
             return RecallGateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
         thresholds, named = self.thresholds, MatchScoresOfThingsNamedInQuery.from_query(query.text, pool)
         gate = partial(
-            score_candidate_similarity, named, legible=legible, thresholds=thresholds, memories=pool.memories
+            similarities_of_all_candidates, named, legible=legible, thresholds=thresholds, memories=pool.memories
         )
         cosine = pool.cosine
         likenesses = gate(cosine)
@@ -112,7 +112,7 @@ class CandidateMatcher:
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
         named = MatchScoresOfThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
-        return score_candidate_similarity(named, cosine, legible=legible, thresholds=self.thresholds)
+        return similarities_of_all_candidates(named, cosine, legible=legible, thresholds=self.thresholds)
 
     async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
         """Of each candidate to a text; 0 for none, and without a model."""
@@ -124,7 +124,7 @@ class CandidateMatcher:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
         space = self.embedder.vector_space
-        alike = likeness.value_without_penalty
+        alike = likeness.values_without_penalty
         best = [int(at) for at in np.argsort(-alike)[:MAX_LANGUAGE_CHECKED_CANDIDATES]]
         ids = [pool.ids[at] for at in best if alike[at] >= self.thresholds.likeness - self.thresholds.companions]
         products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]

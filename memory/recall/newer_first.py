@@ -25,8 +25,13 @@ from madeleine.memory.rules.ranking.near_equals import (
     question_words_only_in_first,
     scores_with_newer_versions_before_older,
 )
-from madeleine.memory.rules.storing.statements import StatementForComparison, cached_statement_for_comparison
-from madeleine.memory.rules.storing.supersession import idf_from_memory_count, word_rarities_from_idf
+from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
+from madeleine.memory.rules.storing.statements import StatementForComparison, cached_comparison_form_of_text
+from madeleine.memory.rules.storing.supersession import (
+    idf_from_memory_count,
+    tells_of_undecided_change,
+    word_rarities_from_idf,
+)
 
 MAX_MATCHES_CHECKED_FOR_NEWER = 10
 """Best matches that are compared with one another, and with what was proposed to supersede one of them."""
@@ -68,7 +73,7 @@ async def put_newer_versions_before_older(
     links = await ledger.possible_newer_version_pairs(scope, best)
     proposed = [link.newer for link in links if link.newer in scores or (link.is_proposed and not only_matches)]
     ids = list(dict.fromkeys((*best, *proposed)))
-    memories = {memory.id: memory for memory in await ledger.memories_by_ids(scope, ids)}
+    memories = {memory.id: memory for memory in await ledger.memories_with_ids(scope, ids)}
     replaced = [] if only_matches else await _replaced_by_plans(ledger, scope, memories, now)
     memories |= {older.id: older for _, older in replaced}
     links = [*links, *(PossibleNewerVersionPair(plan, older.id, is_proposed=True) for plan, older in replaced)]
@@ -89,7 +94,7 @@ async def put_newer_versions_before_older(
             asked, newer.statement, older.statement
         ):
             unrelated.add(pair.ids)
-        if pair.newer.id not in scores or pair.is_declared:  # the store has compared them, or whoever stored it knows
+        if pair.is_declared or (pair.link.is_proposed and pair.newer.id not in best):  # the question says too little
             is_newer_version = not is_answered_only_by_older_statement(asked, newer.statement, older.statement)
         else:
             score = newer_replaces_older_score(
@@ -141,8 +146,7 @@ def _possible_changes(
     return {
         older.id: newer.id
         for older, newer in sorted(pairs, key=lambda pair: pair[1].number)
-        if start_of_truth_or_telling(newer) > start_of_truth_or_telling(older)
-        and cached_statement_for_comparison(newer.scene.action).states_change
+        if start_of_truth_or_telling(newer) > start_of_truth_or_telling(older) and tells_of_undecided_change(newer)
     }
 
 
@@ -181,7 +185,7 @@ async def _replaced_by_plans(
     plan_by_current = {current: plans[old] for old, current in versions.items()}
     true = (
         memory
-        for memory in await ledger.memories_by_ids(scope, list(plan_by_current))
+        for memory in await ledger.memories_with_ids(scope, list(plan_by_current))
         if is_recallable_as_of(memory, None) and not memory.compressed
         if memory.valid_from is None or not is_in_future(memory.valid_from, now)
     )
@@ -207,7 +211,7 @@ class _Pair:
     def shared_words(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
         new, old = (
-            cached_statement_for_comparison(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
+            cached_comparison_form_of_text(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
         )
         return {stem: old[stem] for stem in new.keys() & old.keys()}
 
@@ -216,8 +220,8 @@ def _pairs(
     memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[PossibleNewerVersionPair]
 ) -> Iterator[_Pair]:
     """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
-    was proposed to supersede it. Turns of conversations are compared only where proposals join them: a later turn goes
-    on, and seldom takes the place of an earlier one."""
+    was proposed to supersede it. Two turns of conversations are compared only where proposals join them: a later turn
+    goes on, and seldom takes the place of an earlier one."""
     chains = _chains_of_proposals(memories.values())
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
     for older in memories.values():
@@ -228,15 +232,23 @@ def _pairs(
                 is_proposed=(newer.id, older.id) in proposed,
                 joined_by_proposals=chains[newer.id] == chains[older.id],
                 resembles=newer.resembles == older.id,
+                is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
             )
             pair = _Pair(newer, older, link)
             if newer.id not in scores or older.id not in scores or pair.is_declared:
                 if link.is_proposed:
                     yield pair
-            elif link.joined_by_proposals or not (newer.provenance.session_id and older.provenance.session_id):
-                statements = (cached_statement_for_comparison(one.scene.action) for one in (newer, older))
-                if are_short_and_no_questions(*statements) and (pair.shared_words or link.joined_by_proposals):
-                    yield pair
+                continue
+            statements = (cached_comparison_form_of_text(one.scene.action) for one in (newer, older))
+            if are_short_and_no_questions(*statements) and (
+                link.joined_by_proposals
+                or (pair.shared_words and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older)))
+            ):
+                yield pair
+
+
+def _is_past_event(memory: Memory) -> bool:
+    return memory.category == "episodic" and not is_in_future(memory.happened_at, memory.created_at)
 
 
 def _with_pairs_that_lead_to_them(
@@ -285,7 +297,7 @@ async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence
 
 
 def _match(memory: Memory, pool: CandidatePool) -> MemoryMatchToQuestion:
-    statement = cached_statement_for_comparison(memory.scene.action)
+    statement = cached_comparison_form_of_text(memory.scene.action)
     if memory.id not in pool.ids:
         return MemoryMatchToQuestion(statement)
     at = pool.ids.index(memory.id)

@@ -76,7 +76,7 @@ class FindNonMemoryMatches:
             until=query.until,
             limit=MAX_NON_MEMORY_TEXTS_COMPARED,
         )
-        page = await self.search_by_tags.search_by_message(scope, query.text, texts)
+        page = await self.search_by_tags.search_by_tags_of_message(scope, query.text, texts)
         hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
         near = [*_best_first(entries), *_best_first(hits)][: query.limit]
         return NonMemoryMatches(

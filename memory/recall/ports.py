@@ -41,7 +41,7 @@ class PossibleNewerVersionPair:
 
 
 class RecallLedger(Protocol):
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def preferences(
         self, scope: Scope, *, matching_ids: Sequence[MemoryId], limit: int, include_standing: bool
@@ -63,7 +63,9 @@ class RecallLedger(Protocol):
         were proposed to supersede one of them, then those that were proposed to supersede these, and so on; one that
         was superseded since is replaced by its current version. Also memories that resemble one of `ids`."""
 
-    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]: ...
+    async def ranking_state_by_memory_id(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> dict[MemoryId, MemoryRankingState]: ...
 
 
 class Reranker(Protocol):
@@ -104,7 +106,7 @@ class ClusterWithMemoryCounts:
 
 
 class BrowseLedger(Protocol):
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
         """Earlier versions of these memories, oldest first."""
@@ -135,11 +137,11 @@ class TagsFromMessageSearchLedger(Protocol):
     ) -> list[tuple[str, ...]]:
         """Themes of each memory, among the `recent` newest, that has a theme matching a tag."""
 
-    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
+    async def tag_matches_of_each_source(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
         """Texts that match a tag or have a related theme: of each source and mask the newest `query.filters.limit`."""
 
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         """As `RecallLedger.current_version_id_by_memory_id`."""
 
-    async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
+    async def hits_with_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         """Hits by source and id, in any order; those erased meanwhile are left out."""

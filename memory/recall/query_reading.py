@@ -34,7 +34,7 @@ async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | No
         return None, str(error)
 
 
-def closing_sentences_of_message(text: str) -> str:
+def closing_text_of_message(text: str) -> str:
     """What a message of three sentences or more comes to: its last one, if that is a question that names something,
     else the last two. "" for a shorter message."""
     sentences = [sentence for sentence in split_sentences(text) if _WORD.search(sentence)]
@@ -57,7 +57,7 @@ def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeature
         return "" if word[1].casefold() in actors and not word[1].islower() else word[0]
 
     subject = " ".join(
-        _NAME_OR_WORD.sub(without_name, text_without_dates(closing_sentences_of_message(text) or text)).split()
+        _NAME_OR_WORD.sub(without_name, text_without_dates(closing_text_of_message(text) or text)).split()
     )
     return subject if subject != " ".join(text.split()) and _WORD.search(subject) else ""
 

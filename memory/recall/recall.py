@@ -23,7 +23,7 @@ from madeleine.memory.recall.gate import CandidateMatcher
 from madeleine.memory.recall.newer_first import NewerFirstRanking, put_newer_versions_before_older
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder, RecallLedger, Reranker
 from madeleine.memory.recall.query_reading import (
-    closing_sentences_of_message,
+    closing_text_of_message,
     query_without_names_and_dates,
     restrict_query_words_of_pool,
     try_to_embed_query,
@@ -43,11 +43,11 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.recall.true_versions import distinct_true_versions, read_and_find_preferences, true_version_ids
+from madeleine.memory.recall.true_versions import distinct_true_version_ids, read_and_find_preferences, true_version_ids
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
-from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, merge_recall_gate_outcomes
+from madeleine.memory.rules.ranking.matching import MatchThresholds, RecallGateOutcome, matching_and_near_positions
 from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, RankingProfile
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
@@ -120,8 +120,8 @@ class RecallResult:
 
 
 _WORD = re.compile(r"\w+")
-RespellWords = Callable[[Scope, Sequence[str]], Awaitable[Mapping[str, str]]]
-"""`memory.recall.search.find_spelling_corrections`: words, and what they were probably meant to be."""
+RespellWords = Callable[[Scope, Sequence[str], str], Awaitable[Mapping[str, str]]]
+"""`memory.recall.search.find_spelling_corrections`: words of a query, and what they were probably meant to be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ class RecallMemories:
         changes = [ranked.possible_changes.get(memory.id) for memory, _ in memories]
         near_misses = ranked.near_misses[: max(0, query.limit - len(memories))]
         near_ids = [id_ for id_ in dict.fromkeys((*changes, *near_misses)) if id_ is not None and id_ not in shown]
-        near = await self.ledger.memories_by_ids(scope, near_ids) if near_ids else []
+        near = await self.ledger.memories_with_ids(scope, near_ids) if near_ids else []
         weakest = min((score for _, score in (*preferences, *memories) if score), default=0.0)
         now, matching = self.now(), (memory for memory in selection.all_memories if memory.id in ranked.scores)
         if query.as_of is None:  # looking back wakes nothing (ruling 18)
@@ -242,7 +242,7 @@ class RecallMemories:
         if not pool.ids:
             return 0
         gate = await self._gate(query, pool, None, 0.0)
-        memories = await self.ledger.memories_by_ids(scope, [pool.ids[i] for i in gate.matching])
+        memories = await self.ledger.memories_with_ids(scope, [pool.ids[i] for i in gate.matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
     async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
@@ -254,9 +254,9 @@ class RecallMemories:
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)
 
     async def _ranked_respelled(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> RankedCandidates:
-        """A typing error is forgiven where nothing else is found, and named (ruling 19, ADR 0034)."""
+        """Where nothing is found, words that no memory holds are replaced by like or related ones (ADR 34, 75)."""
         unknown = ranked.pool.unknown_words
-        if self.respell is None or not unknown or not (respelled := await self.respell(scope, unknown)):
+        if self.respell is None or not unknown or not (respelled := await self.respell(scope, unknown, query.text)):
             return ranked
         folded = {fold_text(word): other for word, other in respelled.items()}
         text = _WORD.sub(lambda word: folded.get(fold_text(word[0]), word[0]), query.text)
@@ -268,7 +268,7 @@ class RecallMemories:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
             words=self._words(query.text, query),
-            twice=self._words(closing_sentences_of_message(query.text), query),
+            twice=self._words(closing_text_of_message(query.text), query),
             statuses=LIVING_STATUSES if query.as_of is None else ALL_MEMORY_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
@@ -289,11 +289,11 @@ class RecallMemories:
             embedding.cancel()
         trust = self.embedder.vector_space.legibility_of_text_behind_vector(vector) if vector is not None else 0.0
         gates = await self._gates(query, pool, vector, trust)
-        matching, near = merge_recall_gate_outcomes(gates)
+        matching, near = matching_and_near_positions(gates)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
             true = await true_version_ids(self.ledger, scope, query, pool, near_ids)
-            near_true = dict.fromkeys(distinct_true_versions(near_ids, true), 0.0)
+            near_true = dict.fromkeys(distinct_true_version_ids(near_ids, true), 0.0)
             nearest = await self._newer_first(scope, query, near_true, pool)
             evidence = RankingEvidence(gates=gates, shown_for=true)
             return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
@@ -329,7 +329,7 @@ class RecallMemories:
             tokens={pool.ids[i]: pool.features[i].tokens for i in matching},
             pool=pool,
             words_only_reason=reason,
-            near_misses=tuple(id_ for id_ in distinct_true_versions(near_ids, true) if id_ not in ordered),
+            near_misses=tuple(id_ for id_ in distinct_true_version_ids(near_ids, true) if id_ not in ordered),
             procedural=preferences,
             loaded_memories=read,
             possible_changes=newer.possible_changes,
@@ -347,7 +347,7 @@ class RecallMemories:
     ) -> tuple[RecallGateOutcome, ...]:
         """Of the query as asked, and of the end of a longer message."""
         whole = await self._gate(query, pool, vector, trust)
-        if not (end := closing_sentences_of_message(query.text)):
+        if not (end := closing_text_of_message(query.text)):
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
@@ -365,7 +365,7 @@ class RecallMemories:
             length = np.linalg.norm(vector + other)
             mean = np.asarray((vector + other) / length, np.float32)
             whole = (whole + await self.index.cosines(pool.ids, other)) / length
-        weight, pieces = NEAREST_PIECE_WEIGHT, pool.nearest_piece_cosines(mean, whole)
+        weight, pieces = NEAREST_PIECE_WEIGHT, pool.max_piece_cosines_in_candidate_order(mean, whole)
         return replace(pool, cosine=np.asarray((1 - weight) * whole + weight * pieces, np.float32))
 
     @cached_property

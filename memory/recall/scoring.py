@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import Scope
 from madeleine.memory.recall.ports import RecallLedger
-from madeleine.memory.recall.query_reading import closing_sentences_of_message
+from madeleine.memory.recall.query_reading import closing_text_of_message
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import (
     BlendedRankingWeights,
@@ -44,13 +44,13 @@ async def score_matches(
     """Positions of the candidates to rank, and their scores."""
     emotions = frozenset(query.emotions)
     if profile == "blended":
-        asked = closing_sentences_of_message(query.text) or query.text
+        asked = closing_text_of_message(query.text) or query.text
         return matching, blended_ranking_scores(
             asked, pool, matching, dense_trust=trust, emotions=emotions, weights=weights
         )
     if profile == "rrf":
         return matching, evenly_falling_scores(len(matching))
-    states = await ledger.ranking_states(scope, [pool.ids[i] for i in matching])
+    states = await ledger.ranking_state_by_memory_id(scope, [pool.ids[i] for i in matching])
     # Memories forgotten since they were indexed have no state.
     matching = matching[[pool.ids[i] in states for i in matching]]
     matching_states = [states[pool.ids[i]] for i in matching]

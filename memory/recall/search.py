@@ -45,12 +45,12 @@ from madeleine.memory.rules.searching import (
     deduplicated_hits,
     hit_with_snippet,
     items_best_matching_tags,
+    keep_hits_near_best_tag_match,
     make_first_tag_position_finder,
     make_first_term_finder,
     most_specific_message_tags,
     related_themes,
     sort_hits_newest_first,
-    tag_hits_near_best,
 )
 from madeleine.memory.rules.spelling import spelling_corrections_from_texts
 from madeleine.memory.text.normalization import fold_text
@@ -74,12 +74,12 @@ class SearchPage:
 
 
 async def find_spelling_corrections(
-    ledger: KeywordSearchLedger, scope: Scope, words: Sequence[str], *, sources: Sequence[SearchSource]
+    ledger: KeywordSearchLedger, scope: Scope, words: Sequence[str], query: str = "", *, sources: Sequence[SearchSource]
 ) -> Mapping[str, str]:
     """What words that no text of these sources holds were probably meant to be (`spelling_corrections_from_texts`)."""
     folded = {fold_text(word): word for word in words}
     texts = await ledger.recent_texts(scope, sources, most=MAX_TEXTS_READ_FOR_SPELLING)
-    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts)
+    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts, query)
     return {folded[word]: other for word, other in near.items()}
 
 
@@ -112,9 +112,9 @@ class SearchStoredTexts:
     async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
         return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources)
 
-    async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
+    async def search_by_tags_of_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByTagsFromMessage`)."""
-        page = await self.search_by_tags.search_by_message(scope, message, query)
+        page = await self.search_by_tags.search_by_tags_of_message(scope, message, query)
         self._activate(scope, page.hits)
         return page
 
@@ -194,9 +194,9 @@ class SearchByTagsFromMessage:
         included: dict[SearchSource, bool] = {"memories": True, "diary": include_diary, "chat": include_chat}
         sources = tuple(source for source, include in included.items() if include)
         query = KeywordQuery(terms=(), sources=sources, include_dead=False, limit=limit)
-        return (await self.search_by_message(scope, message, query)).hits
+        return (await self.search_by_tags_of_message(scope, message, query)).hits
 
-    async def search_by_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
+    async def search_by_tags_of_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search within the filters and sources of `query`, at most `query.limit` hits; its terms and position are
         ignored. Empty for a message without tags."""
         tags = most_specific_message_tags(message, self.stem)
@@ -207,11 +207,11 @@ class SearchByTagsFromMessage:
         )
         related = related_themes(themes, tags, most=MAX_RELATED_THEMES_SEARCHED)
         pool_size = TAG_SEARCH_POOL_SIZE_PER_HIT * query.limit + 1  # the message itself may be among them
-        matches = await self.ledger.tag_search_matches(
+        matches = await self.ledger.tag_matches_of_each_source(
             scope, TagSearchQuery(tags, related, replace(query, limit=pool_size), MAX_TAG_SEARCHED_TEXTS_PER_SOURCE)
         )
         best = items_best_matching_tags(matches, len(tags), pool_size)
-        hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_by_ids(scope, [ref for ref, _ in best])}
+        hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_with_ids(scope, [ref for ref, _ in best])}
         superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
         if superseded and query.as_of is None:
             current = await self._current_hits(scope, superseded, query)
@@ -219,7 +219,7 @@ class SearchByTagsFromMessage:
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
         find_match = make_first_tag_position_finder(tags)
-        pool = sort_hits_newest_first(tag_hits_near_best(others, query.limit))
+        pool = sort_hits_newest_first(keep_hits_near_best_tag_match(others, query.limit))
         shown = (hit_with_snippet(hit, find_match) for hit in pool)
         page = tuple(deduplicated_hits(shown)[: query.limit])
         left_out = len(best) - len({(hit.source, hit.id) for hit, _ in others})
@@ -230,7 +230,7 @@ class SearchByTagsFromMessage:
     ) -> dict[tuple[SearchSource, str], SearchHit]:
         """Hits of the current versions, by those that they are shown for (ruling 14)."""
         current = await self.ledger.current_version_id_by_memory_id(scope, superseded)
-        hits = await self.ledger.hits_by_ids(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
+        hits = await self.ledger.hits_with_ids(scope, [("memories", id_) for id_ in dict.fromkeys(current.values())])
         shown = {hit.id: hit for hit in hits if query.include_dead or hit.status != "dead"}
         return {("memories", id_): shown[last] for id_, last in current.items() if last in shown}
 
@@ -266,7 +266,7 @@ class BrowseMemories:
 
     async def by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> BrowsedMemories:
         await self._flush_activations()
-        memories = await self.ledger.memories_by_ids(scope, list(dict.fromkeys(ids)))
+        memories = await self.ledger.memories_with_ids(scope, list(dict.fromkeys(ids)))
         existing = {memory.id for memory in memories}
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
         return await self._page(scope, memories, missing=missing)

@@ -3,7 +3,7 @@ and budget, with preferences as a group of their own (spec L2, steps 4 to 6; spe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -15,7 +15,7 @@ from madeleine.memory.index import CandidatePool
 from madeleine.memory.model import LIVING_STATUSES, Category, Emotion, Memory, MemoryId, Scene, Scope
 from madeleine.memory.recall.evidence import RankingEvidence
 from madeleine.memory.recall.ports import RecallLedger, Reranker
-from madeleine.memory.rules.dynamics.truth import was_true_at
+from madeleine.memory.rules.dynamics.truth import was_told_before_survivor, was_true_at
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import analyse_query, asks_for_everything_of_a_kind
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget, result_count_when_no_limit_is_set
@@ -81,7 +81,7 @@ async def rerank(
 ) -> RankedCandidates:
     """Score the best `limit` candidates with a cross-encoder (spec L2, step 4). The others follow in their order, with
     scores scaled to stay below. Returns `ranked` with a notice if the model is unavailable."""
-    texts = {memory.id: memory.embedded_text for memory in await ledger.memories_by_ids(scope, ranked.ids[:limit])}
+    texts = {memory.id: memory.embedded_text for memory in await ledger.memories_with_ids(scope, ranked.ids[:limit])}
     if not texts:
         return ranked
     try:
@@ -185,8 +185,9 @@ def is_recallable_as_of(memory: Memory, as_of: datetime | None) -> bool:
 
 @dataclass(eq=False)
 class RecallSelector:
-    """Selects memories for an answer of one format. Memories that died or were absorbed since they were indexed are
-    skipped; the next candidates take their place, as shorter ones do where one is too long.
+    """Selects memories for an answer of one format. Memories that died since they were indexed, or were absorbed
+    before the time asked for, are skipped; the next candidates take their place, as shorter ones do where one is too
+    long.
 
     Preferences that match are taken beside the limit, at most as many again, and at most a quarter of the budget
     (ruling 15); where only preferences are asked for, the whole budget is theirs. One that is disabled in the profile
@@ -271,17 +272,38 @@ class RecallSelector:
         preferences = await self.ledger.preferences(
             self.scope, matching_ids=matching, limit=query.limit, include_standing=standing
         )
-        return list(filter(self._is_recallable, preferences))
+        return await self._recallable(preferences)
 
     async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
         """Those of these memories that can be recalled."""
         memories = {id_: self.ranked.loaded_memories[id_] for id_ in ids if id_ in self.ranked.loaded_memories}
         if missing := [id_ for id_ in ids if id_ not in memories]:
-            memories |= {memory.id: memory for memory in await self.ledger.memories_by_ids(self.scope, missing)}
-        return {id_: memory for id_, memory in memories.items() if self._is_recallable(memory)}
+            memories |= {memory.id: memory for memory in await self.ledger.memories_with_ids(self.scope, missing)}
+        return {memory.id: memory for memory in await self._recallable(memories.values())}
 
-    def _is_recallable(self, memory: Memory) -> bool:
-        return is_recallable_as_of(memory, self.query.as_of) and self._passes_filters(memory)
+    async def _recallable(self, memories: Collection[Memory]) -> list[Memory]:
+        told = await self._ids_told_before_survivors(memories)
+        as_of = self.query.as_of
+        return [
+            memory
+            for memory in memories
+            if (memory.id in told or is_recallable_as_of(memory, as_of)) and self._passes_filters(memory)
+        ]
+
+    async def _ids_told_before_survivors(self, memories: Iterable[Memory]) -> set[MemoryId]:
+        """As of a time before their survivors, merged memories are what was known (ruling 14)."""
+        if (as_of := self.query.as_of) is None:
+            return set()
+        absorbed = [(memory, memory.absorbed_into) for memory in memories if memory.absorbed_into]
+        ids = [*dict.fromkeys(survivor for _, survivor in absorbed)]
+        survivors = (
+            {memory.id: memory for memory in await self.ledger.memories_with_ids(self.scope, ids)} if ids else {}
+        )
+        return {
+            memory.id
+            for memory, survivor in absorbed
+            if survivor in survivors and was_told_before_survivor(memory, survivors[survivor], as_of)
+        }
 
     def _passes_filters(self, memory: Memory) -> bool:
         """The current version may have other categories and themes than the version that matched."""

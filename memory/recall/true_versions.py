@@ -27,7 +27,9 @@ async def true_version_ids(
     return {id_: id_of_version_true_at(chain, as_of) for id_, chain in chains.items()}
 
 
-def distinct_true_versions(ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]) -> tuple[MemoryId, ...]:
+def distinct_true_version_ids(
+    ids: Sequence[MemoryId], true: Mapping[MemoryId, MemoryId | None]
+) -> tuple[MemoryId, ...]:
     """The true version of each memory that has several, each once; those of which nothing is known are left out."""
     return tuple(filter(None, dict.fromkeys(true.get(id_, id_) for id_ in ids)))
 
@@ -47,6 +49,6 @@ async def read_and_find_preferences(
     of_index = {id_ for id_, features in matched.items() if features.category == "procedural" and id_ not in true}
     versions = [id_ for id_ in shown if id_ not in matched or id_ in true]
     if missing := [id_ for id_ in versions if id_ not in read]:
-        read = {**read, **{memory.id: memory for memory in await ledger.memories_by_ids(scope, missing)}}
+        read = {**read, **{memory.id: memory for memory in await ledger.memories_with_ids(scope, missing)}}
     of_ledger = {id_ for id_ in versions if id_ in read and read[id_].category == "procedural"}
     return read, frozenset(of_index.intersection(shown) | of_ledger)

@@ -25,7 +25,7 @@ from madeleine.memory.rules.archiving.retention import (
     EndedSessionOrProject,
     RetentionConfig,
     RetentionRule,
-    memories_to_archive_with_reasons,
+    archive_reason_by_memory_id,
 )
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 
@@ -65,18 +65,18 @@ class MemoryArchive:
             ended != EMPTY_ENDED_SESSION_OR_PROJECT and not await reads.has_memories_kept_for_session_or_project()
         ):
             return []
-        going = memories_to_archive_with_reasons(
-            await reads.memory_retention_facts(), self.config, scope.being_id, self.now(), ended
+        going = archive_reason_by_memory_id(
+            await reads.retention_facts_of_all_memories(), self.config, scope.being_id, self.now(), ended
         )
-        return groups_to_archive(await reads.memories_by_ids(list(going)), going)
+        return groups_to_archive(await reads.memories_with_ids(list(going)), going)
 
     def retention_rules_of_being(self, being: BeingId) -> list[RetentionRule]:
         """Those in force for a being, of each category."""
-        return [self.config.rule_for_being(being, category) for category in MEMORY_CATEGORIES]
+        return [self.config.rule_for_being_and_category(being, category) for category in MEMORY_CATEGORIES]
 
-    async def archived_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[ArchivedMemory]:
+    async def archived_memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[ArchivedMemory]:
         """Of the memories that are archived."""
-        return await self.ledger.archived_by_ids(scope, ids)
+        return await self.ledger.archived_memories_with_ids(scope, ids)
 
     async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         return await self.ledger.search_archived(scope, query)
@@ -97,7 +97,7 @@ class MemoryArchive:
         return await asyncio.shield(self._restore(scope, list(dict.fromkeys(ids))))
 
     async def _restore(self, scope: Scope, ids: Sequence[str]) -> RestoredMemories:
-        entries = await self.ledger.archived_by_ids(scope, ids)
+        entries = await self.ledger.archived_memories_with_ids(scope, ids)
         known = {id_ for entry in entries for id_ in (entry.id, entry.memory.id)}
         async with self.write_lock:
             restored = await self.ledger.restore(scope, ids, at=self.now())

@@ -23,13 +23,13 @@ from madeleine.memory.rules.archiving.retention import MemoryRetentionFacts
 class RetentionReads(Protocol):
     """One being's memories, by what decides whether their time is over."""
 
-    async def memory_retention_facts(self) -> list[MemoryRetentionFacts]:
+    async def retention_facts_of_all_memories(self) -> list[MemoryRetentionFacts]:
         """Of all its memories, in the order of their arrival."""
 
     async def has_memories_kept_for_session_or_project(self) -> bool:
         """Whether any memory is kept for a session or a project only."""
 
-    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
+    async def memories_with_ids(self, ids: Sequence[MemoryId]) -> list[Memory]: ...
 
     async def last_retention_run_time(self) -> datetime | None:
         """When a patrol last enforced the rules."""
@@ -65,7 +65,7 @@ class ArchiveLedger(WritableVectorCache, Protocol):
     async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         """Entries that the scope's project may see, the latest event first."""
 
-    async def archived_by_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
+    async def archived_memories_with_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
         """By the ids of memories or of entries, in the order of `ids`."""
 
     async def groups(self, scope: Scope, *, limit: int) -> list[ListedArchiveGroup]:

@@ -76,7 +76,7 @@ def memories_in_prompt_order(memories: Iterable[Memory]) -> list[Memory]:
     return sorted(memories, key=place)
 
 
-def recallable_text_of_memory(memory: Memory) -> str:
+def all_text_recall_may_return(memory: Memory) -> str:
     """All text of a memory that a recall may return, in any format: an upper bound for its token cost."""
     return _joined_lines(
         render_memory_line(memory),
@@ -284,7 +284,7 @@ def render_memory_line_with_id(memory: Memory, remark: str) -> str:
     return f"{line} ({remark})" if remark else line
 
 
-def render_scene_item(memory: Memory) -> str:
+def render_memory_as_list_item(memory: Memory) -> str:
     """spec P4, `scene_to_text`."""
     return render_list_item(
         text_with_version_change(

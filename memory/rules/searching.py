@@ -254,7 +254,7 @@ def items_best_matching_tags(
     return [((source, id_), weight(mask)) for (_, id_), mask, source in best]
 
 
-def tag_hits_near_best(hits: Sequence[tuple[SearchHit, TagMatchSortKey]], limit: int) -> list[SearchHit]:
+def keep_hits_near_best_tag_match(hits: Sequence[tuple[SearchHit, TagMatchSortKey]], limit: int) -> list[SearchHit]:
     """The hits near the best one, given best first; `limit` hits where fewer are near."""
     if not hits:
         return []

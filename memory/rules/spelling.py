@@ -1,38 +1,127 @@
-"""Typing errors in a query, forgiven when nothing else is found (ruling 19, ADR 0034)."""
+"""Words of a query that no text holds, and what was probably meant, looked at when nothing else is found (ruling 19,
+ADR 0034): a typing error, or, where words are joined to one (`compounds` of a lexicon), a part or a form of a word."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN_PATTERN
+from madeleine.memory.text.content_words import content_words, lexicons_of_question, verb_or_adjective_mask
+from madeleine.memory.text.normalization import fold_text
 
 MIN_CORRECTED_WORD_CHARS = 6
 """A shorter word has too many neighbours: `port` is `post`, `part` and `sort` at one error, `Mario` is `Maria`."""
 MAX_CORRECTED_WORD_CHARS = 60
 """A longer one is no word; to compare two takes the product of their lengths."""
 MIN_WORD_CHARS_FOR_TWO_TYPING_ERRORS = 9
+MAX_RESPELT_WORDS = 10
+"""Of a query: each is compared with every known word."""
+MIN_COMPOUND_PART_CHARS = 4
+"""Of each part: "Schwein" is no "Wein"."""
+MAX_JOINT_CHARS = 2
+"""Between two parts: "Arbeitsamt", "Sonnenschirm"."""
+MAX_ENDING_CHARS = 2
 
 _WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
-def spelling_corrections_from_texts(words: Sequence[str], texts: Iterable[str]) -> Mapping[str, str]:
-    """The word of `texts` that each of these words was probably meant to be; no entry for a word that the texts hold,
-    nor for one with nothing like it. All are folded.
+def spelling_corrections_from_texts(words: Sequence[str], texts: Iterable[str], query: str = "") -> Mapping[str, str]:
+    """The word of `texts` that each of these words was probably meant to be, or the words that it joins; no entry for a
+    word that the texts hold, nor for one with nothing like it. All are folded. `query`: where the words are from; ""
+    for a list of words, which are then not taken apart.
 
     A word like another begins with the same letter and is one error away, or two from 9 letters: a letter that is
     missing, added, replaced, or swapped with its neighbour. The commonest of equally near words is taken. Words with
     digits are names of other things, not typing errors.
     """
-    unknown = [word for word in dict.fromkeys(words) if _may_be_misspelt(word)]
+    nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query)
+    unknown = [word for word in dict.fromkeys(words) if word in nouns | verbs or _may_be_misspelt(word)]
     if not unknown:
         return {}
-    counts = Counter(word for text in texts for word in _WORD.findall(text))
+    words_of_texts = [_WORD.findall(text) for text in texts]
+    counts = Counter(chain.from_iterable(words_of_texts))
     known = "\n".join(counts)
-    return {
-        word: nearest for word in unknown if word not in known and (nearest := _nearest_word(word, counts)) is not None
+    corrections: dict[str, str] = {}
+    for word in unknown[:MAX_RESPELT_WORDS]:
+        if word in counts:
+            continue
+        meant = None
+        if word in nouns:
+            meant = _commonest_kind(word, counts) or _joined_words(word, counts, words_of_texts)
+        if word in verbs:
+            meant = _commonest_verb_of_participle(word, counts, prefixes)
+        if meant is None and word not in known and _may_be_misspelt(word):
+            meant = _nearest_word(word, counts)
+        if meant is not None:
+            corrections[word] = meant
+    return corrections
+
+
+def _nouns_verbs_and_participle_prefixes(
+    words: Sequence[str], query: str
+) -> tuple[set[str], set[str], tuple[str, ...]]:
+    """Of a query in a language that joins words; nothing in another. Where nouns have no capitals, every word may be
+    one."""
+    lexicons = lexicons_of_question(query) if query else ()
+    if not lexicons or not all(lexicon.entries.get("compounds") for lexicon in lexicons):
+        return set(), set(), ()
+    plain = {
+        word for word in words if MIN_COMPOUND_PART_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha()
     }
+    if not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons):
+        return plain, set(), ()
+    capitalised = {fold_text(piece) for piece in re.findall(r"\w+", query) if piece[0].isupper()}
+    asked = content_words(query)
+    small = {
+        fold_text(word) for word, is_verb in zip(asked, verb_or_adjective_mask(query, asked), strict=True) if is_verb
+    }
+    prefixes = {prefix for lexicon in lexicons for prefix in lexicon.words("participle_prefix")}
+    return plain & capitalised, plain & small, tuple(sorted(prefixes))
+
+
+def _commonest_kind(word: str, counts: Mapping[str, int]) -> str | None:
+    """The longer word that ends with this one and so is a kind of it: "Pflegeheim" of "Heim"."""
+    kinds = (
+        (-count, other)
+        for other, count in counts.items()
+        if other.endswith(word) and len(other) >= len(word) + MIN_COMPOUND_PART_CHARS and other.isalpha()
+    )
+    return min(kinds, default=(0, None))[1]
+
+
+def _joined_words(word: str, counts: Mapping[str, int], words_of_texts: Sequence[Sequence[str]]) -> str | None:
+    """The words that this one joins, "Zahnarzt Termin" of "Zahnarzttermin", if one text holds both: what two texts tell
+    is something else."""
+    pairs = (
+        (word[:end], word[end + joint :])
+        for end in range(MIN_COMPOUND_PART_CHARS, len(word) - MIN_COMPOUND_PART_CHARS + 1)
+        for joint in range(MAX_JOINT_CHARS + 1)
+    )
+    known = [pair for pair in pairs if len(pair[1]) >= MIN_COMPOUND_PART_CHARS and all(part in counts for part in pair)]
+    together = [
+        f"{first} {last}" for first, last in known if any(first in one and last in one for one in words_of_texts)
+    ]
+    return max(together, key=len, default=None)
+
+
+def _commonest_verb_of_participle(word: str, counts: Mapping[str, int], prefixes: Iterable[str]) -> str | None:
+    stems = [word.removeprefix(prefix) for prefix in prefixes if word.startswith(prefix)]
+    forms = (
+        (-count, other) for other, count in counts.items() if any(_is_form_of_same_word(stem, other) for stem in stems)
+    )
+    return min(forms, default=(0, None))[1]
+
+
+def _is_form_of_same_word(word: str, other: str) -> bool:
+    """Whether they differ in their endings alone."""
+    # Most words differ here, at no further cost.
+    if word[:MIN_COMPOUND_PART_CHARS] != other[:MIN_COMPOUND_PART_CHARS]:
+        return False
+    least = max(MIN_COMPOUND_PART_CHARS, max(len(word), len(other)) - MAX_ENDING_CHARS)
+    return word[:least] == other[:least]
 
 
 def _may_be_misspelt(word: str) -> bool:

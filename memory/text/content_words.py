@@ -9,8 +9,9 @@ apart, whole words of the language that most of them are from; where they do not
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from functools import cache
+from itertools import pairwise
 from math import sqrt
 
 from madeleine.memory.text.lexicon import (
@@ -18,6 +19,7 @@ from madeleine.memory.text.lexicon import (
     all_words_of_lexicon_lists,
     lexicons_for_script_of_text,
     text_without_lexicon_pattern,
+    words_of_lexicon_tables,
 )
 from madeleine.memory.text.scripts import (
     HAN_RUN_PATTERN,
@@ -60,11 +62,9 @@ def content_words(question: str) -> tuple[str, ...]:
         (HIRAGANA_RUN_PATTERN if HIRAGANA_RUN_PATTERN.search(text) else _LONE_HAN).sub(" ", text), text
     )
     words = dict.fromkeys(_without_particle(word, lexicons) for word in _WORD.findall(text))
-    spaced = [_words(lexicon) for lexicon in lexicons if lexicon.entries.get("spaced", True)]
-    counts = [sum(word in listed for word in words) for listed in spaced]
-    most = max(counts, default=0)
+    spaced = [lexicon for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
-        *(listed for listed, count in zip(spaced, counts, strict=True) if count == most)
+        *map(_words, _lexicons_listing_most(words.keys(), spaced))
     )
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
@@ -98,6 +98,38 @@ def probably_not_name_mask(question: str, words: Sequence[str]) -> tuple[bool, .
     others = {normalize_and_drop_apostrophes(piece).lower() for piece in pieces if not piece[0].islower()}
     small = {normalize_and_drop_apostrophes(piece).lower() for piece in pieces} - others
     return tuple(word in small or has_no_case for word, has_no_case in zip(words, caseless, strict=True))
+
+
+def lexicons_of_question(question: str) -> tuple[Lexicon, ...]:
+    """Of the languages of its script those that most of its words are listed in, as words that ask or join."""
+    text = normalize_and_drop_apostrophes(_APOSTROPHES.sub(" ", question)).lower()
+    return _lexicons_listing_most(set(_WORD.findall(text)), lexicons_for_script_of_text(text))
+
+
+def _lexicons_listing_most(words: Set[str], lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
+    counts = [len(words & _words(lexicon)) for lexicon in lexicons]
+    most = max(counts, default=0)
+    return tuple(lexicon for lexicon, count in zip(lexicons, counts, strict=True) if count == most)
+
+
+def verb_or_adjective_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
+    """Whether each content word is a verb or an adjective, as far as writing tells: small, in a question that has
+    capitals behind its first letter and behind each article, in a language that writes nouns with capitals. What stands
+    before "is" tells which property is asked for ("Wie alt ist Torben?"), and counts as a noun."""
+    rest, lexicons = question.strip()[1:], lexicons_of_question(question)
+    has_capitals = bool(lexicons) and all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
+    pieces = _PIECE.findall(_APOSTROPHES.sub(" ", question))
+    articles = frozenset[str]().union(
+        *(words_of_lexicon_tables(lexicons, "retold", name) for name in ("articles", "indefinite"))
+    )
+    is_careless = any(piece.lower() in articles and following.islower() for piece, following in pairwise(pieces))
+    if not has_capitals or rest == rest.lower() or is_careless:
+        return (False,) * len(words)
+    forms_of_be = words_of_lexicon_tables(lexicons, "perfect", "be")
+    nouns = {piece for piece in pieces if not piece[0].islower()}
+    nouns |= {piece for piece, following in pairwise(pieces) if following in forms_of_be}
+    folded = {normalize_and_drop_apostrophes(piece).lower() for piece in nouns}
+    return tuple(word.isalpha() and word != word.upper() and word not in folded for word in words)
 
 
 def weights_by_unspaced_run_length(words: Sequence[str]) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ _FIRST_DAY = re.compile(r"(?<![\w.,:/-])(\d{1,2})\.?\s*(?:[-–/]|[^\W\d_]{1,4})
 _CLAUSE_MARK = re.compile(r"[,;:，、،]")
 
 
-def iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
+def dates_in_text_as_iso_periods(text: str, told: date) -> list[IsoPeriod]:
     """Its dates and months, in order, and the first day of "3 to 9 February". A day without its year is the one that is
     nearest to the day of telling."""
     days = (day for span in _spans_named(text, told) for day in span)
@@ -33,7 +33,7 @@ def iso_periods_named_in_text(text: str, told: date) -> list[IsoPeriod]:
 
 
 def iso_periods_in_text_ranges_as_first_day(text: str, told: date) -> list[IsoPeriod]:
-    """Its dates and months, in order, as `iso_periods_named_in_text`; of "3 to 9 February" only the first day."""
+    """Its dates and months, in order, as `dates_in_text_as_iso_periods`; of "3 to 9 February" only the first day."""
     return [period for day, *_ in _spans_named(text, told) if (period := parse_iso_period(day)) is not None]
 
 

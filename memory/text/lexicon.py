@@ -9,19 +9,22 @@ A file begins with a header, up to its first blank line:
     passwords = "password"   words for a password, and for "is" between one and its value, each apart by `|`
     password_links = "is"
 
-Below it, a text of words apart by white space is a word list, `[numbers]` gives the words for each number, `[emotions]`
-those by which a question asks for each emotion (of a language without spaces their beginnings), and `[patterns]` has
-regular expressions, one a line, each of whole words where the language is spaced, that are matched against lower-case
-text with straight apostrophes. `[cased]` patterns are matched against the text as it is written.
-`{part}` in a pattern stands for a line of `[parts]`. `[retold]` lists what may differ when a text is told again
-(`memory.text.wording`): `fillers`, `forms` and `endings` (each line interchangeable, `-` for none), `beginnings`,
-`accents_tell` where an accent is part of the word, and `spaces_are_free` where words may be joined. Only some may
-differ everywhere; `cases` and `case_endings` may in one word; `tenses` and `tense_endings` in what a verb of
-`reporting`, in a form of the past (`reported`) and before one of the words of `clauses`, reports; `agreement` (of
-verbs) and `plurals`, with `agreement_endings` and `plural_endings` and the singular first, of a subject in general, by
-`indefinite` and `articles`, and `agreement` also beside one of the `collectives`. `[respelt]` has patterns, and the
-spelling that replaces each; `[perfect]` has auxiliary verbs and irregular participles, each with its preterite in
-singular and plural. An entry may be missing: then the language tells nothing by it.
+Below it, `nouns_capitalised` says that the language writes nouns with capitals, `compounds` that it writes two nouns as
+one word, and `participle_prefix` what its participles begin with. Each line of `irregular_forms` has a word and forms
+of it that no ending tells; they are of English alone, whose endings the index knows. A text of words apart by white
+space is a word list, `[numbers]` gives the words for each number, `[emotions]` those by which a question asks for each
+emotion (of a language without spaces their beginnings), and `[patterns]` has regular expressions, one a line, each of
+whole words where the language is spaced, that are matched against lower-case text with straight apostrophes. `[cased]`
+patterns are matched against the text as it is written. `{part}` in a pattern stands for a line of `[parts]`. `[retold]`
+lists what may differ when a text is told again (`memory.text.wording`): `fillers`, `forms` and `endings` (each line
+interchangeable, `-` for none), `beginnings`, `accents_tell` where an accent is part of the word, and `spaces_are_free`
+where words may be joined. Only some may differ everywhere; `cases` and `case_endings` may in one word; `tenses` and
+`tense_endings` in what a verb of `reporting`, in a form of the past (`reported`) and before one of the words of
+`clauses`, reports; `agreement` (of verbs) and `plurals`, with `agreement_endings` and `plural_endings` and the singular
+first, of a subject in general, by `indefinite` and `articles`, and `agreement` also beside one of the `collectives`.
+`[respelt]` has patterns, and the spelling that replaces each; `[perfect]` has auxiliary verbs and irregular
+participles, each with its preterite in singular and plural. An entry may be missing: then the language tells nothing by
+it.
 """
 
 from __future__ import annotations
@@ -136,6 +139,12 @@ def _lexicons_with_letters(letters: str, *, mixed: bool, folder: Path) -> tuple[
 def all_words_of_lexicon_lists(lexicons: tuple[Lexicon, ...], *lists: str) -> frozenset[str]:
     """The words of these lists of all these lexicons."""
     return frozenset[str]().union(*(language.words(*lists) for language in lexicons))
+
+
+@lru_cache(maxsize=1_000)
+def words_of_lexicon_tables(lexicons: tuple[Lexicon, ...], table: str, entry: str) -> frozenset[str]:
+    """The words of this entry of this table of all these lexicons."""
+    return frozenset(word for lexicon in lexicons for word in lexicon.entries.get(table, {}).get(entry, "").split())
 
 
 def text_without_lexicon_pattern(text: str, pattern: str, lexicons: Iterable[Lexicon], *, by: str = " ") -> str:

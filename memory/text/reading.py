@@ -31,6 +31,8 @@ _WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _SENTENCE_OPENERS = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
 _QUESTION_END = re.compile(r"[?？؟][^\w?？؟]*+$")
 _SPEAKER = re.compile(r"[ \t>*-]*([^\W\d_]+)\**\s?[:：]")
+SPEAKER_LABEL_PATTERN = re.compile(r"[^\W\d_][\w .'-]{0,30}(?:: |：)")
+"""The name of who said it, before a line of a conversation."""
 _INNER_CAPITAL = re.compile(r".+[A-Z]")
 _CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
@@ -174,7 +176,7 @@ class AnalysedText:
         return frozenset(values | {value.lstrip("0") for value in values})
 
     @cached_property
-    def mentions_number(self) -> bool:
+    def mentions_number_or_date(self) -> bool:
         """It has a number, in digits of any script or in words, or a date."""
         return (
             bool(re.search(r"\d", self.text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
 
 from madeleine.memory.model import DatedAction, Memory, first_timeline_period
@@ -36,10 +37,23 @@ def normalize_and_drop_apostrophes(text: str) -> str:
 def normalize_text_for_bm25(text: str) -> str:
     """The words of a text as BM25 compares them: those of `normalize_and_drop_apostrophes` without accents and elided
     articles."""
-    return without_accents(normalize_and_drop_apostrophes(_ELISION.sub(" ", text_with_iso_dates(text))))
+    plain = normalize_and_drop_apostrophes(_ELISION.sub(" ", text_with_iso_dates(text)))
+    return without_accents(_WORD.sub(_regular_form, plain))
 
 
-def lesson_and_emotion_words_in_question(question: str) -> dict[str, tuple[str, ...]]:
+def _regular_form(word: re.Match[str]) -> str:
+    """LED is no form of lead, nor is Stück one of stick."""
+    return word[0] if word[0].isupper() else _words_by_irregular_form().get(word[0].lower(), word[0])
+
+
+@cache
+def _words_by_irregular_form() -> Mapping[str, str]:
+    """Of English: `find` by `found`; what endings tell is left to the stemmer."""
+    lines = (line.split() for line in load_lexicon("en").entries["irregular_forms"].strip().splitlines())
+    return {form: word for word, *forms in lines for form in forms}
+
+
+def question_words_by_lesson_or_emotion(question: str) -> dict[str, tuple[str, ...]]:
     """The words of a question that ask for what is marked: `learn` for lessons, `proud` for an emotion. By the mark."""
     text = without_accents(normalize_and_drop_apostrophes(question)).lower()
     words = frozenset(_WORD.findall(text))

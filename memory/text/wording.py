@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from madeleine.memory.text.lexicon import Lexicon
+from madeleine.memory.text.lexicon import Lexicon, words_of_lexicon_tables
 from madeleine.memory.text.reading import AnalysedText, canonical_number_text
 from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN_PATTERN
 
@@ -301,9 +301,8 @@ def differ_only_in_inflection(mine: str, theirs: str, endings: frozenset[tuple[s
     return any((mine[at:], theirs[at:]) in endings for at in range(least, shared + 1))
 
 
-@lru_cache(maxsize=200)
 def _retold_words(lexicons: tuple[Lexicon, ...], name: str) -> frozenset[str]:
-    return frozenset(word for lexicon in lexicons for word in _retold(lexicon).get(name, "").split())
+    return words_of_lexicon_tables(lexicons, "retold", name)
 
 
 @lru_cache(maxsize=2_000)

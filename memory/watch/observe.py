@@ -132,7 +132,7 @@ class ObserveConversation:
                     continue
                 memories.append(await self.remember(scope, session_id, memory.extracted, sources, key))
         return ObserveConversationResult(
-            new_messages=tuple(await self.ledger.messages_by_ids(scope, ids)),
+            new_messages=tuple(await self.ledger.messages_with_ids(scope, ids)),
             known_count=len(messages) - len(ids),
             last_key=await self.ledger.last_message_key(scope, session_id),
             memories=tuple(memories),
@@ -173,7 +173,8 @@ class ObserveConversation:
                 "no memory was stored: name messages by keys that they have, or by their places in the call."
             )
         new = {
-            message.id: message for message in await self.ledger.messages_by_ids(scope, [each.id for each in messages])
+            message.id: message
+            for message in await self.ledger.messages_with_ids(scope, [each.id for each in messages])
         }
         # Messages that were stored before are known by their keys.
         by_place = [new.get(message.id) or by_key.get(key or "") for message, key in zip(messages, keys, strict=True)]

@@ -25,7 +25,7 @@ class ObservationLedger(Protocol):
         read earlier ones. `import_id`: of the import that they are remembered for. Raises `StorageFull`,
         `StorageError`, `CannotUndo` for an import that has ended."""
 
-    async def messages_by_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
+    async def messages_with_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         """The messages that exist, each once, in the order of `ids`."""
 
     async def messages_by_keys(
@@ -53,7 +53,9 @@ class MemoryExtractionLedger(Protocol):
         """Messages of people and assistants, in order: the last `before` ones ahead of the position `start`, and the
         first `unread` ones from there on."""
 
-    async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+    async def mark_messages_read_up_to_position(
+        self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0
+    ) -> None:
         """The thread has looked at the messages before this position; failures are forgotten. `abandoned`: count so
         many of them as abandoned."""
 
@@ -66,7 +68,7 @@ class MemoryExtractionLedger(Protocol):
     async def ids_of_messages_with_memories(self, scope: Scope, ids: Sequence[MessageId]) -> set[MessageId]:
         """The messages that memories were made of already."""
 
-    async def unread_message_totals(self) -> UnreadMessageTotals: ...
+    async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals: ...
 
 
 class TokenSpendingLedger(ModelCostRecorder, Protocol):

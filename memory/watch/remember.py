@@ -77,7 +77,7 @@ class FindMemoriesSimilarToTexts:
         pool = await self.index.candidates(scope, query, known_vector)
         cosines = dict(zip(pool.ids, map(float, pool.cosine), strict=True))
         return [
-            SimilarMemory(memory, cosines[memory.id]) for memory in await self.ledger.memories_by_ids(scope, pool.ids)
+            SimilarMemory(memory, cosines[memory.id]) for memory in await self.ledger.memories_with_ids(scope, pool.ids)
         ]
 
 
@@ -173,7 +173,7 @@ class RememberExtractedMemories:
         except SourcesForgotten as error:
             left = [message for message in messages if message.id not in error.ids]
             return await self.store_memory_extracted_by_agent(scope, session_id, extracted, left, key) if left else None
-        memories = await self.ledger.memories_by_ids(scope, [result.memory_id])
+        memories = await self.ledger.memories_with_ids(scope, [result.memory_id])
         if not memories:
             return None
         status = "reinforced" if result.outcome == "quoted" else result.status

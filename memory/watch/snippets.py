@@ -84,7 +84,7 @@ def has_signs_of_something_to_remember(lines: Sequence[SnippetMessage]) -> bool:
     )  # fmt: skip
 
 
-def lines_with_memory_quotes_removed(
+def messages_without_quotes_from_memories(
     lines: Sequence[SnippetMessage], similar: Sequence[Sequence[SimilarMemory]], speakers: Sequence[str]
 ) -> list[SnippetMessage]:
     """`lines` without what they quote from the memories that are similar to each."""

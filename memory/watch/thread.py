@@ -30,8 +30,8 @@ from madeleine.memory.watch.snippets import (
     MAX_SNIPPET_MESSAGES,
     ConversationSnippet,
     has_signs_of_something_to_remember,
-    lines_with_memory_quotes_removed,
     memories_from_exchanges,
+    messages_without_quotes_from_memories,
     next_conversation_snippet,
 )
 
@@ -156,7 +156,7 @@ class ConversationMemoryExtractor:
             scope, session_id, start=session.watched, before=most - 1, unread=most + 1
         )
         if not unread:
-            await self.ledger.mark_messages_read(scope, session_id, up_to=session.messages)
+            await self.ledger.mark_messages_read_up_to_position(scope, session_id, up_to=session.messages)
             return False
         snippet = next_conversation_snippet(session, earlier, unread, self.now() - self.config.settle_time)
         if snippet is None:
@@ -194,7 +194,7 @@ class ConversationMemoryExtractor:
         self._unusable_answers.pop((session.being_id, session.session_id, session.watched), None)
         if abandoned:
             self._counts["abandoned"] += 1
-        await self.ledger.mark_messages_read(scope, session_id, up_to=end, abandoned=abandoned)
+        await self.ledger.mark_messages_read_up_to_position(scope, session_id, up_to=end, abandoned=abandoned)
         return end < session.messages
 
     async def _put_off(
@@ -257,7 +257,7 @@ class ConversationMemoryExtractor:
         similar = await self.remember.similar.search(scope, [line.text for line in lines])
         # In a thread: it may take some time, and the event loop has other calls to answer.
         lines = await asyncio.to_thread(
-            lines_with_memory_quotes_removed, lines, similar, speakers_of_messages(snippet.shown)
+            messages_without_quotes_from_memories, lines, similar, speakers_of_messages(snippet.shown)
         )
         lines = [line for line in lines if line.text.strip()]
         is_put_off = any(line.new for line in lines) and not (must_show or has_signs_of_something_to_remember(lines))

@@ -54,7 +54,7 @@ class TranscriptReader:
         message = _message_of(line)
         if message is None or message.role == "assistant":
             return message
-        prefix = prompt_key_prefix_from_text_hash(message.text)
+        prefix = prompt_key_prefix_of_text(message.text)
         key = f"{prefix}{self._prompt_counts[prefix]}"
         self._prompt_counts[prefix] += 1
         return replace(message, key=key)
@@ -76,7 +76,7 @@ def prompt_as_in_transcript(text: str) -> str:
     return "" if _SLASH_COMMAND.match(spoken) else spoken
 
 
-def prompt_key_prefix_from_text_hash(text: str) -> str:
+def prompt_key_prefix_of_text(text: str) -> str:
     """The key of a prompt without its number among equal prompts. A hook sees a prompt before its line is written and
     has its `uuid`. Computed from the redacted text: the hash of the whole text could confirm a guessed secret."""
     return f"prompt-{hashlib.sha256(redact_secrets(text).text.encode()).hexdigest()[:24]}-"
@@ -86,7 +86,7 @@ def prompt_message_missing_from_transcript(
     messages: Sequence[TranscriptMessage], prompt: str, prompt_id: str
 ) -> TranscriptMessage | None:
     """The prompt that is being made, as the message behind `messages`; None if it is one of them already."""
-    prefix = prompt_key_prefix_from_text_hash(prompt)
+    prefix = prompt_key_prefix_of_text(prompt)
     equal = [message for message in messages if message.role == "user" and message.key.startswith(prefix)]
     if prompt_id and any(message.prompt_id == prompt_id and message.text == prompt for message in equal):
         return None

@@ -43,7 +43,7 @@ MAX_DIARY_POINT_CHARS = 300
 MIN_AND_MAX_DIARY_POINTS = (3, 7)
 MAX_COMPLAINTS_PER_ANSWER = 5
 
-OfferedIds = Annotated[
+MemoryIdsInDecision = Annotated[
     list[Annotated[MemoryId, Field(min_length=1, max_length=64)]], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST)
 ]
 
@@ -56,11 +56,12 @@ class AgentDecision(BaseModel):
 
     offer: Annotated[str, Field(min_length=1, max_length=64)]
     merges: Annotated[
-        list[OfferedIds], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2, description="Survivor first.")
+        list[MemoryIdsInDecision],
+        Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2, description="Survivor first."),
     ] = []
-    make_dead: OfferedIds = []
-    keep: OfferedIds = []
-    parts: Annotated[list[OfferedIds], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2)] = []
+    make_dead: MemoryIdsInDecision = []
+    keep: MemoryIdsInDecision = []
+    parts: Annotated[list[MemoryIdsInDecision], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2)] = []
     diary: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
     think_md: Annotated[
         list[Annotated[str, Field(max_length=MAX_DIARY_POINT_CHARS)]], Field(max_length=MIN_AND_MAX_DIARY_POINTS[1])
@@ -122,7 +123,7 @@ class CurrentOfferedMemories:
 
     @classmethod
     async def load(cls, reads: PatrolMemoryReader, request: DecisionRequest) -> Self:
-        memories = await reads.memories_by_ids([memory.id for memory in request.memories])
+        memories = await reads.memories_with_ids([memory.id for memory in request.memories])
         return cls(request, {memory.id: memory for memory in memories})
 
     def change_since_offer(self, id_: MemoryId) -> str:
@@ -139,7 +140,7 @@ class CurrentOfferedMemories:
         unchanged = all(is_unchanged_since_offer(memory, text, self.request.kind) for text in offered_texts)
         return "" if unchanged else "says something else by now"
 
-    def reason_to_refuse_text(self) -> str:
+    def reason_why_offer_is_outdated(self) -> str:
         """Why a text made from the memories of the request must not be written, or ""."""
         again = "since this was offered: nothing was written. Take a new offer."
         for offered in self.request.memories:
@@ -245,7 +246,7 @@ class DecisionAnswer(ABC):
         complaints = list(dict.fromkeys(answer.complaints(request)))[:MAX_COMPLAINTS_PER_ANSWER]
         return RejectedModelAnswer(" ".join(complaints)) if complaints else answer
 
-    def check_against_request_and_memories(
+    def checked_against_request_and_memories(
         self, current: CurrentOfferedMemories
     ) -> CheckedDecisionAnswer | RejectedModelAnswer:
         """Held against the request, then against the memories as they are now."""
@@ -262,7 +263,9 @@ class DecisionAnswer(ABC):
         """The answer fits its request. A text cannot be left out in part: where a memory that it was made from was
         forgotten or changed, it is refused, for it might say what is to be gone."""
         return (
-            RejectedModelAnswer(reason) if (reason := current.reason_to_refuse_text()) else CheckedDecisionAnswer(self)
+            RejectedModelAnswer(reason)
+            if (reason := current.reason_why_offer_is_outdated())
+            else CheckedDecisionAnswer(self)
         )
 
     @staticmethod

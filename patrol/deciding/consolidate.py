@@ -28,7 +28,7 @@ from madeleine.memory.rules.dynamics.importance import status_from_decayed_impor
 from madeleine.memory.rules.dynamics.mentions import MERGED_LESSONS_SEPARATOR
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
-from madeleine.memory.rules.storing.likeness import difference_in_facts
+from madeleine.memory.rules.storing.likeness import describe_difference_in_facts
 from madeleine.patrol.deciding.answers import (
     AgentDecision,
     CheckedDecisionAnswer,
@@ -162,7 +162,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentOfferedMe
         return "is pinned by now"
     if (memory.project, memory.level) != (current.memories[survivor].project, current.memories[survivor].level):
         return "belongs to another project, or is kept for another time, than its survivor"
-    if difference := difference_in_facts(memory.scene.action, current.memories[survivor].scene.action):
+    if difference := describe_difference_in_facts(memory.scene.action, current.memories[survivor].scene.action):
         return f"{difference}; {ADVICE_TO_KEEP_BOTH_FACTS}"
     # What a summary stands for is not recalled; what is merged into it would not be either.
     hidden = current.memories[survivor].compressed and not memory.compressed
@@ -181,7 +181,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
 
     async def keys_that_may_need_decision(self) -> list[str]:
         """What is dying, in all clusters together, then the clusters with fresh memories."""
-        counts = [count for count in await self.context.reads.cluster_memory_counts_by_status() if count.unconsolidated]
+        counts = [count for count in await self.context.reads.memory_counts_of_each_cluster() if count.unconsolidated]
         fresh = [count for count in counts if count.unconsolidated > count.dying]
         fresh.sort(key=lambda count: (-count.unconsolidated, count.cluster_id))
         dying = [DYING_MEMORIES_DECISION_KEY] if any(count.dying for count in counts) else []
@@ -194,7 +194,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
-        living = [state for state in await reads.cluster_members(ClusterId(key)) if state.status != "dead"]
+        living = [state for state in await reads.states_of_cluster_members(ClusterId(key)) if state.status != "dead"]
         hashes = [state.content_hash for state in living]
         by_hash = await cached_vectors_of_any_precision(reads, self.context.services.embedding_model_name, hashes)
         embedded = [state for state in living if state.content_hash in by_hash]
@@ -203,7 +203,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
             rows = np.stack([by_hash[state.content_hash] for state in embedded])
             centred = self.context.services.embedder.vector_space.centred_by_language(rows)
             vectors = {state.id: row for state, row in zip(embedded, centred, strict=True)}
-        memories = await reads.memories_by_ids([state.id for state in living])
+        memories = await reads.memories_with_ids([state.id for state in living])
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:

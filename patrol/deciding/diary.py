@@ -109,7 +109,7 @@ class DiaryDecisionHandler(DecisionHandler[DiaryWritingAnswer]):
         last = await reads.last_diary_entry()
         new = await reads.memories_stored_since(last.written_at if last else None, limit=MAX_MEMORIES_READ_FOR_DIARY)
         by_day = memories_by_recent_day(new, services.today(), services.local_day)
-        declined = await reads.declined_cluster_sizes() if by_day else {}
+        declined = await reads.cluster_size_by_declined_topic() if by_day else {}
         for day, of_day in sorted(by_day.items()):
             if f"diary:{day}" not in declined:
                 return day, of_day, last

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.clustering import MIN_CLUSTERING_COSINE
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
-from madeleine.memory.rules.storing.likeness import difference_in_facts
+from madeleine.memory.rules.storing.likeness import describe_difference_in_facts
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     MAX_MEMORIES_PER_DECISION_REQUEST,
@@ -22,7 +22,7 @@ from madeleine.patrol.deciding.requests import (
 MIN_POSSIBLE_DUPLICATE_COSINE = 0.8
 """Cosine of two memories, without what their language shares, from which they are asked about although no store has
 linked them: scene notes are not linked. A store links 97 % of all paraphrases (`benchmarks/duplicates`)."""
-MIN_LINKED_POSSIBLE_DUPLICATE_COSINE = 0.6
+MIN_POSSIBLE_DUPLICATE_COSINE_IF_LINKED = 0.6
 """The same of two that a store has linked: 95 % of sentences told again in other forms have it, half of paraphrases
 (`benchmarks/duplicates/sentences`), and few of the turns of a talk that are linked."""
 COSINE_BLOCK_ROWS = 512
@@ -44,7 +44,7 @@ def ids_of_possible_duplicates(
         for one, other in pairs
         if one in own
         and other in by_id
-        and _cosine(vectors, one, other) >= MIN_LINKED_POSSIBLE_DUPLICATE_COSINE
+        and _cosine(vectors, one, other) >= MIN_POSSIBLE_DUPLICATE_COSINE_IF_LINKED
         and _can_say_the_same(own[one], by_id[other])
     }
     rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
@@ -75,7 +75,7 @@ def _can_say_the_same(memory: Memory, other: Memory) -> bool:
 @lru_cache(maxsize=2_000)
 def _tell_no_other_facts(text: str, other: str) -> bool:
     """A night compares the same two once for each answer, and again the next night while they are not decided."""
-    return not difference_in_facts(text, other)
+    return not describe_difference_in_facts(text, other)
 
 
 def batches_of_similar_memories(

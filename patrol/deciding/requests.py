@@ -155,7 +155,7 @@ def _request_adapter() -> TypeAdapter[DecisionRequest]:
     return TypeAdapter(DecisionRequest)
 
 
-def full_memory_text_for_request(memory: Memory, kind: DecisionKind) -> str:
+def memory_text_for_decision_request(memory: Memory, kind: DecisionKind) -> str:
     """What a request of that kind is about; of compress with all that it has absorbed, for the summary hides it."""
     if kind != "compress":
         return memory.scene.action
@@ -167,7 +167,7 @@ def full_memory_text_for_request(memory: Memory, kind: DecisionKind) -> str:
 
 def is_unchanged_since_offer(memory: Memory, offered_text: str, kind: DecisionKind) -> bool:
     """Whether its text is still the one that was offered, which may have been shortened."""
-    text = full_memory_text_for_request(memory, kind)
+    text = memory_text_for_decision_request(memory, kind)
     shortened = offered_text.endswith("…") and text.startswith(offered_text[:-1])
     return text == offered_text or (shortened and len(text) > len(offered_text))
 
@@ -180,7 +180,8 @@ def offered_memory_from_memory(
         id=memory.id,
         number=memory.number,
         text=shorten_with_ellipsis(
-            full_memory_text_for_request(memory, kind), (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars
+            memory_text_for_decision_request(memory, kind),
+            (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars,
         ),
         when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
         feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),

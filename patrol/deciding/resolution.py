@@ -201,7 +201,7 @@ async def apply_decision_answer(
     vectors: VectorByContentHash = {}
     if decision_type.embeds_texts:
         current = await CurrentOfferedMemories.load(context.reads, request)
-        result = answer.check_against_request_and_memories(current)
+        result = answer.checked_against_request_and_memories(current)
         if not isinstance(result, RejectedModelAnswer):
             vectors = (await context.services.embed(decision_type.texts_to_embed(result.answer, current))).vectors
     async with context.unit_of_work(request.kind, PreparedStepInputs(vectors=vectors)) as work:
@@ -211,7 +211,7 @@ async def apply_decision_answer(
             await work.load_clusters([request.cluster_id])
             if cluster := work.clusters.get(request.cluster_id):
                 current = replace(current, is_root=cluster.is_root, active_count=work.active_member_count(cluster.id))
-        result = answer.check_against_request_and_memories(current)
+        result = answer.checked_against_request_and_memories(current)
         if isinstance(result, RejectedModelAnswer):
             return result
         counts = await decision_type.apply_answer(work, result.answer, current)
@@ -243,7 +243,7 @@ async def offer_decisions_to_agent(
             if request not in stored
         ]
         # What was forgotten meanwhile must not be stored again (ruling 11).
-        if not new_records or await context.services.ledger.store_decision_requests(
+        if not new_records or await context.services.ledger.store_decision_requests_unless_erased(
             context.scope, new_records, at=context.services.now(), at_erasure_count=at_erasure_count
         ):
             return requests, waiting
@@ -296,7 +296,7 @@ async def apply_agent_decisions(
     """Each by itself: one that cannot be used changes nothing and does not keep the others from counting."""
     stored = {
         record.id: record
-        for record in await context.reads.decision_requests_by_ids(
+        for record in await context.reads.decision_requests_with_ids(
             [DecisionRequestId(decision.offer) for decision in decisions]
         )
     }

@@ -136,12 +136,12 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
 
     async def keys_that_may_need_decision(self) -> list[str]:
         reads = self.context.reads
-        declined = await reads.declined_cluster_sizes()
+        declined = await reads.cluster_size_by_declined_topic()
         counts = [
             count
-            for count in await reads.cluster_memory_counts_by_status()
+            for count in await reads.memory_counts_of_each_cluster()
             if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES
-            and has_cluster_changed_since_decline(count.active, declined.get(_topic(count.cluster_id)))
+            and has_size_changed_since_declined_split(count.active, declined.get(_topic(count.cluster_id)))
         ]
         clusters = await reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
@@ -153,8 +153,10 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
         clusters = await reads.clusters([ClusterId(key)])
         if not clusters:
             return []
-        active = [state.id for state in await reads.cluster_members(ClusterId(key)) if state.counts_in_cluster_mean]
-        return cluster_split_requests(clusters[0], await reads.memories_by_ids(active), self.limits)
+        active = [
+            state.id for state in await reads.states_of_cluster_members(ClusterId(key)) if state.counts_in_cluster_mean
+        ]
+        return cluster_split_requests(clusters[0], await reads.memories_with_ids(active), self.limits)
 
     async def apply_answer(
         self, work: UnitOfWork, answer: ClusterSplitAnswer, current: CurrentOfferedMemories
@@ -164,8 +166,8 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
         if answer.parts and cluster_id:
             parent = work.clusters[cluster_id].parent_id
             for part in answer.parts:
-                cluster = work.add_sub_cluster(part.name, parent)
-                work.move_to_cluster(await work.load_memory_states(part.memories), cluster.id)
+                cluster = work.create_empty_sub_cluster(part.name, parent)
+                work.move_memory_states_to_cluster(await work.load_memory_states(part.memories), cluster.id)
                 new_clusters.append(cluster.id)
             await work.recompute_cluster_vectors([cluster_id, *new_clusters])
         if cluster_id:
@@ -178,7 +180,7 @@ def _topic(id_: ClusterId) -> str:
     return f"split:{id_}"
 
 
-def has_cluster_changed_since_decline(active_count: int, declined_count: int | None) -> bool:
+def has_size_changed_since_declined_split(active_count: int, declined_count: int | None) -> bool:
     """Whether a cluster of so many active memories has changed enough to be offered again: `declined_count` is what it
     had when it was declined, or divided (ruling 20). One memory more a day would bring the same question every day."""
     if declined_count is None:

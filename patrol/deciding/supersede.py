@@ -43,7 +43,7 @@ class SupersessionAnswer(DecisionAnswer):
     def checked_against_current_memories(
         self, current: CurrentOfferedMemories
     ) -> CheckedDecisionAnswer | RejectedModelAnswer:
-        if reason := current.reason_to_refuse_text():
+        if reason := current.reason_why_offer_is_outdated():
             return RejectedModelAnswer(reason)
         older, newer = older_and_newer_memory(current)
         if newer.may_supersede != older.id:
@@ -76,12 +76,12 @@ class SupersessionDecisionHandler(DecisionHandler[SupersessionAnswer]):
 
     async def keys_that_may_need_decision(self) -> list[str]:
         """Ids of the newer memories, the oldest first, so that a chain is decided in the order in which it grew."""
-        return [*await self.context.reads.ids_of_proposed_superseding_memories()]
+        return [*await self.context.reads.all_memory_ids_that_may_supersede()]
 
     async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        newer = await reads.memories_by_ids([MemoryId(key)])
-        older = await reads.memories_by_ids([one.may_supersede for one in newer if one.may_supersede])
+        newer = await reads.memories_with_ids([MemoryId(key)])
+        older = await reads.memories_with_ids([one.may_supersede for one in newer if one.may_supersede])
         now = self.context.services.now()
         if (
             not older

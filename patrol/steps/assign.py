@@ -17,7 +17,7 @@ import numpy as np
 
 from madeleine.memory.embedding import VectorByContentHash, cached_vectors_of_any_precision
 from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
-from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_from_scene_note
+from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_or_fault_from_scene_note
 from madeleine.memory.language_model import MeteredModel, Prompt, RejectedModelAnswer
 from madeleine.memory.model import (
     Cluster,
@@ -72,7 +72,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     await work.recompute_cluster_vectors(outdated)
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
-    new_clusters, regrouped = await make_topic_clusters_under_roots(work) if ready else (0, set())
+    new_clusters, regrouped = await move_root_memories_into_topic_clusters(work) if ready else (0, set())
     placed = [state.cluster_id for state in await work.load_memory_states([state.id for state in ready])]
     roots = {root.id for root in work.root_clusters()}
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
@@ -128,7 +128,7 @@ async def assign_memories_to_roots(
     for state in await work.load_memory_states([state.id for state in ready]):
         if state.cluster_id is None:
             chosen = work.prepared.chosen_roots.get(state.id)
-            root = work.get_or_create_root_cluster(
+            root = work.get_or_create_root_cluster_by_name(
                 chosen or clustering.nearest_root_cluster(vectors[state.id], work.prepared.root_prototypes)
             )
             work.put_memory_state(replace(state, cluster_id=root.id))
@@ -136,11 +136,11 @@ async def assign_memories_to_roots(
     return count
 
 
-async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[ClusterId | None]]:
+async def move_root_memories_into_topic_clusters(work: UnitOfWork) -> tuple[int, set[ClusterId | None]]:
     """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
     under (rulings 4 and 17). Returns how many sub-clusters are new, and all clusters that have changed."""
     roots = [root.id for root in work.root_clusters()]
-    free = [state for root in roots for state in await work.cluster_members(root) if state.status != "dead"]
+    free = [state for root in roots for state in await work.states_of_cluster_members(root) if state.status != "dead"]
     clusters = work.non_root_clusters()
     if len(free) + sum(work.active_member_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
         clusters, free = [], free[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
@@ -148,7 +148,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     settled = [
         state
         for cluster in clusters
-        for state in await work.cluster_members(cluster.id)
+        for state in await work.states_of_cluster_members(cluster.id)
         if state.counts_in_cluster_mean
     ]
     vectors = await work.load_memory_vectors([*free, *settled])
@@ -160,7 +160,7 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
     found = await asyncio.to_thread(
-        find_topics_in_vectors, np.stack([vectors[s.id] for s in states]), homes, work.space
+        assign_vectors_to_topics, np.stack([vectors[s.id] for s in states]), homes, work.space
     )
     changed: set[ClusterId | None] = {states[row].cluster_id for row in found.joined}
     for row, home in found.joined.items():
@@ -174,15 +174,15 @@ async def make_topic_clusters_under_roots(work: UnitOfWork) -> tuple[int, set[Cl
     return len(found.founded), changed
 
 
-def find_topics_in_vectors(
+def assign_vectors_to_topics(
     vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
 ) -> topics.TopicAssignments:
-    return topics.group_unclustered_vectors_into_topics(topics.without_shared_centre(vectors, space), homes)
+    return topics.assign_unclustered_vectors_to_topics(topics.without_shared_centre(vectors, space), homes)
 
 
 async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
-    cluster = work.add_sub_cluster(await choose_cluster_name(work, members), parent)
-    work.move_to_cluster(members, cluster.id)
+    cluster = work.create_empty_sub_cluster(await choose_cluster_name(work, members), parent)
+    work.move_memory_states_to_cluster(members, cluster.id)
     return cluster
 
 
@@ -193,11 +193,11 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
     fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
     changed: set[ClusterId] = set()
     for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
-        states = [state for state in await work.cluster_members(id_) if state.status != "dead"]
+        states = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
         vectors = await work.load_memory_vectors(states)
         states = [state for state in states if state.id in vectors]
         rows = np.stack([vectors[state.id] for state in states])
-        found = await asyncio.to_thread(find_topics_in_vectors, rows, [None] * len(rows), work.space)
+        found = await asyncio.to_thread(assign_vectors_to_topics, rows, [None] * len(rows), work.space)
         for group in found.founded[1:]:
             cluster = await add_topic_cluster(work, [states[row] for row in group], work.clusters[id_].parent_id)
             changed |= {id_, cluster.id}
@@ -252,7 +252,7 @@ def memories_from_notes(
     memories: list[Memory] = []
     read: list[Note] = []
     for note in (replace(note, content=redact_note_content(note.content, redact)[0]) for note in notes):
-        scene = memory_from_scene_note(note, scope, now)
+        scene = memory_or_fault_from_scene_note(note, scope, now)
         if isinstance(scene, Memory):
             memories.append(scene)
             read.append(replace(note, state="done", memory_id=scene.id))
@@ -273,7 +273,7 @@ async def choose_roots_with_model(
         return {}
     embedding_model = context.services.embedding_model_name
     unclustered = await context.reads.unclustered_memory_states(limit=MAX_ASSIGNMENT_BATCH_MEMORIES)
-    stored = await context.reads.memories_by_ids([state.id for state in unclustered])
+    stored = await context.reads.memories_with_ids([state.id for state in unclustered])
     hashes = [state.content_hash for state in unclustered]
     vectors = {**vectors, **await cached_vectors_of_any_precision(context.reads, embedding_model, hashes)}
     targets = [

@@ -37,15 +37,15 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     )
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
-    small = [cluster for cluster in clusters if may_be_small_cluster(work, cluster)]
+    small = [cluster for cluster in clusters if is_cluster_possibly_small(work, cluster)]
     small.sort(key=lambda cluster: (work.active_member_count(cluster.id), cluster.name, cluster.id))
     for start in range(0, len(small), CLUSTERS_PER_COMPARISON_BATCH):
         block = small[start : start + CLUSTERS_PER_COMPARISON_BATCH]
         ids = [cluster.id for cluster in block]
-        await work.load_vectors_of_active_members(ids)
-        await siblings.prepare_nearest_siblings(ids)
+        await work.load_active_member_vectors_by_cluster_id(ids)
+        await siblings.precompute_sibling_cosines(ids)
         for cluster in block:
-            members = await work.cluster_members(cluster.id)
+            members = await work.states_of_cluster_members(cluster.id)
             if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
                 continue
             if members:
@@ -63,7 +63,7 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     return dict(counts)
 
 
-def may_be_small_cluster(work: UnitOfWork, cluster: Cluster) -> bool:
+def is_cluster_possibly_small(work: UnitOfWork, cluster: Cluster) -> bool:
     """By what is known of it before its memories are read: dying ones count, too."""
     return (
         work.active_member_count(cluster.id) <= MAX_SMALL_CLUSTER_MEMORIES
@@ -76,12 +76,14 @@ async def move_all_members_to_sibling_or_parent(
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute_cluster_vectors([cluster.id] if siblings.has_added_vectors_of_cluster(cluster.id) else [])
-    moved = await work.load_vectors_of_active_members([cluster.id])
-    work.move_to_cluster(await work.cluster_members(cluster.id), sibling or cluster.parent_id)
+    moved = await work.load_active_member_vectors_by_cluster_id([cluster.id])
+    work.move_memory_states_to_cluster(await work.states_of_cluster_members(cluster.id), sibling or cluster.parent_id)
     if sibling and siblings.has_added_vectors_of_cluster(sibling):
-        siblings.add_vectors(sibling, moved[cluster.id])
+        siblings.add_memory_vectors_to_cluster(sibling, moved[cluster.id])
     elif sibling:
-        siblings.add_vectors(sibling, (await work.load_vectors_of_active_members([sibling]))[sibling])
+        siblings.add_memory_vectors_to_cluster(
+            sibling, (await work.load_active_member_vectors_by_cluster_id([sibling]))[sibling]
+        )
 
 
 class MostSimilarSiblingFinder:
@@ -102,7 +104,7 @@ class MostSimilarSiblingFinder:
         """Line of `_cosines` of each that is compared now."""
         self._cosines: NDArray[np.float32] = np.empty((0, len(known)), np.float32)
 
-    async def prepare_nearest_siblings(self, ids: Sequence[ClusterId]) -> None:
+    async def precompute_sibling_cosines(self, ids: Sequence[ClusterId]) -> None:
         """`nearest_sibling_cluster_id` answers for these until the next are compared."""
         known = [id_ for id_ in ids if id_ in self._index]
         self._lines = {id_: line for line, id_ in enumerate(known)}
@@ -125,7 +127,7 @@ class MostSimilarSiblingFinder:
     def has_added_vectors_of_cluster(self, id_: ClusterId) -> bool:
         return id_ in self._sums
 
-    def add_vectors(self, id_: ClusterId, vectors: Sequence[Vector]) -> None:
+    def add_memory_vectors_to_cluster(self, id_: ClusterId, vectors: Sequence[Vector]) -> None:
         """`vectors`: at first those of all its active memories, then of those that have come since."""
         self._sums[id_] = self._sums.get(id_, np.zeros(self._means.shape[1])) + np.sum(
             vectors, axis=0, dtype=np.float64
@@ -166,11 +168,11 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     """❺ Dead memories that were recalled since they died come back. Survivors first, so that one that comes back in
     this very step keeps those that it absorbed dead."""
     dead = work.states_as_changed_in_unit(await work.transaction.recalled_dead_memory_states())
-    depths = {state.id: len(await survivor_chain_of_memory(work, state)) for state in dead}
+    depths = {state.id: len(await load_chain_of_absorbing_memories(work, state)) for state in dead}
     touched: set[ClusterId | None] = set()
     revived: list[MemoryFieldsForPatrol] = []
     for state in sorted(dead, key=lambda state: depths[state.id]):
-        if any(survivor.status != "dead" for survivor in await survivor_chain_of_memory(work, state)):
+        if any(survivor.status != "dead" for survivor in await load_chain_of_absorbing_memories(work, state)):
             continue
         session_count = session_count_if_revived(
             importance=state.importance, session_count=state.session_count, reactivation_count=state.reactivation_count
@@ -185,7 +187,9 @@ async def revive_recalled_memories(work: UnitOfWork) -> dict[str, int]:
     return {"revived": len(revived)}
 
 
-async def survivor_chain_of_memory(work: UnitOfWork, state: MemoryFieldsForPatrol) -> list[MemoryFieldsForPatrol]:
+async def load_chain_of_absorbing_memories(
+    work: UnitOfWork, state: MemoryFieldsForPatrol
+) -> list[MemoryFieldsForPatrol]:
     """The memory that absorbed it, the one that absorbed that, and so on."""
     chain: list[MemoryFieldsForPatrol] = []
     while (

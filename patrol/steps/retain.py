@@ -17,7 +17,7 @@ from madeleine.memory.rules.archiving.retention import (
     RETENTION_INTERVAL_DURATIONS,
     EndedSessionOrProject,
     RetentionArchiveReason,
-    memories_to_archive_with_reasons,
+    archive_reason_by_memory_id,
 )
 from madeleine.patrol.context import PatrolRunContext, RetentionServices
 from madeleine.patrol.report import PatrolStepReport
@@ -71,7 +71,7 @@ async def _has_anything_to_enforce(
 ) -> bool:
     return (
         context.ended is not None
-        or services.config.has_rules_for(context.scope.being_id)
+        or services.config.has_rules_for_being(context.scope.being_id)
         or await reads.has_memories_kept_for_session_or_project()
     )
 
@@ -88,15 +88,15 @@ async def _plan(
     context: PatrolRunContext, services: RetentionServices, reads: RetentionReads, *, most: int | None = None
 ) -> Mapping[MemoryId, RetentionArchiveReason]:
     ended, being = context.ended or EndedSessionOrProject(), context.scope.being_id
-    return memories_to_archive_with_reasons(
-        await reads.memory_retention_facts(), services.config, being, context.services.now(), ended, most=most
+    return archive_reason_by_memory_id(
+        await reads.retention_facts_of_all_memories(), services.config, being, context.services.now(), ended, most=most
     )
 
 
 async def _groups(context: PatrolRunContext, services: RetentionServices, reads: RetentionReads) -> list[ArchiveGroup]:
     """The next ones to archive."""
     going = await _plan(context, services, reads, most=MAX_MEMORIES_ARCHIVED_AT_ONCE)
-    return groups_to_archive(await reads.memories_by_ids(list(going)), going)
+    return groups_to_archive(await reads.memories_with_ids(list(going)), going)
 
 
 # --- summaries of sparse groups (spec O8) -------------------------------------------------------------------------
@@ -112,7 +112,7 @@ async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) 
     for group in [one for one in groups if one.mode == "abstractive"][:MAX_ARCHIVE_GROUPS_SUMMARISED_PER_PATROL]:
         if context.is_step_out_of_time:
             break
-        memories = await reads.memories_by_ids(list(group.reasons))
+        memories = await reads.memories_with_ids(list(group.reasons))
         try:
             text = await context.language_model.answer_prompt(
                 _prompt(memories), ArchiveSummaryAnswerSchema, _checked_summary

@@ -16,7 +16,7 @@ from typing import Any
 
 from madeleine.memory.errors import ConnectionLost, error_from_json
 from madeleine.server.attach.connector import HostHandshakeRequest, connect_or_start_host, connect_to_host
-from madeleine.server.attach.streams import read_lines
+from madeleine.server.attach.streams import read_lines_of_byte_stream
 from madeleine.server.attach.tool_calls import (
     encode_json_rpc,
     mcp_initialize_params,
@@ -75,7 +75,7 @@ class ConnectionToHost(ToolClient):
         """Hand each message to the request that it belongs to, until the host hangs up."""
         try:
             with suppress(OSError, ValueError):
-                async for line in read_lines(reader.read):
+                async for line in read_lines_of_byte_stream(reader.read):
                     message = json.loads(line or b"{}")
                     if (received := self._received.get(_request_id(message))) is not None:
                         received.put_nowait(message)
@@ -181,7 +181,7 @@ async def run_command_on_host(
     request = HostHandshakeRequest(requested_service="run", settings=settings, arguments=arguments)
     reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
     with closing(writer), suppress(OSError, ValueError):
-        async for line in read_lines(reader.read):
+        async for line in read_lines_of_byte_stream(reader.read):
             message = json.loads(line or b"{}")
             if "done" in message:
                 on_progress(message["done"], message["total"])
@@ -211,7 +211,7 @@ async def ask_host_to_serve_web_ui(
 
 
 @asynccontextmanager
-async def open_patrol_event_stream(
+async def receive_patrol_events_from_host(
     data_dir: Path, settings: Mapping[str, str]
 ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """Events of the patrols of the being in `settings`, from now on until the host ends.
@@ -221,4 +221,4 @@ async def open_patrol_event_stream(
     connection, _ = await asyncio.to_thread(connect_to_host, data_dir, request)
     reader, writer = await asyncio.open_connection(sock=connection)
     with closing(writer):
-        yield (json.loads(line) async for line in read_lines(reader.read) if line is not None)
+        yield (json.loads(line) async for line in read_lines_of_byte_stream(reader.read) if line is not None)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from madeleine import operating_system
 from madeleine.server import __version__
@@ -23,7 +24,7 @@ from madeleine.server import __version__
 HOST_LOCK_FILE = "host.lock"
 """Held by the host as long as it lives."""
 HOST_INFO_FILE = "host.json"
-"""Process id, version and address of the host."""
+"""Process id, version and address of the host, and which directory it serves."""
 HOST_SOCKET_FILE = "host.sock"
 MAX_SOCKET_PATH_BYTES = 100
 """The smallest limit among the systems is 103."""
@@ -103,7 +104,7 @@ def host_socket_path(data_dir: Path) -> Path:
 
 def write_host_info_file(data_dir: Path, address: HostAddress) -> None:
     """Replace the file as a whole. Raises `OSError`."""
-    content = {"pid": os.getpid(), "version": __version__}
+    content = {"pid": os.getpid(), "version": __version__, "directory": _directory_identity(data_dir)}
     content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
     draft = data_dir / f"{HOST_INFO_FILE}.{os.getpid()}"
     try:
@@ -122,13 +123,29 @@ def remove_own_host_info_file(data_dir: Path) -> None:
             (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
 
 
-_UNREADABLE_INFO = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
+_UNREADABLE_INFO = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+def _host_info(data_dir: Path) -> dict[str, Any]:
+    """The content of the host file. Raises one of `_UNREADABLE_INFO`, also if it came with a copy of the directory: the
+    host that it names serves the original."""
+    content: dict[str, Any] = json.loads((data_dir / HOST_INFO_FILE).read_bytes())
+    identity = _directory_identity(data_dir)
+    if content.get("directory", identity) != identity:
+        raise ValueError("the host serves another directory")
+    return content
+
+
+def _directory_identity(path: Path) -> list[int]:
+    """Kept when it is renamed, and not shared with a copy. Raises `OSError`."""
+    status = path.stat()
+    return [status.st_dev, status.st_ino]
 
 
 def host_pid(data_dir: Path) -> int:
     """The host's process id; 0 if it is not known."""
     try:
-        return int(json.loads((data_dir / HOST_INFO_FILE).read_bytes())["pid"])
+        return int(_host_info(data_dir)["pid"])
     except _UNREADABLE_INFO:
         return 0
 
@@ -136,7 +153,7 @@ def host_pid(data_dir: Path) -> int:
 def host_address(data_dir: Path) -> HostAddress:
     """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
     try:
-        content = json.loads((data_dir / HOST_INFO_FILE).read_bytes())
+        content = _host_info(data_dir)
         if "socket" in content:
             return HostAddress(path=str(content["socket"]))
         return HostAddress(port=int(content["port"]), token=str(content["token"]))

@@ -207,7 +207,7 @@ def _complete_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
 
 
 @contextmanager
-def stop_signal_socket() -> Iterator[socket.socket]:
+def open_stop_signal_socket() -> Iterator[socket.socket]:
     """A socket that SIGTERM and SIGINT make readable, as long as they would have ended the process."""
     writer, stop = socket.socketpair()
     with writer, stop:
@@ -227,7 +227,7 @@ def forward_stdio_to_host(data_dir: Path, environment: Mapping[str, str], settin
     """Forward standard input and output. The exit code: 2 for what the caller has to change, told on standard error."""
     request = HostHandshakeRequest(session=uuid.uuid4().hex, settings=settings)
     try:
-        with stop_signal_socket() as stop:
+        with open_stop_signal_socket() as stop:
             connect = partial(connect_or_start_host, data_dir, environment, request, cancelled=stop)
             answered = Forwarder(PollableInputStream(0), NonblockingOutput(1), connect, stop).run()
     except HostRefused as refusal:

@@ -52,7 +52,9 @@ class LineBuffer:
         return lines
 
 
-async def read_lines(read: ReadBytes, max_bytes: int = MAX_JSON_RPC_LINE_BYTES) -> AsyncIterator[bytes | None]:
+async def read_lines_of_byte_stream(
+    read: ReadBytes, max_bytes: int = MAX_JSON_RPC_LINE_BYTES
+) -> AsyncIterator[bytes | None]:
     """Each line as `LineBuffer` has it; the last one may have no end."""
     buffer = LineBuffer(max_bytes)
     while chunk := await read(MAX_STREAM_READ_BYTES):

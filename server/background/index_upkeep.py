@@ -133,7 +133,7 @@ class BackgroundIndexUpkeep:
             await self._remember_origin()
         if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
             self._changes = 0
-            await self._index.optimize()
+            await self._index.optimize_if_worthwhile()
         await self._written.wait()
         await asyncio.sleep(INDEX_CATCH_UP_DELAY_SECONDS)
         self._written.clear()
@@ -247,7 +247,9 @@ async def open_synchronized_index(
             async with _closed_on_error(await place.open(fingerprint)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
-                await keeper.remove_memories([id_ for _, id_ in await ledger.erasure.pending_scrub_marks()])
+                await keeper.remove_memories(
+                    [id_ for _, id_ in await ledger.erasure.pending_scrub_marks_with_memory_ids()]
+                )
                 try:
                     await keeper.index_marked_memories()
                 except IndexDiskFull as error:  # the marks stay, and the background tries again
@@ -265,7 +267,7 @@ async def open_synchronized_index(
         return index
 
 
-async def remember_index_origin(settings: Settings, ledger: Ledger) -> None:
+async def record_source_ledger_of_index(settings: Settings, ledger: Ledger) -> None:
     place, _ = await live_and_spare_index_place(settings, ledger)
     origin = await SourceLedgerStateOfIndex.of_ledger(ledger)
     await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDERS[place.second])

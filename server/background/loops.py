@@ -151,7 +151,7 @@ LeaseLanguageModel = Callable[[], AbstractAsyncContextManager[LanguageModel | No
 
 
 class ActivitySinceLastPatrolReader(Protocol):
-    async def activity_by_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
+    async def activity_of_each_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
         """Of every being with activity since its last patrol.
 
         A patrol that was undone counts, for it would only do the same again; one that was rolled back, or that only
@@ -203,7 +203,7 @@ class AutomaticPatrolLoop(PollingLoop):
                 patrolled: set[BeingId] = set()
                 # Read again for each: an agent may have run a patrol of the next one during this one's.
                 while not self._stopping and (
-                    next_due := self._next_due(await ledger.activity_by_being_since_last_patrol(), patrolled)
+                    next_due := self._next_due(await ledger.activity_of_each_being_since_last_patrol(), patrolled)
                 ):
                     activity, trigger = next_due
                     patrolled.add(activity.being_id)

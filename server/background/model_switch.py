@@ -186,7 +186,7 @@ class EmbeddingModelSwitcher:
         try:
             self.keeper.successor = EmbedderAndIndex(embedder, index)
             await self.keeper.fill_successor_index()
-            await index.optimize()
+            await index.optimize_if_worthwhile()
             yield index
         finally:
             self.keeper.successor = None
@@ -197,7 +197,7 @@ class EmbeddingModelSwitcher:
     async def _verify(self, embedder: Embedder, index: Index) -> None:
         """Raises `ModelSwitchCheckFailed`."""
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
-        if indexed < kept - len(await self.ledger.index_source.pending_index_marks(limit=10_000)):
+        if indexed < kept - len(await self.ledger.index_source.pending_index_marks_with_memory_ids(limit=10_000)):
             raise ModelSwitchCheckFailed(f"The new index holds {indexed} of {kept} memories. Try again.")
         await self._embed_rest(embedder)
         texts = await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)
@@ -223,7 +223,7 @@ class EmbeddingModelSwitcher:
     async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
         """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
         now = await self.ledger.index_source.memories_of_any_being([memory.id])
-        known = await self.ledger.index_source.cached_vectors(embedder.model_name, [memory.content_hash])
+        known = await self.ledger.index_source.cached_vectors_by_hash(embedder.model_name, [memory.content_hash])
         return bool(known) and [one.content_hash for one in now] == [memory.content_hash]
 
     async def _sample(self, limit: int) -> list[Memory]:

@@ -160,8 +160,8 @@ class SwitchableIndex:
     async def flush(self) -> None:
         await self._pick().index.flush()
 
-    async def optimize(self) -> bool:
-        return await self._pick().index.optimize()
+    async def optimize_if_worthwhile(self) -> bool:
+        return await self._pick().index.optimize_if_worthwhile()
 
     async def close(self) -> None:
         """Nothing: `SwitchableEmbedderAndIndex` closes it."""

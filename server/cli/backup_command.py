@@ -154,7 +154,7 @@ async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[P
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
-            await carry_over.forget(await carry_over.ids_forgotten_since_backup(), at=at)
+            await carry_over.forget(await carry_over.ids_forgotten_since_backup_by_being(), at=at)
             await carry_over.copy_erasure_token_and_backup_records(at=at)
         await restored.audit.record_audit_event(Scope(BeingId(""), RESTORE_CLIENT_NAME), "restore", at=at)
         if kept:  # whoever forgets is told that it is there
@@ -182,7 +182,7 @@ def _settle(draft: Path) -> dict[str, int]:
 
 async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> None:
     async with _open_carry_over(ledger, draft, is_readable=is_readable) as (_, carry_over):
-        held = await carry_over.ids_forgotten_since_backup() if carry_over else {}
+        held = await carry_over.ids_forgotten_since_backup_by_being() if carry_over else {}
     if not is_readable:
         reason = (
             "The memory here is damaged, and cannot tell" if is_nonempty_file(ledger) else "No memory is here to tell"

@@ -117,7 +117,7 @@ async def ingest_command(settings: Settings, arguments: argparse.Namespace) -> i
             async with open_tool_client(
                 settings, "ingest", command="madeleine ingest", lost_hint=INGEST_CONNECTION_LOST_HINT
             ) as call:
-                most_chars = min(await read_host_max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
+                most_chars = min(await ask_server_for_max_text_chars(call), MAX_DOCUMENT_PART_CHARS)
                 for path, file in zip(arguments.files, files, strict=True):
                     name = "standard input" if path == "-" else path
                     reports.append(IngestFileReport(name))
@@ -191,7 +191,7 @@ async def ingest_document_part(
         raise DocumentPartRefused(f"{part.location}: {error}") from error
 
 
-async def read_host_max_text_chars(call: ToolClient) -> int:
+async def ask_server_for_max_text_chars(call: ToolClient) -> int:
     """The server's limit, which is that of each text; its settings may differ from ours. A server over HTTP need not
     list the tool."""
     for tool in (await call.request("tools/list", {}))["tools"]:

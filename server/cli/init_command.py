@@ -17,7 +17,7 @@ from madeleine.server.clients.catalogue import (
     MCP_SERVER_NAME,
     McpClientProgram,
     McpServerEntry,
-    has_claude_code_plugin,
+    is_claude_code_plugin_enabled_in_settings,
     known_mcp_client_programs,
     server_start_command_line,
 )
@@ -121,7 +121,7 @@ def configuration_to_paste(client: McpClientProgram) -> str:
 
 def _has_plugin(places: ClientConfigurationPaths) -> bool:
     text = read_client_configuration_text(places.claude_code_folder / "settings.json")
-    return bool(text and text.strip()) and has_claude_code_plugin(text or "")
+    return bool(text and text.strip()) and is_claude_code_plugin_enabled_in_settings(text or "")
 
 
 def _show(client: McpClientProgram, changes: Sequence[FileChange]) -> None:

@@ -37,7 +37,7 @@ from madeleine.server.cli.output import (
     redacted_secrets_sentence,
 )
 from madeleine.server.counted import count_phrase
-from madeleine.server.http.tokens import generate_bearer_token, parse_being_id
+from madeleine.server.http.tokens import being_id_or_none, generate_bearer_token
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -72,7 +72,7 @@ async def reindex_command(settings: Settings, arguments: argparse.Namespace) -> 
 
         async with open_memory_store(settings, rebuild=True, progress=show, background=False) as memory:
             memory.use_cases.audit(Scope(BeingId(""), "madeleine reindex"), "reindex")
-            await memory.index.optimize()
+            await memory.index.optimize_if_worthwhile()
             count = await memory.index.count()
     if arguments.json:
         print_json({"memories": count} | ({"kept": str(kept)} if kept else {}))
@@ -198,7 +198,7 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
 
 
 async def _create_token(settings: Settings, arguments: argparse.Namespace, now: datetime) -> None:
-    being_id = parse_being_id(settings.being if arguments.being is None else arguments.being)
+    being_id = being_id_or_none(settings.being if arguments.being is None else arguments.being)
     if being_id is None:
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():

@@ -242,7 +242,7 @@ async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, 
     texts = {str(memory.id): memory.embedded_text async for memory in _memories(settings, ledger)}
     named = sorted({id_ for query in queries for id_ in query.relevant})
     scope = Scope(BeingId(settings.being), MODELS_COMMAND_CLIENT_NAME)
-    full = await ShortIdTranslator(ledger.short_ids).full_memory_ids(scope, named)
+    full = await ShortIdTranslator(ledger.short_ids).full_memory_id_by_given_id(scope, named)
     if unknown := [id_ for id_ in named if full[id_] not in texts]:
         raise InvalidInput(f"{file}: {settings.being!r} has no memory {unknown[0]!r}.")
     labelled = tuple(replace(query, relevant=frozenset(full[id_] for id_ in query.relevant)) for query in queries)
@@ -325,7 +325,7 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
         write_questions: GenerateQuestionsAboutText | None = None
         if arguments.with_language_model:
             pool = await stack.enter_async_context(LanguageModelPool(settings))
-            language = await stack.enter_async_context(pool.model_for_this_process())
+            language = await stack.enter_async_context(pool.lease_model_for_this_process())
             if language is None:
                 raise InvalidInput("There is no language model: set MADELEINE_LLM, or leave --with-language-model out.")
             write_questions = _questions_by(language, settings, ledger)

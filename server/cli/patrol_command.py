@@ -20,7 +20,7 @@ from madeleine.memory.model import BeingId, Scope, short_id_of_non_memory
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.text.structure import terminal_safe_line, text_without_invisible_chars
 from madeleine.patrol.report import PATROL_STEPS, STEP_SKIP_REASON_WITHOUT_MODEL_KEY, PatrolProgress
-from madeleine.server.attach.client import ensure_host_running, open_patrol_event_stream
+from madeleine.server.attach.client import ensure_host_running, receive_patrol_events_from_host
 from madeleine.server.attach.connector import HostUnavailable
 from madeleine.server.cli.output import (
     client_settings_for_one_tool,
@@ -100,7 +100,7 @@ async def watch_patrols(settings: Settings, *, as_json: bool) -> None:
         await ensure_host_running(settings.data_dir, read_environment_variables())
         while True:
             with suppress(HostUnavailable):
-                async with open_patrol_event_stream(
+                async with receive_patrol_events_from_host(
                     settings.data_dir, client_settings_for_one_tool("run_patrol")
                 ) as events:
                     print(f"Watching for patrols of {settings.being!r}. Ctrl-C ends this.", file=sys.stderr, flush=True)

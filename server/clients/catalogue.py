@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from madeleine.operating_system import command_file_name
+from madeleine.operating_system import executable_file_name
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.jsonc import (
     append_json_item,
@@ -46,7 +46,7 @@ def server_start_command_line() -> list[str]:
     """How this installation is started, from anywhere: a client sees no shell's `PATH`."""
     if "archive-v0" in Path(sys.prefix).parts:  # made by uvx, and gone with its cache
         return [shutil.which("uvx") or "uvx", "madeleine-memory"]
-    script = Path(sys.executable).with_name(command_file_name("madeleine"))
+    script = Path(sys.executable).with_name(executable_file_name("madeleine"))
     return [str(script)] if script.exists() else [sys.executable, "-P", "-m", "madeleine"]
 
 
@@ -84,13 +84,13 @@ def known_mcp_client_programs(places: ClientConfigurationPaths, entry: McpServer
         McpClientProgram(
             "claude-code",
             "Claude Code",
-            [places.claude_code_folder, places.claude_code_servers],
-            [_json_servers(places.claude_code_servers, "mcpServers", typed), hooks],
+            [places.claude_code_folder, places.claude_code_servers_file],
+            [_json_servers(places.claude_code_servers_file, "mcpServers", typed), hooks],
             "Begin another session.",
         ),
         _client("claude-desktop", "Claude Desktop", places.claude_desktop_servers_file, "mcpServers", plain),
         McpClientProgram("codex", "Codex", [places.codex_folder], [_codex_servers(places.codex_settings, entry)]),
-        _client("cursor", "Cursor", places.cursor_servers, "mcpServers", plain),
+        _client("cursor", "Cursor", places.cursor_servers_file, "mcpServers", plain),
         _client("gemini-cli", "Gemini CLI", places.gemini_settings, "mcpServers", plain),
         _client("vscode", "VS Code", places.vscode_servers, "servers", typed),
         _client("windsurf", "Windsurf", places.windsurf_servers, "mcpServers", plain),
@@ -169,7 +169,7 @@ def claude_code_hooks(entry: McpServerEntry) -> dict[str, list[Any]]:
     return hooks
 
 
-def claude_code_hook_events() -> tuple[str, ...]:
+def claude_code_hook_event_names() -> tuple[str, ...]:
     """The events of Claude Code at which something is done, as in `docs/hooks.md`."""
     return tuple(_plugin_hooks())
 
@@ -179,7 +179,7 @@ def _plugin_hooks() -> dict[str, list[Any]]:
     return hooks
 
 
-def has_claude_code_plugin(settings_text: str) -> bool:
+def is_claude_code_plugin_enabled_in_settings(settings_text: str) -> bool:
     """Whether the plugin, which has server and hooks, is enabled in this `settings.json`."""
     data = parse_json_with_comments(settings_text)
     plugins = data.get("enabledPlugins") if isinstance(data, dict) else None

@@ -35,7 +35,7 @@ class ClientConfigurationPaths:
         return self._folder("CLAUDE_CONFIG_DIR", self.home / ".claude")
 
     @property
-    def claude_code_servers(self) -> Path:
+    def claude_code_servers_file(self) -> Path:
         """Beside its folder, or in the one that was named."""
         return self._folder("CLAUDE_CONFIG_DIR", self.home) / ".claude.json"
 
@@ -57,7 +57,7 @@ class ClientConfigurationPaths:
         return self.codex_folder / "config.toml"
 
     @property
-    def cursor_servers(self) -> Path:
+    def cursor_servers_file(self) -> Path:
         return self.home / ".cursor" / "mcp.json"
 
     @property

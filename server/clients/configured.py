@@ -42,11 +42,11 @@ def configuration_files_of_all_clients(
     places: ClientConfigurationPaths, project: Path
 ) -> Iterator[tuple[str, Path, str]]:
     """(client, file, key of the servers) of this user and of a project."""
-    yield "Claude Code", places.claude_code_servers, "mcpServers"
+    yield "Claude Code", places.claude_code_servers_file, "mcpServers"
     yield "Claude Code, project", project / ".mcp.json", "mcpServers"
     yield "Claude Desktop", places.claude_desktop_servers_file, "mcpServers"
     yield "Codex", places.codex_settings, "mcp_servers"
-    yield "Cursor", places.cursor_servers, "mcpServers"
+    yield "Cursor", places.cursor_servers_file, "mcpServers"
     yield "Cursor, project", project / ".cursor" / "mcp.json", "mcpServers"
     yield "Gemini CLI", places.gemini_settings, "mcpServers"
     yield "VS Code", places.vscode_servers, "servers"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from madeleine import operating_system
-from madeleine.server.clients.catalogue import claude_code_hook_events
+from madeleine.server.clients.catalogue import claude_code_hook_event_names
 from madeleine.server.clients.configuration_paths import ClientConfigurationPaths
 from madeleine.server.clients.configured import (
     MadeleineServerEntry,
@@ -21,7 +21,7 @@ from madeleine.server.doctor.findings import DoctorFinding
 from madeleine.server.settings.environment import resolve_data_directory, setting_values_from_variables
 
 
-def check_client_configurations(variables: Mapping[str, str], data_dir: Path) -> Iterator[DoctorFinding]:
+def findings_about_client_configurations(variables: Mapping[str, str], data_dir: Path) -> Iterator[DoctorFinding]:
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     count = 0
     for found in find_madeleine_server_entries(places, Path.cwd()):
@@ -64,7 +64,7 @@ def _resolved_command(command: str) -> str | None:
     return shutil.which(command)
 
 
-def check_claude_code_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def findings_about_claude_code_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFinding]:
     places = ClientConfigurationPaths(Path.home(), operating_system.OPERATING_SYSTEM, variables)
     if not places.claude_code_folder.is_dir():
         return
@@ -81,7 +81,7 @@ def check_claude_code_hooks(variables: Mapping[str, str]) -> Iterator[DoctorFind
             "hooks", "note", "Claude Code has no hooks of Madeleine: it remembers what it is told.", advice
         )
     for file, events in found.items():
-        missing = [event for event in claude_code_hook_events() if event not in events]
+        missing = [event for event in claude_code_hook_event_names() if event not in events]
         details = {"file": str(file), "events": sorted(events)}
         if missing:
             text = f"The hooks in {file} lack {', '.join(missing)}."

@@ -16,20 +16,20 @@ from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import EXIT_FAILURE
 from madeleine.server.cli.output import make_console, print_json, show_spinner
 from madeleine.server.counted import count_phrase
-from madeleine.server.doctor.clients import check_claude_code_hooks, check_client_configurations
+from madeleine.server.doctor.clients import findings_about_claude_code_hooks, findings_about_client_configurations
 from madeleine.server.doctor.findings import DoctorCheck, DoctorFinding, FindingLevel, findings_of_checks
 from madeleine.server.doctor.installation import (
-    check_embedding_model,
-    check_host_log,
-    check_host_process,
     data_directory_findings,
     file_permission_findings,
+    findings_about_embedding_model,
+    findings_about_host_log,
+    findings_about_host_process,
     software_version_findings,
 )
-from madeleine.server.doctor.postgres import check_postgres
+from madeleine.server.doctor.postgres import findings_about_postgres
 from madeleine.server.doctor.store import (
-    check_index,
-    check_language_model_settings,
+    findings_about_index,
+    findings_about_language_model_settings,
     ledger_findings,
     memory_quality_findings,
 )
@@ -72,26 +72,26 @@ def run_all_doctor_checks(*, quick: bool) -> Iterator[DoctorFinding]:
     }
     settings = _settings_if_usable(variables)
     if settings:
-        checks["model"] = partial(check_embedding_model, settings)
+        checks["model"] = partial(findings_about_embedding_model, settings)
     checks |= {
         "data directory": partial(data_directory_findings, data_dir),
         "permissions": partial(file_permission_findings, data_dir),
-        "host": partial(check_host_process, data_dir),
-        "log": partial(check_host_log, data_dir),
+        "host": partial(findings_about_host_process, data_dir),
+        "log": partial(findings_about_host_log, data_dir),
     }
     if settings and settings.database_url:
-        checks["ledger"] = partial(check_postgres, settings)
+        checks["ledger"] = partial(findings_about_postgres, settings)
     else:
         checks["ledger"] = partial(ledger_findings, data_dir, thorough=not quick)
     if settings:
         if not settings.database_url:
-            checks["index"] = partial(check_index, settings)
+            checks["index"] = partial(findings_about_index, settings)
         checks |= {
-            "language model": partial(check_language_model_settings, settings),
+            "language model": partial(findings_about_language_model_settings, settings),
         }
     checks |= {
-        "clients": partial(check_client_configurations, variables, data_dir),
-        "hooks": partial(check_claude_code_hooks, variables),
+        "clients": partial(findings_about_client_configurations, variables, data_dir),
+        "hooks": partial(findings_about_claude_code_hooks, variables),
     }
     if not quick:
         checks["memories"] = partial(memory_quality_findings, data_dir)

@@ -50,7 +50,7 @@ def software_version_findings() -> Iterator[DoctorFinding]:
         )
 
 
-def check_embedding_model(settings: Settings) -> Iterator[DoctorFinding]:
+def findings_about_embedding_model(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.embedding_model != PACKAGED_MODEL_NAME:
         model = model_name_identifying_vectors(settings.embedding_model)  # raises for a directory without a model
         advice = "`madeleine models list` shows those that can be had without a network."
@@ -122,7 +122,7 @@ def _is_open_to_others(path: Path) -> bool:
     return not stat.S_ISLNK(mode) and bool(mode & GROUP_AND_OTHERS_PERMISSION_BITS)
 
 
-def check_host_process(data_dir: Path) -> Iterator[DoctorFinding]:
+def findings_about_host_process(data_dir: Path) -> Iterator[DoctorFinding]:
     """The process that owns the memory, and whether it and its clients are of this version."""
     if not data_dir.is_dir():
         return
@@ -156,7 +156,7 @@ def host_holds_lock(data_dir: Path) -> bool:
     return (data_dir / HOST_LOCK_FILE).exists() and is_host_running(data_dir)
 
 
-def check_host_log(data_dir: Path) -> Iterator[DoctorFinding]:
+def findings_about_host_log(data_dir: Path) -> Iterator[DoctorFinding]:
     path = data_dir / HOST_LOG_FILE
     if not path.exists():
         return

@@ -15,7 +15,7 @@ MAX_PENDING_INDEX_MARKS_COUNTED = 1_000
 POSTGRES_BACKUP_ADVICE = "pg_dump makes one; docs/postgresql.md has the commands."
 
 
-def check_postgres(settings: Settings) -> Iterator[DoctorFinding]:
+def findings_about_postgres(settings: Settings) -> Iterator[DoctorFinding]:
     try:
         memories, pending = asyncio.run(_counts(settings))
     except MadeleineError as error:
@@ -32,5 +32,5 @@ def check_postgres(settings: Settings) -> Iterator[DoctorFinding]:
 
 async def _counts(settings: Settings) -> tuple[dict[str, int], int]:
     async with open_ledger_without_index(settings, create=False) as ledger:
-        pending = await ledger.index_source.pending_index_marks(limit=MAX_PENDING_INDEX_MARKS_COUNTED)
+        pending = await ledger.index_source.pending_index_marks_with_memory_ids(limit=MAX_PENDING_INDEX_MARKS_COUNTED)
         return await ledger.index_source.count_memories_by_being(), len(pending)

@@ -110,7 +110,7 @@ def _backup_finding(ledger: LedgerFileInspector, *, has_memories: bool) -> Itera
         yield DoctorFinding("backup", "ok", f"{text}.")
 
 
-def check_index(settings: Settings) -> Iterator[DoctorFinding]:
+def findings_about_index(settings: Settings) -> Iterator[DoctorFinding]:
     """Only its list of files is read: the engine would write, and map files that may be torn."""
     path = settings.data_dir / LEDGER_FILE
     if settings.qdrant_url:
@@ -172,7 +172,7 @@ def _short_ids(memories: list[MemoryForReview]) -> Iterator[str]:
         yield "…"
 
 
-def check_language_model_settings(settings: Settings) -> Iterator[DoctorFinding]:
+def findings_about_language_model_settings(settings: Settings) -> Iterator[DoctorFinding]:
     """Which model, whether there is a key, and what of the budgets is spent. No request is sent, no key shown."""
     config = settings.llm_config()
     key = bool(settings.resolved_llm_key())

@@ -105,7 +105,7 @@ class MemoryHost:
         self._started = time.time()
         self._idle_end: asyncio.Task[None] | None = None
 
-    def finish_calls_and_stop(self) -> None:
+    def request_stop_after_open_calls(self) -> None:
         """Accept no more; finish the calls under way."""
         self.stop_event.set()
 
@@ -140,7 +140,7 @@ class MemoryHost:
         await asyncio.sleep(self.settings.idle_seconds)
         if self.wait_until_idle is not None:
             await self.wait_until_idle()
-        self.finish_calls_and_stop()
+        self.request_stop_after_open_calls()
 
     def _accept(self, accepted: socket.socket, places: ConnectionSlots) -> None:
         connection = _HostConnection(accepted)
@@ -182,7 +182,7 @@ class MemoryHost:
         write = partial(write_and_drain, writer)
         if request.requested_service == "stop":
             await write(encode_host_handshake_reply(ok=True))
-            self.finish_calls_and_stop()
+            self.request_stop_after_open_calls()
         elif request.requested_service == "status":
             await write(encode_host_handshake_reply(ok=True, **self._status()))
         elif request.protocol != HOST_PROTOCOL_VERSION:
@@ -228,7 +228,7 @@ class MemoryHost:
             toolset,
             lambda _: caller,
             self.use_cases,
-            lambda _: self.models.model_for_client(settings),
+            lambda _: self.models.lease_model_for_client(settings),
             request.session,
             settings.memory_level_config,
             settings.is_project_automatic,
@@ -358,8 +358,8 @@ async def serve_as_host(settings: Settings, listener: socket.socket, address: Ho
         host.run_command = partial(run_host_command, memory.open_memory_if_needed)
         host.open_web_ui = make_web_ui_starter(memory, served.models)
         host.wait_until_idle = served.wait_until_idle
-        memory.on_files_lost = host.finish_calls_and_stop
-        with call_on_stop_signals(host.finish_calls_and_stop):
+        memory.on_files_lost = host.request_stop_after_open_calls
+        with call_on_stop_signals(host.request_stop_after_open_calls):
             logger.info("process %d is the host of %s", os.getpid(), settings.data_dir)
             redirect_output_to_devnull()
             await host.serve(listener)

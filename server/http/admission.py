@@ -88,7 +88,7 @@ async def hold_slot_for_caller(
         places.release(owner, place)
 
 
-def limit_concurrency(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
+def app_with_concurrency_limit(app: ASGIApp, places: ConnectionSlots) -> ASGIApp:
     """503 for a caller's request beyond its places."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:

@@ -29,7 +29,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from madeleine.memory.errors import MadeleineError
 from madeleine.server.connections import LISTEN_BACKLOG, MAX_HTTP_CONNECTIONS, ConnectionSlots, accept_connections
-from madeleine.server.http.admission import McpHttpSessionLimiter, limit_concurrency, with_request_authentication
+from madeleine.server.http.admission import (
+    McpHttpSessionLimiter,
+    app_with_concurrency_limit,
+    with_request_authentication,
+)
 from madeleine.server.http.authentication import BearerTokenVerifier, app_requiring_caller
 from madeleine.server.http.bodies import wrap_app_to_buffer_json_body
 from madeleine.server.http.connection import LimitedHttpServerConnection
@@ -94,7 +98,7 @@ def build_http_app(
         return AsgiEndpoint(with_request_authentication(rate_limited_app(app, rate), backend, verification_rate))
 
     def calling(app: ASGIApp) -> AsgiEndpoint:
-        app = limit_concurrency(app, calls)
+        app = app_with_concurrency_limit(app, calls)
         max_bytes = settings.http_max_body_bytes
         return protected(
             wrap_app_to_buffer_json_body(app, bodies, max_bytes=max_bytes, max_seconds=MAX_BODY_ARRIVAL_SECONDS)
@@ -194,7 +198,7 @@ class CannotListen(MadeleineError):
 
 
 @contextmanager
-def bind_http_listener(host: str, port: int) -> Iterator[socket.socket]:
+def open_http_listener(host: str, port: int) -> Iterator[socket.socket]:
     """Bind the address before uvicorn does, which would end the process if it is in use. Raises `CannotListen`."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]

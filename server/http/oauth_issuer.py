@@ -18,7 +18,7 @@ from madeleine.memory.model import CALLER_ROLES
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server.addresses import is_secure_url
 from madeleine.server.http.authentication import AccessTokenWithCaller
-from madeleine.server.http.tokens import parse_being_id
+from madeleine.server.http.tokens import being_id_or_none
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
 
@@ -106,7 +106,7 @@ class OAuthJwtVerifier:
 
     def _caller_token(self, claims: Mapping[str, Any]) -> AccessTokenWithCaller:
         settings = self._settings
-        being_id = parse_being_id(claims.get(settings.oauth_being_claim))
+        being_id = being_id_or_none(claims.get(settings.oauth_being_claim))
         if being_id is None:
             raise jwt.InvalidTokenError(f"its claim {settings.oauth_being_claim!r} names no being")
         role = claims.get(settings.oauth_role_claim)

@@ -30,7 +30,7 @@ from madeleine.server.background.serving import open_served_memory
 from madeleine.server.connections import MaxHttpAndHostConnections, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
 from madeleine.server.host.host import MemoryHost, make_web_ui_starter
-from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
+from madeleine.server.http.app import GracefulHttpShutdown, build_http_app, open_http_listener, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier, caller_of_request
 from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, OAuthJwtVerifier
 from madeleine.server.http.request_checks import language_model_key_of_request
@@ -58,7 +58,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
     toolset_from_settings(settings)
     async with open_bearer_token_ledger(settings) as tokens:
         require_auth_when_exposed(settings, has_tokens=await tokens.has_tokens())
-    with bind_http_listener(settings.http_host, settings.http_port):
+    with open_http_listener(settings.http_host, settings.http_port):
         pass
     async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
         memory, models = served.memory, served.models
@@ -72,13 +72,13 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
         )
         host.run_command = partial(run_host_command, memory.open_memory_if_needed)
         host.open_web_ui = make_web_ui_starter(memory, models)
-        memory.on_files_lost = host.finish_calls_and_stop
+        memory.on_files_lost = host.request_stop_after_open_calls
 
         def announce(url: str) -> None:
             host.http_url = url
             print(f"Madeleine listens on {url}", file=sys.stderr, flush=True)
 
-        with call_on_stop_signals(host.finish_calls_and_stop):
+        with call_on_stop_signals(host.request_stop_after_open_calls):
             serving = asyncio.create_task(host.serve(listener), name="host")
             try:
                 await serve_http(
@@ -91,7 +91,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
                     on_listening=announce,
                 )
             finally:
-                host.finish_calls_and_stop()
+                host.request_stop_after_open_calls()
                 await serving
 
 
@@ -147,7 +147,7 @@ async def serve_http(
     async with open_bearer_token_ledger(settings) as tokens:
         has_tokens = await tokens.has_tokens()
         require_auth_when_exposed(settings, has_tokens=has_tokens)
-        with bind_http_listener(settings.http_host, settings.http_port) as listener:
+        with open_http_listener(settings.http_host, settings.http_port) as listener:
             # For port 0 the system has chosen one.
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
             async with (

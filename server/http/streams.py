@@ -46,7 +46,11 @@ def end_event_streams_on_lost_access_or_stop(
                     tasks.cancel_scope.cancel()
 
                 async with anyio.create_task_group() as tasks:
-                    for ended in (stop, place.closed.wait, lambda: wait_until_access_ends(scope, tokens)):
+                    for ended in (
+                        stop,
+                        place.closed.wait,
+                        lambda: wait_until_token_expires_or_is_revoked(scope, tokens),
+                    ):
                         tasks.start_soon(cancel_when, ended)
                     message = await receive()
                     tasks.cancel_scope.cancel()
@@ -59,7 +63,7 @@ def end_event_streams_on_lost_access_or_stop(
     return serve
 
 
-async def wait_until_access_ends(scope: Scope, tokens: BearerTokenLedger) -> None:
+async def wait_until_token_expires_or_is_revoked(scope: Scope, tokens: BearerTokenLedger) -> None:
     """Return when the request's token has expired or was revoked; without one, when a token was made."""
     token = access_token_of_request(scope)
     is_own = token is not None and not token.claims

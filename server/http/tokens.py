@@ -51,7 +51,7 @@ async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now
     return token if token and is_secret and token.is_valid_at(now) else None
 
 
-def parse_being_id(name: object) -> BeingId | None:
+def being_id_or_none(name: object) -> BeingId | None:
     """Return None unless `name` is a string of 1 to 200 characters without control characters, and not the name of what
     all beings share."""
     is_valid = isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) is not None and is_connectable_being(name)

@@ -29,14 +29,17 @@ from madeleine.server.attach.streams import (
     PIPE_WRITE_CHUNK_BYTES,
     ReadBytes,
     can_write_without_blocking,
-    read_lines,
+    read_lines_of_byte_stream,
 )
 from madeleine.server.mcp.json_limits import json_size_or_nesting_error
 
 logger = logging.getLogger(__name__)
 
 OPEN_CALLS_GRACE_SECONDS = 10.0
-"""How long calls under way may take to their end when the client has gone, or the process is told to end."""
+"""How long calls under way may take to their end when the process is told to end …"""
+OPEN_CALLS_GRACE_FACTOR_AT_END_OF_INPUT = 3
+"""… and how much longer, between two answers, when the client has only ended its input (`printf … | madeleine`): the
+first of them waits for the memory to be opened."""
 
 
 WriteBytes = Callable[[bytes], Awaitable[None]]
@@ -61,12 +64,14 @@ class OpenRequestCounter:
         self._removed = anyio.Event()
 
     async def wait_until_all_finished(self, *, in_all: bool = True) -> bool:
-        """Wait until no request is open; False after `OPEN_CALLS_GRACE_SECONDS`, in all or since the last removal."""
-        with anyio.move_on_after(OPEN_CALLS_GRACE_SECONDS) as limit:
+        """Wait until no request is open; False after `OPEN_CALLS_GRACE_SECONDS` in all, or thrice that since the last
+        removal."""
+        seconds = OPEN_CALLS_GRACE_SECONDS * (1 if in_all else OPEN_CALLS_GRACE_FACTOR_AT_END_OF_INPUT)
+        with anyio.move_on_after(seconds) as limit:
             while self._count > 0:
                 await self._removed.wait()
                 if not in_all:
-                    limit.deadline = anyio.current_time() + OPEN_CALLS_GRACE_SECONDS
+                    limit.deadline = anyio.current_time() + seconds
         return self._count <= 0
 
 
@@ -77,9 +82,9 @@ async def open_mcp_line_transport(
     """The two streams that `Server.run` takes.
 
     Reading ends with the source, with a client that reads no more, or when `stop_event` is set. The read side ends
-    after it: when all requests that were read are answered or cancelled, at the latest `OPEN_CALLS_GRACE_SECONDS` after
-    the last of these, or after `stop_event` was set. Its end cancels the remaining requests, which get no answer: a
-    client can tell a connection that ended from an answer, and repeat them.
+    after it: when all requests that were read are answered or cancelled, at the latest thrice
+    `OPEN_CALLS_GRACE_SECONDS` after the last of these, or once that after `stop_event` was set. Its end cancels the
+    remaining requests, which get no answer: a client can tell a connection that ended from an answer, and repeat them.
     """
     to_server, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     write_stream, from_server = anyio.create_memory_object_stream[SessionMessage](16)
@@ -99,7 +104,7 @@ async def open_mcp_line_transport(
             reading.cancel()
 
     async def read() -> None:
-        async for line in read_lines(read_bytes):
+        async for line in read_lines_of_byte_stream(read_bytes):
             parsed = parse_json_rpc_message_line(line)
             if not isinstance(parsed, SessionMessage):
                 await write(parsed)

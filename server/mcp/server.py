@@ -36,7 +36,7 @@ from madeleine.server.mcp.skills import (
     SKILLS_EXTENSION_ID,
     GetSkillParams,
     Skill,
-    find_skill_file,
+    find_skill_file_by_uri,
     list_skills,
     skill_of_lesson,
     skill_resources,
@@ -46,7 +46,12 @@ from madeleine.server.settings.environment import with_project_of_directory
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import excerpt_for_error
 from madeleine.tools.chat_app import read_mcp_app_resource
-from madeleine.tools.context import CONTEXT_MCP_PROMPT, find_being_resource, get_context_prompt, resources_of_being
+from madeleine.tools.context import (
+    CONTEXT_MCP_PROMPT,
+    find_memory_resource_by_uri,
+    get_context_prompt,
+    resources_of_being,
+)
 from madeleine.tools.replies import tool_result_of_crash, tool_result_of_error
 from madeleine.tools.tool import ReportProgress, ToolCallContext, ToolUseCases
 from madeleine.tools.toolset import Toolset, choose_tools, make_all_tools
@@ -198,7 +203,7 @@ class McpRequestHandlers:
         return list_skills(await self._lessons(context))
 
     async def get_skill(self, context: RequestContext, params: GetSkillParams) -> dict[str, Any]:
-        installed = find_skill_file(params.uri) is not None
+        installed = find_skill_file_by_uri(params.uri) is not None
         return skills_get_result(params.uri, () if installed else await self._lessons(context, params.uri))
 
     async def _lessons(self, context: RequestContext, uri: str = "") -> list[Skill]:
@@ -235,13 +240,13 @@ class McpRequestHandlers:
         if app := read_mcp_app_resource(params.uri):
             return app
         being_id = self.caller_of(context).being_id
-        file = find_skill_file(params.uri)
+        file = find_skill_file_by_uri(params.uri)
         if file is None and params.uri.startswith(SKILL_SCHEME):
-            file = find_skill_file(params.uri, await self._lessons(context, params.uri))
+            file = find_skill_file_by_uri(params.uri, await self._lessons(context, params.uri))
         if file is not None:
             skill_text = types.TextResourceContents(uri=params.uri, mime_type=file.mime_type, text=file.text)
             return types.ReadResourceResult(contents=[skill_text])
-        resource = find_being_resource(params.uri, being_id) if CONTEXT_TOOL in self.toolset else None
+        resource = find_memory_resource_by_uri(params.uri, being_id) if CONTEXT_TOOL in self.toolset else None
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": excerpt_for_error(params.uri)})
         async with self._context_call(f"resource {resource.name}", context) as call:
@@ -344,7 +349,7 @@ async def serve_mcp_on_stdio(settings: Settings) -> None:
                 toolset,
                 lambda _: caller,
                 served.memory.open_use_cases_if_needed,
-                lambda _: served.models.model_for_this_process(),
+                lambda _: served.models.lease_model_for_this_process(),
                 levels=settings.memory_level_config,
                 is_project_automatic=settings.is_project_automatic,
             )

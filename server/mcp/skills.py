@@ -134,7 +134,7 @@ def skill_resources() -> list[types.Resource]:
     ]
 
 
-def find_skill_file(uri: str, skills: Sequence[Skill] | None = None) -> SkillFile | None:
+def find_skill_file_by_uri(uri: str, skills: Sequence[Skill] | None = None) -> SkillFile | None:
     """Among the installed skills by default."""
     among = packaged_skills() if skills is None else skills
     return next((file for skill in among for file in skill.files if file.uri == uri), None)

@@ -31,7 +31,7 @@ def valid_if_set_validator(is_valid: Callable[[Any], bool], message: str) -> Aft
     return AfterValidator(check)
 
 
-def json_text_validator(example: str) -> BeforeValidator:
+def validator_parsing_json_text(example: str) -> BeforeValidator:
     """JSON in the environment, a table in the file."""
 
     def parse(written: str) -> object:

@@ -12,9 +12,9 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.server.addresses import is_http_url, is_secure_url
 from madeleine.server.settings.fields import (
     LowercaseValidator,
-    json_text_validator,
     text_parsing_validator,
     valid_if_set_validator,
+    validator_parsing_json_text,
 )
 
 DEFAULT_SMALL_ANTHROPIC_MODEL = "claude-haiku-5-5"
@@ -68,7 +68,7 @@ class LlmSettings(BaseModel):
     llm_retries: Annotated[int, Field(ge=0, le=10)] = DEFAULT_LLM_RETRIES
     llm_prices: Annotated[
         dict[str, tuple[UsdPerMillionTokens, UsdPerMillionTokens]],
-        json_text_validator('{"qwen": [0, 0], "gpt-5": [1.25, 10]}'),
+        validator_parsing_json_text('{"qwen": [0, 0], "gpt-5": [1.25, 10]}'),
     ] = Field(default_factory=dict)
     """Beginning of a model's name → US dollars per million tokens of input and of output."""
 

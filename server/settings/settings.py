@@ -47,9 +47,9 @@ from madeleine.server.settings.fields import (
     SecondsUpToOneDay,
     TokenBudgetSetting,
     UnitFraction,
-    json_text_validator,
     text_parsing_validator,
     valid_if_set_validator,
+    validator_parsing_json_text,
 )
 from madeleine.server.settings.http import HttpSettings
 from madeleine.server.settings.language_model import LlmSettings
@@ -136,7 +136,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Restrict recall to memories with the theme `non-inferable`."""
     ranking: Annotated[RankingProfile, LowercaseValidator] = _RECALL_DEFAULTS.ranking
     """The profile of calls that choose none."""
-    associative_weights: Annotated[AssociativeRankingWeights, json_text_validator('{"similarity": 0.45}')] = (
+    associative_weights: Annotated[AssociativeRankingWeights, validator_parsing_json_text('{"similarity": 0.45}')] = (
         _RECALL_DEFAULTS.profiles.associative
     )
     """Weights of the profile `associative` (ruling 9); one that is left out keeps its default."""
@@ -183,14 +183,14 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
 
     level: Annotated[MemoryLevel, LowercaseValidator] = "persistent"
     """How long what a connection stores is kept: not at all, until its session or project ends, for good."""
-    levels: Annotated[Mapping[str, MemoryLevel], json_text_validator('{"ada": "session"}')] = Field(
+    levels: Annotated[Mapping[str, MemoryLevel], validator_parsing_json_text('{"ada": "session"}')] = Field(
         default_factory=dict
     )
     """Of beings that have another level, also over HTTP."""
     project: Annotated[str, Field(max_length=MAX_PROJECT_NAME_CHARS, pattern=r"^[^\x00-\x1f]*$")] = ""
     """The project that a connection works in: what belongs to another is not found, what it stores belongs to it.
     "auto": that of the client's directory, or of its first root."""
-    retention: Annotated[RetentionConfig, json_text_validator('{"days": 365, "rules": {"working": 7}}')] = (
+    retention: Annotated[RetentionConfig, validator_parsing_json_text('{"days": 365, "rules": {"working": 7}}')] = (
         RetentionConfig()
     )
     """How long memories are kept before they go into the archive, by category and being; by default for good."""
@@ -200,9 +200,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     skill_directory: Annotated[Path | None, text_parsing_validator(_path_or_none)] = None
     """Where lessons are written as skills, a folder with a SKILL.md each; None: nowhere."""
 
-    organisation_write_access: Annotated[KnowledgeWriteAccess, json_text_validator('{"policy": ["human", "lead"]}')] = (
-        _ORGANISATION_DEFAULTS.write_access
-    )
+    organisation_write_access: Annotated[
+        KnowledgeWriteAccess, validator_parsing_json_text('{"policy": ["human", "lead"]}')
+    ] = _ORGANISATION_DEFAULTS.write_access
     """The roles that may write each kind of shared knowledge; a kind that is left out keeps its default."""
     organisation_policies: Annotated[int, Field(ge=0, le=50)] = _ORGANISATION_DEFAULTS.max_policies
     """Core policies at most: all of them are in every prompt."""

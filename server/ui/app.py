@@ -92,7 +92,7 @@ def build_web_ui_services(
         Toolset(tools, max_text_chars=settings.max_text_chars),
         patrol_events,
         is_closing,
-        lambda: models.model_for_client(settings),
+        lambda: models.lease_model_for_client(settings),
     )
 
 
@@ -146,8 +146,8 @@ async def _about(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
 
 async def _memory(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
-    return await reader.audit_and_sources_of_memory(
-        (await reader.memory.use_cases.short_ids.full_memory_ids(reader.scope, [shown]))[shown]
+    return await reader.memory_provenance_as_json(
+        (await reader.memory.use_cases.short_ids.full_memory_id_by_given_id(reader.scope, [shown]))[shown]
     )
 
 
@@ -159,11 +159,11 @@ async def _run(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
 PAGE_READ_ENDPOINTS: dict[str, WebUiDataEndpoint] = {
     "about": _about,
     "start": lambda reader, _: reader.overview(),
-    "memories": lambda reader, _: reader.all_memory_outlines(),
+    "memories": lambda reader, _: reader.all_memory_outlines_by_column(),
     "memory/{id}": _memory,
     "runs": lambda reader, request: reader.patrol_runs(_number(request, "limit", 50, MAX_PATROL_RUNS_SHOWN)),
     "run/{id}": _run,
-    "fading": lambda reader, _: reader.fading_forecast(),
+    "fading": lambda reader, _: reader.fading_forecast_as_json(),
     "conversations": lambda reader, _: reader.conversations(),
     "conversation": lambda reader, request: reader.conversation(
         request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
@@ -221,7 +221,7 @@ async def _stream_map(page: WebUiServices, request: Request) -> Response:
     reader = await _reader(page, request)
 
     async def lines() -> AsyncIterator[str]:
-        async for block in reader.semantic_map():
+        async for block in reader.stream_semantic_map():
             yield f"{json.dumps(block)}\n"
 
     return StreamingResponse(lines(), media_type="application/x-ndjson")

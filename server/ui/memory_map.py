@@ -30,7 +30,7 @@ class SemanticMapCache:
     async def stream_map_blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         """The number of memories on the map; then blocks of them, as columns: `seq`, `x` and `y` in [-1, 1]."""
         overview, model = memory.ledger.overview, memory.embedder.model_name
-        ids = dict(await overview.ids_with_vector(scope, model))
+        ids = dict(await overview.numbers_and_ids_of_embedded_memories(scope, model))
         numbers = list(ids)
         yield {"total": len(numbers)}
         if not numbers:

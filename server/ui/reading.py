@@ -120,15 +120,15 @@ class WebUiDataReader:
             "think": list((await ledger.context.thoughts_for_next_session(scope)).points),
         }
 
-    async def all_memory_outlines(self) -> dict[str, list[Any]]:
+    async def all_memory_outlines_by_column(self) -> dict[str, list[Any]]:
         """All memories, a column a field: it is read in one go, whatever their number."""
         outlines = await self.memory.ledger.overview.memory_outlines(self.scope)
         return await asyncio.to_thread(_columns, outlines)
 
-    async def audit_and_sources_of_memory(self, id_: MemoryId) -> dict[str, Any]:
+    async def memory_provenance_as_json(self, id_: MemoryId) -> dict[str, Any]:
         """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
         overview, scope = self.memory.ledger.overview, self.scope
-        found = await self.memory.ledger.recall.memories_by_ids(scope, [id_])
+        found = await self.memory.ledger.recall.memories_with_ids(scope, [id_])
         entries = self._until(await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at)
         runs = await self._runs(limit=MAX_PATROL_RUNS_READ)
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(scope)
@@ -176,7 +176,7 @@ class WebUiDataReader:
     async def _names(self, changes: Sequence[PatrolChangedRow]) -> dict[str, dict[str, str]]:
         """Short ids and names of what changes are about, and of what their fields name."""
         ids = [MemoryId(id_) for change in changes for id_ in _named_ids(change)]
-        memories = await self.memory.ledger.recall.memories_by_ids(self.scope, list(dict.fromkeys(ids)))
+        memories = await self.memory.ledger.recall.memories_with_ids(self.scope, list(dict.fromkeys(ids)))
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(self.scope)
         gone = {
             change.target: str((change.before or change.after or {}).get("name", ""))
@@ -187,7 +187,7 @@ class WebUiDataReader:
         named |= {cluster.id: {"id": short_id_of_non_memory(cluster.id), "name": cluster.name} for cluster in clusters}
         return named | {memory.id: {"id": memory.short_id, "text": memory.scene.action[:200]} for memory in memories}
 
-    async def fading_forecast(self) -> dict[str, Any]:
+    async def fading_forecast_as_json(self) -> dict[str, Any]:
         """What will be dying after the next patrols, if nobody recalls it; the soonest first."""
         outlines = await self.memory.ledger.overview.memory_outlines(self.scope)
         soon = [
@@ -206,7 +206,7 @@ class WebUiDataReader:
             "patrols": FADING_FORECAST_PATROLS,
         }
 
-    def semantic_map(self) -> AsyncIterator[dict[str, Any]]:
+    def stream_semantic_map(self) -> AsyncIterator[dict[str, Any]]:
         """Memories on a plane, near each other where they mean much the same: `SemanticMapCache.stream_map_blocks`."""
         return self.memory_maps.stream_map_blocks(self.memory, self.scope)
 
@@ -277,7 +277,7 @@ class WebUiDataReader:
 
     async def _audit_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
         ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]
-        known = {memory.id: memory for memory in await self.memory.ledger.recall.memories_by_ids(self.scope, ids)}
+        known = {memory.id: memory for memory in await self.memory.ledger.recall.memories_with_ids(self.scope, ids)}
         return [
             _entry_as_json(entry)
             | {

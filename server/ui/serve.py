@@ -22,7 +22,7 @@ from madeleine.server.http.app import (
     GracefulHttpShutdown,
     answer_http_error,
     answer_internal_error,
-    bind_http_listener,
+    open_http_listener,
     run_uvicorn,
 )
 from madeleine.server.http.bodies import wrap_app_to_buffer_json_body
@@ -56,7 +56,7 @@ async def serve_web_ui(
     Whoever runs the command owns the files of the memory, so they may do what a person may. Raises `CannotListen`.
     """
     stop, sessions = anyio.Event(), WebUiSessions()
-    with bind_http_listener(WEB_UI_LISTEN_ADDRESS, port) as listener:
+    with open_http_listener(WEB_UI_LISTEN_ADDRESS, port) as listener:
         port = listener.getsockname()[1]
         page = build_web_ui_services(settings, opened, models, patrol_events, sessions=sessions, is_closing=stop.is_set)
         buffered = partial(

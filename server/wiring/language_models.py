@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, field
 
 from madeleine.inference.language.config import LanguageModelConfig
-from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
+from madeleine.inference.language.structured_model import StructuredLanguageModel, make_language_model_if_configured
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.language_model import LanguageModel
 from madeleine.server.settings.language_model import LlmSettings, is_well_formed_api_key, require_encryption_for_api_key
@@ -58,27 +58,27 @@ class LanguageModelPool:
         while self._open:
             await self._open.popitem()[1].model.aclose()
 
-    def model_for_this_process(self) -> LanguageModelLease:
+    def lease_model_for_this_process(self) -> LanguageModelLease:
         """With this process's key: for its own work, and for clients that send none."""
         return self._lease(self._settings.llm_config(), self._settings.resolved_llm_key())
 
     def background_model_lease(self, *, ambient_key: bool = False) -> LanguageModelLease:
         """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
-        return self.model_for_this_process() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
+        return self.lease_model_for_this_process() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
 
     def model_for_key(self, key: str) -> LanguageModelLease:
         """The model of this process with a client's key; without one, with its own. Raises `InvalidInput`."""
         if not key:
-            return self.model_for_this_process()
+            return self.lease_model_for_this_process()
         if not is_well_formed_api_key(key):
             raise InvalidInput("The language model's key has characters that no key has. Nothing was done: check it.")
         require_encryption_for_api_key(self._settings.llm_url, key)
         return self._lease(self._settings.llm_config(), key)
 
-    def model_for_client(self, client: LlmSettings) -> LanguageModelLease:
+    def lease_model_for_client(self, client: LlmSettings) -> LanguageModelLease:
         """According to a client's settings, with its key and URL; this process's if they configure none."""
         if not client.is_llm_chosen_or_turned_off():
-            return self.model_for_this_process()
+            return self.lease_model_for_this_process()
         return self._lease(client.llm_config(), client.resolved_llm_key())
 
     @asynccontextmanager
@@ -97,7 +97,7 @@ class LanguageModelPool:
     def _open_model(self, config: LanguageModelConfig, key: str) -> _OpenModel | None:
         model_key = _ModelKey(config, key)
         entry = self._open.pop(model_key, None)
-        if entry is None and (model := open_language_model(config, key)):
+        if entry is None and (model := make_language_model_if_configured(config, key)):
             entry = _OpenModel(model)
         if entry:
             self._open[model_key] = entry  # the most recently used one is the last

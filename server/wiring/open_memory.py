@@ -63,7 +63,7 @@ from madeleine.server.background.index_upkeep import (
     BackgroundIndexUpkeep,
     LazyEmbedder,
     open_synchronized_index,
-    remember_index_origin,
+    record_source_ledger_of_index,
     sync_index_with_other_servers,
 )
 from madeleine.server.background.model_records import EmbeddingModelRecords
@@ -126,7 +126,7 @@ async def open_memory_store(
         stack.push_async_callback(served.close)
         embedder, index = served.embedder, served.index
         keeper = IndexKeeper(ledger.index_source, served.current_index, served.current_embedder)
-        remember_origin = partial(remember_index_origin, settings, ledger)
+        remember_origin = partial(record_source_ledger_of_index, settings, ledger)
         await remember_origin()
         stack.push_async_callback(remember_origin)
         if reranker := reranker_from_settings(settings, settings.data_dir / MODELS_FOLDER):

@@ -17,7 +17,7 @@ from madeleine.memory.text.scripts import (
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_text_for_bm25
 
-BM25_TERMS_VERSION = 7
+BM25_TERMS_VERSION = 8
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]
@@ -42,9 +42,8 @@ _SPELT_NUMBER_OR_NAME = re.compile(r"\bzq\w+")
 _THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ORDINAL_NUMBER = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![^\W_])\d++(?![^\W\d_])")
-_SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma won".split())
-"""Of the stop words the pieces of contractions: with apostrophes dropped these are words of their own (vitamin D, who
-won)."""
+_SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma".split())
+"""Of the stop words the pieces of contractions: with apostrophes dropped these are words of their own (vitamin D)."""
 
 BM25_AVERAGE_DOCUMENT_WORDS = 60
 BM25_AVERAGE_DOCUMENT_BIGRAMS = 150
@@ -69,7 +68,7 @@ def _encoder(average_length: int = BM25_AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.B
     )
 
 
-def weighted_document_term_ids(words: str) -> WeightedTermIds:
+def document_term_ids_and_weights(words: str) -> WeightedTermIds:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
     unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(words))
     average = BM25_AVERAGE_DOCUMENT_BIGRAMS if 2 * unspaced > len(words) else BM25_AVERAGE_DOCUMENT_WORDS

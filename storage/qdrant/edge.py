@@ -4,8 +4,8 @@ Qdrant Edge holds the GIL in every call (measured: no other thread runs during a
 thread would not keep the event loop free, only add 0.1 ms. Hence:
 - queries (about 1 ms) are made on the loop, updates too, in slices with a turn of the loop between;
 - files are listed, copied and synced in a thread of our own, which also orders that work;
-- `optimize` runs in another process, on a copy. Writes go to the live index and are recorded; when the copy is done
-  they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped;
+- `optimize_if_worthwhile` runs in another process, on a copy. Writes go to the live index and are recorded; when the
+copy is done they are repeated on it, and it takes the live one's place. So no file of a live index is ever dropped;
 - a deleted point stays in the engine's log, its payload pages and its mapped segments. So `scrub_deleted_bytes`
   works in the same way: the other process writes every living point into new files.
 
@@ -41,13 +41,7 @@ from madeleine.storage.qdrant.edge_files import (
     remove_temporary_index_copies,
 )
 from madeleine.storage.qdrant.point_contents import IndexPointContentCache
-from madeleine.storage.qdrant.queries import (
-    HybridIndex,
-    IdfByTerm,
-    IndexPointFilter,
-    IndexPointHit,
-    IndexPointQuery,
-)
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, IndexPointFilter, IndexPointHit, IndexPointQuery
 from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, MAX_FULL_SCAN_POINTS, IndexFingerprint
 from madeleine.storage.resources import (
     INDEX_DISK_RESERVE_BYTES,
@@ -210,14 +204,16 @@ class EmbeddedQdrantIndex(HybridIndex):
         ids: list[Any] = [point.id for point in points]
         if not query.with_content:
             return [IndexPointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
-        contents = self._contents.read_through(ids, partial(engine.retrieve_index_points_from_shard, self._shard))
+        contents = self._contents.contents_in_order_of_ids(
+            ids, partial(engine.retrieve_index_points_from_shard, self._shard)
+        )
         return [
             IndexPointHit(id_.int, id_, point.score, content)
             for id_, point, content in zip(ids, points, contents, strict=True)
         ]
 
     def _known_cosines(self, vector: Vector) -> dict[str, float]:
-        return self._contents.cached_cosines_of_query_vector(vector.tobytes())
+        return self._contents.cached_cosine_by_memory_id(vector.tobytes())
 
     def _point_id(self, id_: MemoryId) -> UUID:
         return self._contents.point_id(id_)
@@ -298,7 +294,7 @@ class EmbeddedQdrantIndex(HybridIndex):
 
     # --- renewal ----------------------------------------------------------------------------------------------
 
-    async def optimize(self) -> bool:
+    async def optimize_if_worthwhile(self) -> bool:
         if self._renewing.locked() or self._closed or not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             return False
         async with self._renewing:

@@ -1,8 +1,8 @@
 """Shards, points, filters and queries in the words of Qdrant Edge 0.9.0, and work on a copy of the index in a child
 process: graphs for search, or new files without deleted points.
 
-Nothing but this module, `edge` and `bm25` knows that package. It holds the GIL in every call, and `optimize` for 40,000
-points is one of 20 s, so that runs in another process.
+Nothing but this module, `edge` and `bm25` knows that package. It holds the GIL in every call, and
+`optimize` for 40,000 points is one of 20 s, so that runs in another process.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def to_qdrant_edge_query_request(
 
 
 def retrieve_index_points_from_shard(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
-    """What `point_contents.index_point_content_from_engine` reads, in any order."""
+    """What `point_contents.index_point_content_from_engine_point` reads, in any order."""
     return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR_NAME])
 
 

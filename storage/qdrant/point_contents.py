@@ -32,7 +32,7 @@ class IndexPointContent:
     """(pieces, dim), in whatever length."""
 
 
-def index_point_content_from_engine(id: UUID, point: Any) -> IndexPointContent:
+def index_point_content_from_engine_point(id: UUID, point: Any) -> IndexPointContent:
     """`point`: a point of either engine, with the features of its payload and its sparse vector."""
     sparse_vector = point.vector.get(schema.BM25_VECTOR_NAME) if isinstance(point.vector, dict) else None
     # Each property is read once, as Edge copies the list at each reading.
@@ -43,7 +43,7 @@ def index_point_content_from_engine(id: UUID, point: Any) -> IndexPointContent:
     return IndexPointContent(MemoryId(str(id)), features, term_weights, pieces)
 
 
-def stored_bm25_weights_of_terms(contents: Sequence[IndexPointContent], terms: Sequence[int]) -> NDArray[np.float32]:
+def matrix_of_stored_bm25_weights(contents: Sequence[IndexPointContent], terms: Sequence[int]) -> NDArray[np.float32]:
     """float32, (contents, terms): the stored weight of each term, 0 for an absent one. `terms`: each once."""
     weights = np.zeros((len(contents), len(terms)), np.float32)
     if not contents or not terms:
@@ -67,12 +67,14 @@ class IndexPointContentCache:
     _point_ids: dict[str, UUID] = field(default_factory=dict)
     _cosines: dict[bytes, dict[str, float]] = field(default_factory=dict)
 
-    def read_through(self, ids: Sequence[UUID], read: Callable[[list[UUID]], Iterable[Any]]) -> list[IndexPointContent]:
+    def contents_in_order_of_ids(
+        self, ids: Sequence[UUID], read: Callable[[list[UUID]], Iterable[Any]]
+    ) -> list[IndexPointContent]:
         """In the order of `ids`. `read` returns the engine's points for those that are missing, in any order."""
         known = self._contents
         if missing := [id_ for id_ in ids if id_.int not in known]:
             for point in read(missing):
-                content = index_point_content_from_engine(id_ := point.id, point)
+                content = index_point_content_from_engine_point(id_ := point.id, point)
                 known[id_.int], self._point_ids[content.id] = content, id_
         contents = [known[id_.int] for id_ in ids]
         for oldest in list(islice(known, max(0, len(known) - MAX_CACHED_INDEX_POINTS))):
@@ -82,7 +84,7 @@ class IndexPointContentCache:
     def point_id(self, id_: MemoryId) -> UUID:
         return self._point_ids.get(id_) or UUID(id_)
 
-    def cached_cosines_of_query_vector(self, vector: bytes) -> dict[str, float]:
+    def cached_cosine_by_memory_id(self, vector: bytes) -> dict[str, float]:
         """By the id of the memory, to be added to."""
         known = self._cosines.setdefault(vector, {})
         if len(known) > MAX_CACHED_INDEX_POINTS:

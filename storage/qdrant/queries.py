@@ -30,9 +30,9 @@ from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId,
 from madeleine.memory.text.content_words import content_words, is_id_or_address_word
 from madeleine.memory.text.normalization import fold_text
 from madeleine.memory.text.scripts import HAN_RUN_PATTERN, UNSPACED_SCRIPT_CHAR_PATTERN
-from madeleine.memory.text.terms import LESSON_MARK_TERM, lesson_and_emotion_words_in_question
+from madeleine.memory.text.terms import LESSON_MARK_TERM, question_words_by_lesson_or_emotion
 from madeleine.storage.qdrant import bm25, schema
-from madeleine.storage.qdrant.point_contents import IndexPointContent, stored_bm25_weights_of_terms
+from madeleine.storage.qdrant.point_contents import IndexPointContent, matrix_of_stored_bm25_weights
 from madeleine.storage.qdrant.schema import BM25_VECTOR_NAME, DENSE_VECTOR_NAME, RRF_CHANNEL_WEIGHTS, RRF_RANK_CONSTANT
 
 _NEAREST_HNSW_EF = 128
@@ -180,7 +180,7 @@ class HybridIndex(ABC):
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
-        asking = lesson_and_emotion_words_in_question(query.words)
+        asking = question_words_by_lesson_or_emotion(query.words)
         marks = {mark: bm25.query_term_ids(mark) for mark in asking}
         mark_terms = [term for of_mark in marks.values() for term in of_mark]
         terms = [*terms, *mark_terms]
@@ -206,7 +206,7 @@ class HybridIndex(ABC):
         counted = [at for at, term in enumerate(terms) if term not in optional or known[term] is not None]
         counted_terms = [terms[at] for at in counted]
         contents = [hit.content for hit in hits if hit.content]
-        all_weights = stored_bm25_weights_of_terms(contents, asked)
+        all_weights = matrix_of_stored_bm25_weights(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
         idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
         numbers = bm25.number_and_day_term_ids(query.words)
@@ -293,7 +293,7 @@ class HybridIndex(ABC):
             known[term] = None
             for hit in best:
                 if hit.content:
-                    known[term] = hit.score / float(stored_bm25_weights_of_terms([hit.content], [term])[0, 0])
+                    known[term] = hit.score / float(matrix_of_stored_bm25_weights([hit.content], [term])[0, 0])
         return hits[: len(queries)]
 
     async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:

@@ -22,10 +22,11 @@ from madeleine.memory.model import (
     time_span_of_memory,
 )
 from madeleine.memory.rules.ranking.blended import detect_wording_signals_in_text
+from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
 from madeleine.memory.text.normalization import fold_text
-from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, weighted_document_term_ids
+from madeleine.storage.qdrant.bm25 import BM25_TERMS_VERSION, document_term_ids_and_weights
 
-INDEX_SCHEMA_VERSION = 10
+INDEX_SCHEMA_VERSION = 11
 """Raise it when vectors, payload or their indexes change: an index of another version is rebuilt."""
 
 DENSE_VECTOR_NAME = "dense"
@@ -37,8 +38,8 @@ BEING_IF_RECALLABLE_FIELD = "lives_in"
 """The being, of a living memory only that is not retracted, and that no summary stands for (spec L3): what nearly every
 query asks for, in one condition instead of two (0.3 ms of 1 ms at 10,000 memories)."""
 CATEGORY_FIELD = "category"
-CLUSTER_FIELD = "cluster"
 SESSION_FIELD = "session"
+"""Of a turn of a conversation; "" for other memories."""
 TURN_FIELD = "turn"
 THEMES_FIELD = "themes"
 """Folded, as keyword search compares them."""
@@ -59,8 +60,8 @@ WORDING_SIGNALS_FIELD = "signals"
 """Of the action's wording (`pack_wording_signals_into_integer`)."""
 PROPOSED_SUPERSEDED_ID_FIELD = "may_supersede"
 PIECE_VECTORS_FIELD = "pieces"
-"""The vectors of the pieces of the text (`pack_piece_vectors`); absent without any. The engine's storage of several
-vectors a point has files with holes, and to read one on a full disk ends the process (ADR 64)."""
+"""The vectors of the pieces of the text (`piece_vectors_as_base64_texts`); absent without any. The engine's storage of
+several vectors a point has files with holes, and to read one on a full disk ends the process (ADR 64)."""
 RANKING_FEATURE_FIELDS = (
     SESSION_FIELD, TURN_FIELD, ACTORS_FIELD, EMOTIONS_FIELD, WORD_COUNT_FIELD, TOKEN_COUNT_FIELD,
     WORDING_SIGNALS_FIELD, CATEGORY_FIELD, EMOTION_VECTOR_FIELD, PROPOSED_SUPERSEDED_ID_FIELD,
@@ -72,8 +73,6 @@ KEYWORD_INDEXED_FIELDS = (
     BEING_IF_RECALLABLE_FIELD,
     STATUS_FIELD,
     CATEGORY_FIELD,
-    CLUSTER_FIELD,
-    SESSION_FIELD,
     THEMES_FIELD,
 )
 TIME_INDEXED_FIELDS = (PERIOD_START_SECONDS_FIELD, PERIOD_END_SECONDS_FIELD, TRUE_FROM_SECONDS_FIELD)
@@ -116,7 +115,7 @@ def being_partition_name(being: BeingId, project: str | None) -> str:
 def named_vectors_of_index_point(point: IndexPoint, sparse_vector: Callable[..., Any]) -> dict[str, Any]:
     """`sparse_vector`: the engine's class, made of `indices` and `values`."""
     vectors: dict[str, Any] = {} if point.vector is None else {DENSE_VECTOR_NAME: point.vector.tolist()}
-    indices, values = weighted_document_term_ids(point.words)
+    indices, values = document_term_ids_and_weights(point.words)
     # An empty sparse vector would count as a document in one kind of segment and not in the other.
     if indices:
         vectors[BM25_VECTOR_NAME] = sparse_vector(indices=indices, values=values)
@@ -126,11 +125,12 @@ def named_vectors_of_index_point(point: IndexPoint, sparse_vector: Callable[...,
 def payload_of_index_point(point: IndexPoint) -> dict[str, Any]:
     memory = point.memory
     first, last = time_span_of_memory(memory)
+    is_turn = is_turn_of_conversation(memory)
     fields: dict[str, Any] = {
         BEING_FIELD: being_partition_name(memory.being_id, memory.project),
         STATUS_FIELD: memory.status,
         CATEGORY_FIELD: memory.category,
-        SESSION_FIELD: memory.provenance.session_id,
+        SESSION_FIELD: memory.provenance.session_id if is_turn else "",
         TURN_FIELD: memory.turn,
         THEMES_FIELD: [fold_text(theme) for theme in memory.themes],
         PERIOD_START_SECONDS_FIELD: math.floor(first.timestamp()),
@@ -139,7 +139,7 @@ def payload_of_index_point(point: IndexPoint) -> dict[str, Any]:
         EMOTIONS_FIELD: list(memory.emotions),
         WORD_COUNT_FIELD: len(memory.scene.action.split()),
         TOKEN_COUNT_FIELD: point.tokens,
-        WORDING_SIGNALS_FIELD: pack_wording_signals_into_integer(_wording_signals(memory)),
+        WORDING_SIGNALS_FIELD: pack_wording_signals_into_integer(_wording_signals(memory, is_turn=is_turn)),
     }
     if memory.status in LIVING_STATUSES and not memory.compressed and memory.truth != "retracted":
         fields[BEING_IF_RECALLABLE_FIELD] = fields[BEING_FIELD]
@@ -153,14 +153,12 @@ def payload_of_index_point(point: IndexPoint) -> dict[str, Any]:
         fields[VERSION_CHAIN_POSITION_FIELD] = "last"
     else:
         fields[TRUE_FROM_SECONDS_FIELD] = math.floor(min(memory.happened_at, memory.created_at).timestamp())
-    if memory.cluster_id is not None:
-        fields[CLUSTER_FIELD] = memory.cluster_id
     if point.pieces:
-        fields[PIECE_VECTORS_FIELD] = pack_piece_vectors(point.pieces)
+        fields[PIECE_VECTORS_FIELD] = piece_vectors_as_base64_texts(point.pieces)
     return fields
 
 
-def pack_piece_vectors(pieces: Sequence[Vector]) -> list[str]:
+def piece_vectors_as_base64_texts(pieces: Sequence[Vector]) -> list[str]:
     """Each as base64 of int8: its direction, to about half a degree."""
     steps = (np.rint(piece * (127 / np.abs(piece).max())).astype(np.int8) for piece in pieces)
     return [b64encode(piece.tobytes()).decode() for piece in steps]
@@ -173,10 +171,10 @@ def unpack_piece_vectors(payload: Mapping[str, Any]) -> NDArray[np.int8]:
     return np.stack(rows) if rows else NO_PIECE_VECTORS
 
 
-def _wording_signals(memory: Memory) -> MemoryWordingTraits:
+def _wording_signals(memory: Memory, *, is_turn: bool) -> MemoryWordingTraits:
     """The day of what is no turn of a conversation is the day of what happened, not only when it was said."""
     signals = detect_wording_signals_in_text(memory.scene.action)
-    has_own_day = bool(memory.scene.when) and not memory.provenance.session_id
+    has_own_day = bool(memory.scene.when) and not is_turn
     return replace(signals, tells_when=signals.tells_when or has_own_day)
 
 

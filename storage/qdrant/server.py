@@ -20,20 +20,15 @@ from madeleine.memory.errors import IndexNeedsRebuild, IndexUnavailable
 from madeleine.memory.index import IndexPoint
 from madeleine.memory.model import MemoryId, Scope
 from madeleine.storage.qdrant import schema
-from madeleine.storage.qdrant.point_contents import index_point_content_from_engine
-from madeleine.storage.qdrant.queries import (
-    HybridIndex,
-    IdfByTerm,
-    IndexPointFilter,
-    IndexPointHit,
-    IndexPointQuery,
-)
+from madeleine.storage.qdrant.point_contents import index_point_content_from_engine_point
+from madeleine.storage.qdrant.queries import HybridIndex, IdfByTerm, IndexPointFilter, IndexPointHit, IndexPointQuery
 
 _REQUEST_TIMEOUT_SECONDS = 10
 
 
 class QdrantServerIndex(HybridIndex):
-    """`memory.index.Index` on one collection. A server minds its own disk: `flush` and `optimize` do nothing."""
+    """`memory.index.Index` on one collection. A server minds its own disk: `flush` and `optimize_if_worthwhile` do
+    nothing."""
 
     def __init__(self, client: AsyncQdrantClient, collection: str, *, local: bool) -> None:
         self._client = client
@@ -96,7 +91,7 @@ class QdrantServerIndex(HybridIndex):
     async def flush(self) -> None:
         """Nothing to do: an upsert is answered when it is in the server's log."""
 
-    async def optimize(self) -> bool:
+    async def optimize_if_worthwhile(self) -> bool:
         return False
 
     async def close(self) -> None:
@@ -177,7 +172,7 @@ def _hit_from_scored_point(point: qm.ScoredPoint, query: IndexPointQuery) -> Ind
     id_ = UUID(str(point.id))
     needs_content = query.with_content and id_.int not in query.known_keys
     return IndexPointHit(
-        id_.int, id_, point.score, index_point_content_from_engine(id_, point) if needs_content else None
+        id_.int, id_, point.score, index_point_content_from_engine_point(id_, point) if needs_content else None
     )
 
 

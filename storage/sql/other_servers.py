@@ -62,7 +62,7 @@ class SharedLedgerIndexingRepository(IndexingRepository):
         """Later marks that are taken in, too."""
         self._handed_out: dict[int, MemoryId] = {}
 
-    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         while True:
             after = await self._taken_in_up_to()
             rows: list[tuple[int, MemoryId]] = await self._database.rows(
@@ -82,7 +82,7 @@ class SharedLedgerIndexingRepository(IndexingRepository):
         ids = {id_ for mark in marks if (id_ := self._handed_out.pop(mark, None))}
         async with self._database.transaction(durable=False) as transaction:
             await transaction.execute_many(_DELETE_REPEATED_MARKS, [{"ids": json_list_bind_value(ids)}])
-        await self.pending_index_marks(limit=1)
+        await self.pending_index_marks_with_memory_ids(limit=1)
 
     async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         binds = {"ids": json_list_bind_value(ids), "up_to": up_to, "after": await self._taken_in_up_to()}
@@ -117,7 +117,7 @@ class SharedLedgerErasureRepository(ErasureRepository):
         super().__init__(database)
         self._shared = database
 
-    async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrub_marks_with_memory_ids(self) -> list[tuple[int, MemoryId]]:
         after = await read_store_setting(self._database, _name_at(_SCRUBBED_SETTING, self._shared))
         return await self._database.rows(_SELECT_FORGOTTEN, first_two_columns_of_row, after=int(after or 0))
 
@@ -127,7 +127,7 @@ class SharedLedgerErasureRepository(ErasureRepository):
 
     async def scrub_deleted_bytes(self) -> None:
         """Rewrite the tables, unless another server has done so since the last one was forgotten."""
-        pending = await self.pending_scrub_marks()
+        pending = await self.pending_scrub_marks_with_memory_ids()
         last = pending[-1][0] if pending else 0
         if last > int(await read_store_setting(self._database, _REWRITTEN_SETTING) or 0):
             await super().scrub_deleted_bytes()

@@ -190,7 +190,7 @@ class WebUiOverviewRepository(DatabaseRepository):
         """Memories by status, truth and whether they are pinned."""
         return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
 
-    async def ids_with_vector(self, scope: Scope, model: str) -> list[tuple[int, MemoryId]]:
+    async def numbers_and_ids_of_embedded_memories(self, scope: Scope, model: str) -> list[tuple[int, MemoryId]]:
         """(seq, id) of the memories that have a vector by this model, in order."""
         return await self._database.rows(
             _SELECT_WITH_VECTOR, first_two_columns_of_row, being=scope.being_id, model=model

@@ -74,11 +74,11 @@ async def test_patrols_are_tasks_and_what_was_done_to_memories_is_in_the_audit(n
         assert await backend.audit_entries.query(risk="high", verdict="allow") == (forgotten,)
         assert await backend.audit_entries.query(agent_id=BOB.being_id) == ()
         # What is deleted leaves the files too: it is marked for the host.
-        before = len(await ledger.erasure.pending_scrub_marks())
+        before = len(await ledger.erasure.pending_scrub_marks_with_memory_ids())
         await backend.messages.save(message("m"))
         await backend.messages.delete_channel("#ops")
         await backend.tasks.delete("t1")
-        assert len(await ledger.erasure.pending_scrub_marks()) == before + 2
+        assert len(await ledger.erasure.pending_scrub_marks_with_memory_ids()) == before + 2
 
 
 def test_each_event_of_the_memory_s_audit_has_a_risk() -> None:

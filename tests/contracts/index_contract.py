@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.index import Index, RankingFeatures
 from madeleine.memory.model import LIVING_STATUSES, BeingId, EmotionVector, MemoryId, Provenance, Scope
-from madeleine.memory.text.terms import normalize_and_drop_apostrophes
+from madeleine.memory.text.terms import normalize_text_for_bm25
 from tests.contracts.index_points import (
     ADA,
     BOB,
@@ -210,18 +210,24 @@ class IndexContract:
 
     async def test_candidates_bring_the_traits_of_their_memories(self, index: Index) -> None:
         told = point(1, "harbor", unit(1))
-        scene = replace(told.memory.scene, action=" Ate  a\nmadeleine ", actors=("Ann", "Bo"))
+        scene = replace(told.memory.scene, action="Ann: ate\n madeleines ", actors=("Ann", "Bo"))
         provenance = Provenance(tool="store", session_id="s7")
         felt = EmotionVector(0.5, 0, 0, 0, 0, -1)
         memory = replace(told.memory, scene=scene, provenance=provenance, emotions=("joy",), emotion=felt, turn=4)
         own_day = replace(point(3, "violin", unit(1, 2)).memory, scene=replace(scene, when=("2026-05",), actors=()))
-        said_then = replace(own_day, id=memory_id(4), provenance=provenance)
-        dated = [replace(told, memory=own_day), replace(told, memory=said_then)]
+        noted_then = replace(
+            own_day, id=memory_id(4), scene=replace(own_day.scene, action="Ate"), provenance=provenance
+        )
+        said_then = replace(
+            own_day, id=memory_id(5), scene=replace(own_day.scene, actors=("Ann",)), provenance=provenance
+        )
+        dated = [replace(told, memory=memory) for memory in (own_day, noted_then, said_then)]
         await index.upsert([replace(told, memory=memory), point(2, "violin", unit(1, 1)), *dated])
         pool = await candidates(index, ADA, index_query("harbor", unit(1)))
         features = dict(zip(pool.ids, pool.features, strict=True))
-        tells_when = {id_: features.pop(id_).signals.tells_when for id_ in (memory_id(3), memory_id(4))}
-        assert tells_when == {memory_id(3): True, memory_id(4): False}
+        assert features[memory_id(4)].session_id == "", "a note is no turn of its session"
+        tells_when = {number: features.pop(memory_id(number)).signals.tells_when for number in (3, 4, 5)}
+        assert tells_when == {3: True, 4: True, 5: False}
         assert features == {
             memory_id(1): RankingFeatures(
                 session_id="s7", turn=4, actors=("Ann", "Bo"), emotions=("joy",), words=3, tokens=1, emotion=felt
@@ -351,7 +357,7 @@ class IndexContract:
         ],
     )
     async def test_words_are_found_in_any_script_and_form(self, index: Index, text: str, query: str) -> None:
-        await index.upsert([point(1, "harbor violin"), point(2, normalize_and_drop_apostrophes(text))])
+        await index.upsert([point(1, "harbor violin"), point(2, normalize_text_for_bm25(text))])
         assert (await candidates(index, ADA, index_query(query))).ids == (memory_id(2),)
 
     async def test_what_differs_in_a_number_alone_is_told_apart(self, index: Index) -> None:
@@ -423,7 +429,9 @@ class IndexContract:
 
         async def nearest_pieces() -> list[float]:
             pool = await candidates(index, ADA, index_query("a b c", vector=unit(1, 1)))
-            cosines = dict(zip(pool.ids, pool.nearest_piece_cosines(unit(0, 1), pool.cosine), strict=True))
+            cosines = dict(
+                zip(pool.ids, pool.max_piece_cosines_in_candidate_order(unit(0, 1), pool.cosine), strict=True)
+            )
             return [float(cosines[memory_id(number)]) for number in (1, 2, 3)]
 
         assert await nearest_pieces() == pytest.approx([1, 1, 0], abs=1e-2)

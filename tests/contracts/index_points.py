@@ -115,7 +115,7 @@ async def candidates(index: RecallIndex, scope: Scope, question: VectorQuery) ->
 
 def expected_idf(word: str, points: Sequence[IndexPoint]) -> float:
     [term] = bm25.query_term_ids(word)
-    documents = [ids for point in points if (ids := bm25.weighted_document_term_ids(point.words)[0])]
+    documents = [ids for point in points if (ids := bm25.document_term_ids_and_weights(point.words)[0])]
     having = sum(term in ids for ids in documents)
     return math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
 
@@ -124,7 +124,7 @@ def assert_scores_are_true(pool: CandidatePool, question: VectorQuery, points: S
     """Every cosine, weight and IDF of `pool` equals what the formulas give over `points`, all of one being."""
     by_id = {point.memory.id: point for point in points}
     terms = bm25.query_term_ids(question.words)
-    documents = {id: dict(zip(*bm25.weighted_document_term_ids(by_id[id].words), strict=True)) for id in by_id}
+    documents = {id: dict(zip(*bm25.document_term_ids_and_weights(by_id[id].words), strict=True)) for id in by_id}
     filled = [document for document in documents.values() if document]
     for column, term in enumerate(terms):
         having = sum(term in document for document in filled)

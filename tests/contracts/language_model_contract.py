@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from madeleine.inference.language.config import LanguageModelConfig
-from madeleine.inference.language.structured_model import StructuredLanguageModel, open_language_model
+from madeleine.inference.language.structured_model import StructuredLanguageModel, make_language_model_if_configured
 from madeleine.memory.errors import LanguageModelUnavailable, TokenBudgetTooSmallForNextCall, UnusableAnswer
 from madeleine.memory.language_model import LanguageModelSize, ModelCallCost, Prompt
 from tests.doubles import metered
@@ -80,7 +80,7 @@ class LanguageModelContract:
             stub.answers = list(answers)
             given: dict[str, Any] = {"url": stub.url(self.protocol), "small_model": "small", "large_model": "large"}
             given |= {"protocol": self.protocol, "retries": 0} | settings
-            model = open_language_model(LanguageModelConfig(**given), KEY)
+            model = make_language_model_if_configured(LanguageModelConfig(**given), KEY)
             assert model is not None
             try:
                 yield model

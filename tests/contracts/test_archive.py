@@ -24,7 +24,7 @@ from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
 from madeleine.storage.sql.ledger import Ledger, open_ledger
 from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE
-from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, tables_with_lifecycle_declaration
+from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, tables_and_their_lifecycle_declarations
 from tests.contracts.ledger.ledger_values import (
     ADA,
     BOB,
@@ -53,7 +53,7 @@ def ledger(sql_ledger: Ledger) -> Ledger:
 
 async def archive(ledger: Ledger, *memories: Memory, run: RunId = RUN) -> None:
     async with ledger.archive.retention_transaction(ADA) as transaction:
-        known = await transaction.memories_by_ids([one.id for one in memories])
+        known = await transaction.memories_with_ids([one.id for one in memories])
         groups = groups_to_archive(known, dict.fromkeys((one.id for one in known), "expired"))
         archived = await transaction.archive(groups, run=run, at=LATER)
     assert sorted(archived) == sorted(one.id for one in memories)
@@ -99,9 +99,11 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     before = await lines_of(ledger)
     assert sum(b'"memory_id":"%s"' % rich.id.encode() in line for line in before) == 5
     await archive(ledger, rich)
-    assert await ledger.memories.memories_by_ids(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
-    assert await ledger.memories.cached_vectors(MODEL, [rich.content_hash]) == {}
-    assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks()], "so that the index loses it"
+    assert await ledger.memories.memories_with_ids(ADA, [rich.id, other.id]) == [await stored_memory(ledger, other)]
+    assert await ledger.memories.cached_vectors_by_hash(MODEL, [rich.content_hash]) == {}
+    assert rich.id in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks_with_memory_ids()], (
+        "so that the index loses it"
+    )
     async with ledger.patrols.patrol_transaction(ADA) as transaction:
         await transaction.age_active_memories(RUN)  # time does not pass in the archive
     [back] = await ledger.archive.restore(ADA, [rich.id], at=LATER)
@@ -109,8 +111,8 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     assert [line for line in await lines_of(ledger) if rich.id.encode() in line] == [
         line for line in before if rich.id.encode() in line
     ]
-    assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=99)]
-    assert rich.id not in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks()]
+    assert rich.id in [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=99)]
+    assert rich.id not in [id_ for _, id_ in await ledger.erasure.pending_scrub_marks_with_memory_ids()]
     assert await ledger.archive.restore(ADA, [rich.id, "nothing"], at=LATER) == []
     assert await ledger.archive.groups(ADA, limit=9) == []
 
@@ -132,7 +134,7 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
         (rich.id, "m1", "extractive"), (other.id, "m2", "abstractive"),
     ]  # fmt: skip
     assert [one.memory_id for one in await ledger.archive.archival_index(ADA, [other.id])] == [other.id]
-    [entry, *_] = await ledger.archive.archived_by_ids(ADA, [index[0].archival_id])
+    [entry, *_] = await ledger.archive.archived_memories_with_ids(ADA, [index[0].archival_id])
     assert entry.memory.id == rich.id
     group = await ledger.archive.groups(ADA, limit=9)
     assert await ledger.archive.store_group_summary(ADA, group[0].id, "A summary")
@@ -178,7 +180,7 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
     assert await ledger.archive.store_group_summary(ADA, group.id, "Zanzibar, then home")
     erased = await ledger.erasure.forget(ADA, [summary.id], at=LATER)
     assert erased.erased_ids == (summary.id,)
-    [entry] = await ledger.archive.archived_by_ids(ADA, [part.id])
+    [entry] = await ledger.archive.archived_memories_with_ids(ADA, [part.id])
     assert (entry.memory.compressed, entry.memory.compressed_into) == (False, None), "its summary is gone"
     assert (await ledger.erasure.forget(ADA, [part.id], at=LATER)).erased_ids == (part.id,)
     assert b"Zanzibar" not in b"".join(await lines_of(ledger))
@@ -290,7 +292,7 @@ async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledge
 
 def test_what_is_declared_to_go_with_a_memory_is_in_its_lines_or_is_derived() -> None:
     derived = {"drawn_memories", "mentions", "drawn_relations", "index_pending"}
-    declared = {table.name for table, _ in tables_with_lifecycle_declaration(metadata, ArchiveWithMemoryRule)}
+    declared = {table.name for table, _ in tables_and_their_lifecycle_declarations(metadata, ArchiveWithMemoryRule)}
     assert {
         EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.name for type_ in ("memory", *MEMORY_PART_RECORD_TYPES)
     } == declared - derived

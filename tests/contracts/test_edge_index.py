@@ -117,7 +117,7 @@ class TestEdgeIndex(IndexContract):
         points = {p.memory.id: p for p in random_points(600, seed=5)}
         index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(list(points.values()))
-        optimizing = asyncio.create_task(index.optimize())
+        optimizing = asyncio.create_task(index.optimize_if_worthwhile())
         written = await written_until(index, points, optimizing)
         assert await optimizing
         assert written >= 20
@@ -129,8 +129,8 @@ class TestEdgeIndex(IndexContract):
             assert_scores_are_true(pool, question, list(points.values()))
             await index.close()
             index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
-        await index.optimize()  # for what was written meanwhile
-        assert not await index.optimize()
+        await index.optimize_if_worthwhile()  # for what was written meanwhile
+        assert not await index.optimize_if_worthwhile()
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         target = unit(1, -1, 0.5)
         best = max(points.values(), key=lambda p: float(p.vector @ target) if p.vector is not None else -1.0)
@@ -148,14 +148,14 @@ class TestEdgeIndex(IndexContract):
         index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(enough_for_a_graph())
         assert left == []
-        assert await index.optimize()
+        assert await index.optimize_if_worthwhile()
         assert left == [1]  # the old one was gone by then
         await index.close()
 
     async def test_closing_ends_an_optimization_and_leaves_the_index_whole(self, tmp_path: Path) -> None:
         index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(enough_for_a_graph())
-        optimizing = asyncio.create_task(index.optimize())
+        optimizing = asyncio.create_task(index.optimize_if_worthwhile())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.close()
@@ -202,7 +202,9 @@ class TestEdgeIndex(IndexContract):
             assert_scores_are_true(await candidates(index, ADA, question), question, list(points.values()))
             await index.close()
             index = await EmbeddedQdrantIndex.open(tmp_path / "i", FINGERPRINT)
-        assert await index.optimize()  # the threshold was taken over, and the graph is built when there is time
+        assert (
+            await index.optimize_if_worthwhile()
+        )  # the threshold was taken over, and the graph is built when there is time
         assert len(list((tmp_path / "i").glob("generation-*"))) == 1
         await index.close()
 
@@ -215,13 +217,13 @@ class TestEdgeIndex(IndexContract):
     async def test_scrubbing_does_not_wait_for_an_optimization_but_ends_it(self, tmp_path: Path) -> None:
         index = await EmbeddedQdrantIndex.recreate(tmp_path / "i", FINGERPRINT, full_scan_points=100)
         await index.upsert(enough_for_a_graph())
-        optimizing = asyncio.create_task(index.optimize())
+        optimizing = asyncio.create_task(index.optimize_if_worthwhile())
         while index._builder.process is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
         await index.scrub_deleted_bytes()
         assert not await optimizing
         assert await index.count() == 600
-        assert await index.optimize()
+        assert await index.optimize_if_worthwhile()
         await index.close()
 
     async def test_closing_ends_a_scrub_and_leaves_the_index_whole(self, tmp_path: Path) -> None:

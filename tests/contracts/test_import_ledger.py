@@ -85,7 +85,10 @@ async def test_an_import_marks_what_it_adds_for_the_index(ledger: Ledger, source
     await source.store(tea, cake)
     report = await imported(ledger, source.file())
     assert dict(report.added) == {"memory": 2}
-    assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [tea.id, cake.id]
+    assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [
+        tea.id,
+        cake.id,
+    ]
     assert (await stored_memory(ledger, tea)).created_at == MOMENT
 
 
@@ -296,4 +299,4 @@ async def test_bob_sees_nothing_of_what_is_imported_for_ada(ledger: Ledger, sour
     tea = memory("tea")
     await source.store(tea)
     await imported(ledger, source.file())
-    assert await ledger.recall.memories_by_ids(BOB, [tea.id]) == []
+    assert await ledger.recall.memories_with_ids(BOB, [tea.id]) == []

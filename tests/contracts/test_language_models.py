@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from madeleine.inference.language.config import LanguageModelConfig
-from madeleine.inference.language.structured_model import open_language_model
+from madeleine.inference.language.structured_model import make_language_model_if_configured
 from madeleine.memory.errors import LanguageModelUnavailable
 from madeleine.memory.language_model import ModelCallCost
 from tests.contracts.language_model_contract import GOOD, PRIVATE, Kind, LanguageModelContract, Open, prompt
@@ -70,7 +70,7 @@ class TestOpenAI(LanguageModelContract):
     async def test_a_server_of_local_models_needs_no_key(self, stub: Stub, spent: list[ModelCallCost]) -> None:
         stub.answers = [model_says(GOOD)]
         config = LanguageModelConfig(protocol="openai", url=stub.openai_url, small_model="s", large_model="l")
-        model = open_language_model(config, "")
+        model = make_language_model_if_configured(config, "")
         assert model is not None
         await model.answer_prompt(prompt(), Kind, spent.append)
         await model.aclose()
@@ -103,14 +103,14 @@ class TestOpenAI(LanguageModelContract):
 ASK = """
 import asyncio, sys
 from madeleine.inference.language.config import LanguageModelConfig
-from madeleine.inference.language.structured_model import open_language_model
+from madeleine.inference.language.structured_model import make_language_model_if_configured
 from madeleine.server.logs import start_logging
 from tests.contracts.language_model_contract import Kind, prompt
 
 async def main(protocol, url, key):
     start_logging("debug")
     config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l", retries=1)
-    model = open_language_model(config, key)
+    model = make_language_model_if_configured(config, key)
     await model.answer_prompt(prompt(), Kind, print)
     await model.aclose()
 
@@ -137,15 +137,15 @@ def test_an_sdk_that_is_told_to_log_all_that_it_sends_does_not(protocol: Protoco
 @for_each_row(("protocol", "url"), [("anthropic", ""), ("anthropic", "http://127.0.0.1:1"), ("openai", "")])
 def test_without_a_key_there_is_no_model(protocol: Protocol, url: str) -> None:
     config = LanguageModelConfig(protocol=protocol, url=url, small_model="s", large_model="l")
-    assert open_language_model(config, "") is None
-    assert open_language_model(None, KEY) is None
+    assert make_language_model_if_configured(config, "") is None
+    assert make_language_model_if_configured(None, KEY) is None
 
 
 @pytest.mark.slow
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     """They take longer to import than all that Madeleine needs to answer."""
     code = (
-        "import sys; from madeleine.inference.language.structured_model import open_language_model as o; "
+        "import sys; from madeleine.inference.language.structured_model import make_language_model_if_configured as o; "
         "import madeleine.server.wiring.open_memory;"
         "from madeleine.inference.language.config import LanguageModelConfig as C;"
         "o(C(protocol='anthropic', small_model='s', large_model='l'), 'k');"

@@ -107,11 +107,11 @@ async def test_each_server_takes_in_every_change_once_and_a_lost_notification_is
             await asyncio.wait({following})
             await first.erasure.forget(ADA, [one.id], at=MOMENT)
             for ledger in (first, second):
-                [(mark, id_)] = await ledger.erasure.pending_scrub_marks()
+                [(mark, id_)] = await ledger.erasure.pending_scrub_marks_with_memory_ids()
                 assert id_ == one.id
                 await ledger.erasure.scrub_deleted_bytes()
                 await ledger.erasure.clear_scrub_marks([mark])
-                assert await ledger.erasure.pending_scrub_marks() == []
+                assert await ledger.erasure.pending_scrub_marks_with_memory_ids() == []
         async with server_over(url, "second") as again:
             assert await taken_in(again) == []
         async with server_over(url, "third") as new:
@@ -148,7 +148,7 @@ def server_over(url: str, server: str) -> AbstractAsyncContextManager[Ledger]:
 
 async def taken_in(ledger: Ledger) -> list[str]:
     """What its index had still to take in, which it has now."""
-    marks = await ledger.index_source.pending_index_marks(limit=99)
+    marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=99)
     await ledger.index_source.clear_index_marks([mark for mark, _ in marks])
     return [id_ for _, id_ in marks]
 

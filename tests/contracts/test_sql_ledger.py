@@ -96,8 +96,10 @@ class TestSqlLedger(DatabaseLedgerContract):
             ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 3, MOMENT)])
         async with open_ledger(path) as ledger:
             assert (await stored_memory(ledger, one)).reactivation_count == 3
-            assert list(await ledger.memories.cached_vectors(MODEL, [one.content_hash])) == [one.content_hash]
-            assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
+            assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [one.content_hash])) == [one.content_hash]
+            assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [
+                one.id
+            ]
             assert await ledger.patrols.unread_notes(ADA, type="todo") == [waiting]
             assert await ledger.index_source.setting("a") == [1]
             with pytest.raises(KeyConflict):
@@ -157,7 +159,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 await ledger.patrols.undo_run(ADA, RunId("old"), at=MOMENT)
             assert await ledger.patrols.runs(ADA, limit=9) == [run]
             await ledger.memories.commit_store_batch(ADA, batch(memory(created_at=run.started)))
-            assert await ledger.patrols.activity_by_being_since_last_patrol() == [], "it was a patrol all the same"
+            assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [], "it was a patrol all the same"
 
     async def test_a_store_from_before_the_clock_keeps_every_count_and_what_it_embeds_is_found_again(
         self, path: Path
@@ -178,10 +180,10 @@ class TestSqlLedger(DatabaseLedgerContract):
                 marks = ", ".join("?" * len(columns))
                 connection.execute(f"INSERT INTO memories ({', '.join(columns)}) VALUES ({marks})", values)
         async with open_ledger(path) as ledger:
-            assert await ledger.memories.memories_by_ids(ADA, [old.id for old in olds]) == olds
+            assert await ledger.memories.memories_with_ids(ADA, [old.id for old in olds]) == olds
             found = await ledger.patrols.memory_reader_for_patrol(ADA).memory_states([old.id for old in olds])
             assert [one.content_hash for one in found] == [old.content_hash for old in olds]
-            assert [one.number for one in await ledger.memories.memories_by_ids(ADA, [old.id for old in olds])] == [
+            assert [one.number for one in await ledger.memories.memories_with_ids(ADA, [old.id for old in olds])] == [
                 1,
                 2,
                 3,
@@ -206,7 +208,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 marks = ", ".join("?" * len(values))
                 connection.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks})", [*values.values()])
         async with open_ledger(path) as ledger:
-            march, tomorrow = await ledger.memories.memories_by_ids(ADA, [old.id for old in olds])
+            march, tomorrow = await ledger.memories.memories_with_ids(ADA, [old.id for old in olds])
             assert march == replace(olds[0], happened_at=datetime(2025, 3, 1, tzinfo=UTC))
             assert tomorrow == olds[1]
             assert ids(await ledger.search.search(ADA, keyword_query("zoe", themes=("the",)))) == [march.id]
@@ -278,9 +280,9 @@ class TestSqlLedger(DatabaseLedgerContract):
     async def test_a_closed_ledger_says_so(self, path: Path) -> None:
         async with open_ledger(path) as ledger:
             await ledger.memories.commit_store_batch(ADA, batch(one := memory()))
-            await ledger.memories.memories_by_ids(ADA, [one.id])
+            await ledger.memories.memories_with_ids(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
-            await ledger.memories.memories_by_ids(ADA, [one.id])
+            await ledger.memories.memories_with_ids(ADA, [one.id])
         with pytest.raises(StorageError, match="closed"):
             await ledger.memories.commit_store_batch(ADA, batch(memory()))
 
@@ -328,7 +330,7 @@ class TestSqlLedger(DatabaseLedgerContract):
                 read = await all_states(ledger, transaction)
                 assert [one.id for one in read] == [one.id for one in many]
                 await transaction.apply_changes(PatrolChanges(states=tuple(read)), run=RUN, step="assign")
-            assert len(await ledger.index_source.pending_index_marks(limit=5000)) == 2000
+            assert len(await ledger.index_source.pending_index_marks_with_memory_ids(limit=5000)) == 2000
 
 
 def _migrate_to(revision: str, path: Path) -> None:

@@ -252,7 +252,7 @@ async def test_what_is_shown_is_audited_with_its_ids(tmp_path: Path) -> None:
         await call_tool(client, "profile", action="disable", kind="preferences", name=style["name"])
     async with open_ledger_without_index(Settings(data_dir=tmp_path)) as ledger:
         entries = await ledger.audit.audit_entries(AuditQuery(event="recall"))
-        full_ids = await ShortIdTranslator(ledger.short_ids).full_memory_ids(
+        full_ids = await ShortIdTranslator(ledger.short_ids).full_memory_id_by_given_id(
             ADA, [style["memory_id"], *(one["id"] for one in built["sources"])]
         )
     style_id = full_ids.pop(style["memory_id"])

@@ -112,7 +112,10 @@ async def test_a_language_model_finds_other_words_and_one_that_fails_does_no_har
         return model_says({"sufficient": False, "query": "grandmother Sunday dinner"})
 
     with language_server(answer) as stub:
-        more = stub.environment() | {"MADELEINE_RECALL_REFORMULATION": "true"}
+        more = stub.environment() | {
+            "MADELEINE_RECALL_REFORMULATION": "true",
+            "MADELEINE_RECALL_REFORMULATION_SECONDS": "60",
+        }
         async with connected(tmp_path, more=more) as client:
             for text in DINNERS:
                 await call_tool(client, "store", text=text)

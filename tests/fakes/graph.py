@@ -43,7 +43,7 @@ class InMemoryGraph(InMemoryMemories):
         later = ids[ids.index(after) + 1 :] if after in ids else ids
         return [one for id_ in later if not self._is_read(one := self._store.memories[id_])][:limit]
 
-    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys_among(self, scope: Scope, keys: Collection[str]) -> set[str]:
         mentions = (mention for memory in self._store.own(scope) for mention in self._mentions[memory.id])
         return {mention.key for mention in mentions if mention.kind in NAME_MENTION_KINDS and mention.key in keys}
 
@@ -148,7 +148,7 @@ class InMemoryCoreBlocks:
     async def core_block_versions(self, scope: Scope, name: str) -> list[CoreBlock]:
         return [*self._versions.get((scope.being_id, name), ())]
 
-    async def write_core_block(self, scope: Scope, block: CoreBlock) -> bool:
+    async def write_core_block_if_next_version(self, scope: Scope, block: CoreBlock) -> bool:
         versions = self._versions.get((scope.being_id, block.name), [])
         if len(versions) != block.version - 1:
             return False

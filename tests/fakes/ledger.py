@@ -34,7 +34,7 @@ from madeleine.memory.model import (
 from madeleine.memory.patrol_records import PatrolRun
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts, MemoryReactivation, PossibleNewerVersionPair
 from madeleine.memory.rules.dynamics.revision import (
-    changes_that_would_alter_memory,
+    changes_without_unchanged_fields,
     memory_after_changes,
     memory_values_before_change,
 )
@@ -62,11 +62,11 @@ class InMemoryMemories:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         own = {one.id: one for one in self._store.own(scope)}
         return [own[id_] for id_ in dict.fromkeys(ids) if id_ in own]
 
-    async def cached_vectors(
+    async def cached_vectors_by_hash(
         self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
     ) -> dict[ContentHash, Vector]:
         return {hash_: self._store.vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._store.vectors}
@@ -88,7 +88,7 @@ class InMemoryMemories:
         texts = [one.before.text for one in self._store.revisions if one.memory_id == memory.id and one.before.text]
         return texts[0] if texts else memory.scene.action
 
-    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_content_hash(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         own = self._store.own(scope)
         alike = [one for one in own if one.content_hash == hash_]
         held = [one for one in alike if one.status != "dead" and one.truth == "current"]
@@ -140,10 +140,12 @@ class InMemoryMemories:
         self._store.reinforcements += [(scope, one) for one in batch.reinforcements]
         self._store.links |= {(message, id_) for id_, messages in batch.sources.items() for message in messages}
         self._store.patrols.mark([*(one.id for one in batch.new), *grown, *concerned])
-        return CommittedMemories([memories[one.id] for one in batch.new], await self.memories_by_ids(scope, concerned))
+        return CommittedMemories(
+            [memories[one.id] for one in batch.new], await self.memories_with_ids(scope, concerned)
+        )
 
     async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
-        known = await self.memories_by_ids(scope, [memory_id])
+        known = await self.memories_with_ids(scope, [memory_id])
         if not known:
             return None
         predecessors = [one for one in self._store.own(scope) if one.superseded_by == memory_id]
@@ -151,9 +153,9 @@ class InMemoryMemories:
         self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
         self._store.memories.update(after)
         self._store.patrols.mark(after)
-        return TruthActOutcome(kind="retract", changed=tuple(await self.memories_by_ids(scope, list(after))))
+        return TruthActOutcome(kind="retract", changed=tuple(await self.memories_with_ids(scope, list(after))))
 
-    async def memories_planned_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+    async def planned_successors_of_memory(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
         living = (one for one in self._store.own(scope) if one.status in LIVING_STATUSES and one.truth == "current")
         plans = [one for one in living if one.may_supersede == memory_id and one.valid_from is not None]
         return sorted(plans, key=lambda one: one.number)
@@ -161,7 +163,7 @@ class InMemoryMemories:
     async def undo_last_truth_change(
         self, scope: Scope, memory_id: MemoryId, *, at: datetime
     ) -> TruthActOutcome | None:
-        if not await self.memories_by_ids(scope, [memory_id]):
+        if not await self.memories_with_ids(scope, [memory_id]):
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
         if not acts:
@@ -177,7 +179,7 @@ class InMemoryMemories:
         self._store.memories.update(restored)
         self._store.acts.remove(acts[-1])
         self._store.patrols.mark(after)
-        return TruthActOutcome(kind=kind, changed=tuple(await self.memories_by_ids(scope, list(after))))
+        return TruthActOutcome(kind=kind, changed=tuple(await self.memories_with_ids(scope, list(after))))
 
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         own = {one.id: one for one in self._store.own(scope)}
@@ -244,11 +246,11 @@ class InMemoryMemories:
         model: EmbeddingModelName,
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
-        memories = await self.memories_by_ids(scope, [memory_id])
+        memories = await self.memories_with_ids(scope, [memory_id])
         if not memories:
             return None
         [old] = memories
-        done = changes_that_would_alter_memory(old, changes)
+        done = changes_without_unchanged_fields(old, changes)
         if done == MemoryChanges():
             return old, done
         new = memory_after_changes(old, done)
@@ -283,7 +285,9 @@ class InMemoryMemories:
             preferences += sorted(standing, key=lambda one: (-one.importance, -one.created_at.timestamp()))
         return preferences[:limit]
 
-    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
+    async def ranking_state_by_memory_id(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> dict[MemoryId, MemoryRankingState]:
         return {
             one.id: MemoryRankingState(
                 importance=one.importance,
@@ -291,13 +295,13 @@ class InMemoryMemories:
                 last_active=max(at for at in (one.created_at, one.last_activated, one.last_accessed) if at),
                 access_count=one.access_count,
             )
-            for one in await self.memories_by_ids(scope, ids)
+            for one in await self.memories_with_ids(scope, ids)
         }
 
     # --- browsing
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
-        own = {one.id for one in await self.memories_by_ids(scope, ids)}
+        own = {one.id for one in await self.memories_with_ids(scope, ids)}
         return [one for one in self._store.revisions if one.memory_id in own]
 
     async def cluster_memories(
@@ -349,9 +353,9 @@ class InMemoryIndexSource:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.cached_vectors = InMemoryMemories(store).cached_vectors
+        self.cached_vectors_by_hash = InMemoryMemories(store).cached_vectors_by_hash
 
-    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return self._store.patrols.marks[:limit]
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None:
@@ -413,7 +417,7 @@ class InMemoryShortIds:
     async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         return {one.id: one.number for one in self._store.own(scope) if one.id in ids}
 
-    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+    async def ids_beginning_with_any(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
         state = self._store.patrols.state
         of_kind: dict[str, Iterable[Memory | Cluster | Note | PatrolRun]] = {
             "memory": state.memories.values(),

@@ -113,15 +113,13 @@ class FakePatrolTransaction:
     async def recalled_dead_memory_states(self) -> list[MemoryFieldsForPatrol]:
         return [patrol_fields_from_memory(m) for m in self._own() if m.status == "dead" and m.reactivation_count > 0]
 
-    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
+    async def states_of_cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
         return [patrol_fields_from_memory(m) for m in self._own() if m.cluster_id in cluster_ids]
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
-        return [patrol_fields_from_memory(memory) for memory in await self.memories_by_ids(ids)]
+        return [patrol_fields_from_memory(memory) for memory in await self.memories_with_ids(ids)]
 
-    async def cluster_memory_counts_by_status(
-        self, ids: Sequence[ClusterId] | None = None
-    ) -> list[ClusterMemoryCounts]:
+    async def memory_counts_of_each_cluster(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         found = []
         for cluster_id in dict.fromkeys(m.cluster_id for m in self._own() if m.cluster_id is not None):
             if ids is not None and cluster_id not in ids:
@@ -143,12 +141,12 @@ class FakePatrolTransaction:
         own = [c for c in self._state.clusters.values() if c.being_id == self._being]
         return own if ids is None else [c for c in own if c.id in ids]
 
-    async def cached_vectors(
+    async def cached_vectors_by_hash(
         self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
     ) -> dict[ContentHash, Vector]:
         return {hash_: self._vectors[model, hash_] for hash_ in hashes if (model, hash_) in self._vectors}
 
-    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def memories_with_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
         found = (self._state.memories.get(id_) for id_ in dict.fromkeys(ids))
         return [memory for memory in found if memory is not None and memory.being_id == self._being]
 
@@ -180,7 +178,7 @@ class FakePatrolTransaction:
     async def unreadable_notes(self) -> list[Note]:
         return [n for n in self._state.notes.values() if n.being_id == self._being and n.state == "parse_failed"]
 
-    async def ids_of_proposed_superseding_memories(self) -> list[MemoryId]:
+    async def all_memory_ids_that_may_supersede(self) -> list[MemoryId]:
         current = {m.id for m in self._own() if m.truth == "current"}
         told = [m for m in self._own() if m.truth != "retracted" and m.status != "dead" and not m.compressed]
         newer = [m for m in told if m.may_supersede in current]
@@ -201,10 +199,10 @@ class FakePatrolTransaction:
     async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
         return self._state.thoughts
 
-    async def decision_requests_by_ids(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def decision_requests_with_ids(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return [self._state.offers[id_] for id_ in ids if id_ in self._state.offers]
 
-    async def declined_cluster_sizes(self) -> dict[str, int]:
+    async def cluster_size_by_declined_topic(self) -> dict[str, int]:
         return dict(self._state.declined)
 
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
@@ -345,7 +343,7 @@ class FakePatrolLedger:
         told = {hash_ for hash_, vector in vectors.items() if vector.size}
         self.mark(one.id for one in self.state.memories.values() if one.content_hash in told)
 
-    async def cached_vectors(
+    async def cached_vectors_by_hash(
         self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
     ) -> dict[ContentHash, Vector]:
         return {hash_: self.cached[model, hash_] for hash_ in hashes if (model, hash_) in self.cached}
@@ -359,7 +357,7 @@ class FakePatrolLedger:
     def memory_reader_for_patrol(self, scope: Scope) -> PatrolMemoryReader:
         return FakePatrolTransaction(scope, self.state, self.cached, self.mark)
 
-    async def store_decision_requests(
+    async def store_decision_requests_unless_erased(
         self, scope: Scope, offered: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         self.state.offers |= {one.id: one for one in offered}

@@ -32,14 +32,12 @@ class InMemorySearch:
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         own = self._store.own(scope)
-        successors = {one.id: one.superseded_by for one in own}
+        steps = [(one.id, one.superseded_by) for one in own if one.superseded_by]
+        if query.as_of is not None:  # the version of then may be an earlier one, too
+            steps += [(later, earlier) for earlier, later in steps]
         found = {one.id for one in own if _memory_matches(one, query)}
-        if query.as_of is None:
-            waiting = list(found)
-            while waiting:
-                if (later := successors[waiting.pop()]) is not None:
-                    found.add(later)
-                    waiting.append(later)
+        while further := {version for one, version in steps if one in found} - found:
+            found |= further
         hits = [
             _memory_hit(one)
             for one in own

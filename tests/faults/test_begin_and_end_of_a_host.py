@@ -182,9 +182,9 @@ async def over_http(data_dir: Path) -> AsyncIterator[tuple[asyncio.subprocess.Pr
 
 
 @pytest.mark.slow
-def test_fifty_starts_and_ends_leave_no_process_and_no_file(data_dir: Path) -> None:
+def test_twenty_starts_and_ends_leave_no_process_and_no_file(data_dir: Path) -> None:
     before: set[Path] = set()
-    for number in range(50):
+    for number in range(20):
         with asking(data_dir) as asker:
             asker.call(0, "recall", query="anything") if number % 10 == 0 else asker.send(
                 {"id": 0, "method": "tools/list"}

@@ -278,7 +278,7 @@ async def test_what_patrols_have_made_of_it_is_gone_too(tmp_path: Path) -> None:
         await memory.index_keeper.index_marked_memories()
         assert found_in(tmp_path, words, rows) == {}
         assert await memory.ledger.index_source.count_memories() == await memory.index.count() == 7
-        [plain] = await memory.ledger.memories.memories_by_ids(ADA, [kept[0].id])
+        [plain] = await memory.ledger.memories.memories_with_ids(ADA, [kept[0].id])
         assert plain.scene.action == PLAIN
     assert found_in(tmp_path, words, rows) == {}
 
@@ -342,7 +342,7 @@ async def test_while_others_store_recall_and_patrol_nothing_else_is_lost_and_not
         assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
         await memory.index_keeper.index_marked_memories()
         assert len(kept) > 20
-        assert len(await memory.ledger.memories.memories_by_ids(ADA, [one.id for one in kept])) == len(kept)
+        assert len(await memory.ledger.memories.memories_with_ids(ADA, [one.id for one in kept])) == len(kept)
         assert await memory.index.count() == await memory.ledger.index_source.count_memories() == len(kept)
     assert found_in(tmp_path, ["xylophoniser", "Brandauerin"], rows) == {}
 
@@ -379,7 +379,7 @@ async def test_over_stdio_nothing_is_left_while_the_server_runs_and_after_it(tmp
     assert found_in(tmp_path, words) == {}
 
 
-ROUNDS = 12
+ROUNDS = 6
 WHOLE_FORGET_S = 2.5
 """About how long one takes, process start and all left out: kills are spread over it."""
 

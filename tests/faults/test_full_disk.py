@@ -182,7 +182,7 @@ async def test_the_ledger_takes_in_nothing_that_the_index_could_not(
             await ledger.memories.commit_store_batch(ADA, batch(memory()))
         # What makes no work for the index goes on while SQLite has resources.
         await ledger.index_source.clear_index_marks(
-            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+            [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         no_disk_has(monkeypatch, resources.LEDGER_DISK_RESERVE_BYTES)
         await ledger.memories.commit_store_batch(ADA, batch(second := memory()))
@@ -207,7 +207,7 @@ async def test_an_index_without_room_writes_nothing_and_answers(
         await index.delete([tea.memory.id])
     with pytest.raises(IndexUnavailable, match="disk is full"):
         await index.flush()
-    assert await index.optimize() is False
+    assert await index.optimize_if_worthwhile() is False
     assert [id_ for id_, _ in await index.nearest(ADA, unit([1, 0]), limit=2, statuses=("active",))] == [tea.memory.id]
     no_disk_has(monkeypatch, resources.INDEX_DISK_RESERVE_BYTES)
     await index.upsert([milk])

@@ -101,8 +101,8 @@ async def test_stores_of_several_clients_are_each_done_once_while_the_host_is_ki
 
 
 @pytest.mark.slow
-async def test_eight_clients_store_five_hundred_each_while_the_host_is_killed_five_times(data_dir: Path) -> None:
-    await store_from_many(data_dir, clients=8, each=500, kills=5)
+async def test_eight_clients_store_many_each_while_the_host_is_killed_five_times(data_dir: Path) -> None:
+    await store_from_many(data_dir, clients=8, each=120, kills=5)
 
 
 @pytest.mark.slow

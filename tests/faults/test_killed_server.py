@@ -19,7 +19,7 @@ from tests.waiting import DEADLOCK_S
 
 FACTS = ("lamp", "kettle", "violin", "ladder", "compass", "teapot", "bicycle", "mirror", "candle", "barrel")
 ToolCallContext = tuple[str, dict[str, object]]
-ROUNDS_SLOW = 10
+ROUNDS_SLOW = 6
 ROUNDS_FAST = 1
 
 

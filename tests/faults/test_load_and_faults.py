@@ -33,7 +33,7 @@ from tests.waiting import DEADLOCK_S
 
 BEINGS = ("ada", "bert", "cleo")
 CLIENTS_OF_KIND = 8
-CALLS_OF_CLIENT = 120
+CALLS_OF_CLIENT = 40
 MEGABYTES = 250
 ATTACKS = ("silent_sockets", "slow_readers", "stalled_bodies", "unknown_keys")
 WHOLE_SECONDS = 900

@@ -46,7 +46,7 @@ async def build(directory: Path, *, optimized: bool) -> None:
     index = await EmbeddedQdrantIndex.recreate(directory, FINGERPRINT, full_scan_points=100)
     await index.upsert(points_with_a_common_word(POINTS - 100))
     if optimized:
-        assert await index.optimize()
+        assert await index.optimize_if_worthwhile()
     await index.upsert(points_with_a_common_word(100, start=POINTS - 99))
     await index.flush()
     await index.upsert(points_with_a_common_word(10, start=POINTS - 9))
@@ -109,7 +109,7 @@ async def write_and_tell(directory: Path, manner: str) -> None:
         if manner == "flushing" and number % 7 == 0:
             await index.flush()
         if manner == "optimizing" and number % 150 == 0:
-            task = asyncio.create_task(index.optimize())
+            task = asyncio.create_task(index.optimize_if_worthwhile())
             background.add(task)
             task.add_done_callback(background.discard)
 

@@ -5,7 +5,7 @@ In one process:
 
     with language_server([model_says({"kind": "event"}), http_error(529), model_says("no JSON")]) as stub:
         config = LanguageConfig(protocol="anthropic", url=stub.anthropic_url, small_model="s", large_model="l")
-        model = open_language_model(config, "a key")
+        model = make_language_model_if_configured(config, "a key")
         ...
     assert [asked.model for asked in stub.asked] == ["s", "l", "l"]
 

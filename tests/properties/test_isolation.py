@@ -19,7 +19,7 @@ from madeleine.tools.tool import ToolCallContext
 from madeleine.tools.toolset import Toolset, make_all_tools
 from tests.doubles import WordEmbedder
 
-FEW, MANY = 400, 1_200
+FEW, MANY = 400, 800
 BEINGS = ("ada", "bo", "cyd")
 WORDS = (
     "lake bread violin winter letter garden mother train Kyoto seven music rain office contract budget deadline".split()

@@ -44,7 +44,7 @@ WEIGHTS = {
     "decline": 1,
 }  # fmt: skip
 ACTIONS = [action for action, weight in WEIGHTS.items() for _ in range(weight)]
-QUICK, MANY = 12, 400
+QUICK, MANY = 12, 120
 DECIDED: tuple[PatrolStepName, ...] = ("consolidate", "split", "supersede", "repair")
 MAX_BRIEF_BYTES = 9_500
 """Some 3,000 tokens (ruling 23)."""

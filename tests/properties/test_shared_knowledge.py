@@ -98,7 +98,7 @@ async def furnish(memory: OpenedMemory) -> None:
         assert not (await TOOLS.call_tool("share", shared, call)).is_error
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(800, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.slow)])
 def test_what_a_role_may_not_write_stays_as_it_is_whatever_it_calls(tmp_path: Path, examples: int) -> None:
     done, numbers = 0, count(1)
     with asyncio.Runner() as runner:

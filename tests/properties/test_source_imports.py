@@ -57,9 +57,7 @@ class Importer:
     ) -> tuple[OtherProgramsImportReport, str]:
         """(report, id of the import)."""
         ledger, home = self._home.ledger, self._home
-        import_id = (
-            "" if dry_run else await ledger.imports.begin_import_from_other_program(ADA, source, at=home.clock())
-        )
+        import_id = "" if dry_run else await ledger.imports.begin_or_resume_import(ADA, source, at=home.clock())
         store = StoreImportedStatements(ledger.imports, home.store_scenes)
 
         async def send(statements: Mapping[str, ImportedStatement]) -> StatementImportCounts:
@@ -75,7 +73,7 @@ class Importer:
         )  # fmt: skip
         report = await take(ADA, (file for path in paths for file in find_import_files(path)))
         if import_id:
-            await ledger.imports.end_import_from_other_program(ADA, import_id, at=home.clock())
+            await ledger.imports.end_import_and_count_added_by_type(ADA, import_id, at=home.clock())
         return report, import_id
 
 
@@ -188,7 +186,7 @@ async def test_an_import_that_was_cut_off_is_continued_as_one(home: Household, t
 
 
 async def test_an_import_that_was_undone_takes_nothing_more(home: Household, tmp_path: Path) -> None:
-    import_id = await home.ledger.imports.begin_import_from_other_program(ADA, "s", at=home.clock())
+    import_id = await home.ledger.imports.begin_or_resume_import(ADA, "s", at=home.clock())
     await home.ledger.imports.undo_import(import_id, client="tests", at=home.clock())
     store = StoreImportedStatements(home.ledger.imports, home.store_scenes)
     with pytest.raises(CannotUndo):

@@ -37,7 +37,7 @@ def test_windows_has_no_sockets_pipes_signals_and_permission_bits(
     )
     assert asked == (False, False, False, False)
     assert operating_system.stop_signals() == ()
-    assert operating_system.command_file_name("madeleine") == "madeleine.exe"
+    assert operating_system.executable_file_name("madeleine") == "madeleine.exe"
     assert operating_system.raise_open_file_limit(77) == 77
     operating_system.fsync_folder(tmp_path / "which cannot be opened there")
 

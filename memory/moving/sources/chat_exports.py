@@ -12,7 +12,7 @@ from madeleine.memory.moving.sources.exported_conversations import (
     read_exported_conversations,
 )
 from madeleine.memory.moving.sources.json_stream import iterate_json_array
-from madeleine.memory.moving.sources.markdown import statements_of_markdown
+from madeleine.memory.moving.sources.markdown import import_items_from_markdown
 from madeleine.memory.moving.sources.shapes import parse_json_or_none
 from madeleine.memory.moving.sources.values import (
     FileShape,
@@ -67,15 +67,17 @@ def _read_claude_memories(file: FileToImport, max_text_chars: int) -> Iterator[I
         if not isinstance(element, dict):
             yield UnreadableImportEntryReport("memories", "they are no object")
             continue
-        yield from statements_of_markdown(storable_text_if_json_string(element.get("conversations_memory")), title="")
+        yield from import_items_from_markdown(
+            storable_text_if_json_string(element.get("conversations_memory")), title=""
+        )
         projects = element.get("project_memories")
         texts = projects.values() if isinstance(projects, dict) else []
         for text in texts:
-            yield from statements_of_markdown(storable_text_if_json_string(text), title="")
+            yield from import_items_from_markdown(storable_text_if_json_string(text), title="")
         for kept in json_objects_in_list(element.get("memory_files")):
             name = label_from_json(kept.get("path") or kept.get("name") or kept.get("file_name"))
             content = storable_text_if_json_string(kept.get("content") or kept.get("text"))
-            yield from statements_of_markdown(
+            yield from import_items_from_markdown(
                 content, title=name, when=first_iso_time_from_json(kept.get("updated_at"))
             )
 
@@ -90,14 +92,16 @@ def _read_claude_projects(file: FileToImport, max_text_chars: int) -> Iterator[I
             first_iso_time_from_json(project.get("updated_at"), project.get("created_at")),
         )
         for field in ("description", "prompt_template"):
-            yield from statements_of_markdown(storable_text_if_json_string(project.get(field)), title=name, when=when)
+            yield from import_items_from_markdown(
+                storable_text_if_json_string(project.get(field)), title=name, when=when
+            )
         for document in json_objects_in_list(project.get("docs")):
             title, written = (
                 label_from_json(document.get("filename")),
                 first_iso_time_from_json(document.get("created_at")) or when,
             )
             content = storable_text_if_json_string(document.get("content"))
-            yield from statements_of_markdown(content, title=title, when=written, themes=labels_from_json([name]))
+            yield from import_items_from_markdown(content, title=title, when=written, themes=labels_from_json([name]))
 
 
 def _read_account(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:

@@ -16,7 +16,7 @@ from madeleine.memory.moving.sources.conversations import (
     session_title_prefixed_with_project,
     text_of_content_blocks,
 )
-from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
+from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_numbered_json_object_lines
 from madeleine.memory.moving.sources.values import (
     MAX_IMPORTED_LINE_BYTES,
     FileShape,
@@ -111,7 +111,7 @@ def _read_codex(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]
     first is taken where there is any."""
     has_events = any(line is not None and _PROMPT_EVENT.search(line) for _, line in file.numbered_lines())
     parts = ImportedConversationSplitter(CODEX_INTERFACE, max_text_chars=max_text_chars)
-    for found in read_json_object_lines(file):
+    for found in read_numbered_json_object_lines(file):
         if isinstance(found, UnreadableImportEntryReport):
             yield found
             continue
@@ -234,7 +234,7 @@ def _gemini_lines(file: FileToImport) -> Iterator[JsonObject | UnreadableImportE
             else UnreadableImportEntryReport("the file", "it is no whole JSON object of up to 16 MB")
         )
         return
-    for found in read_json_object_lines(file):
+    for found in read_numbered_json_object_lines(file):
         yield found if isinstance(found, UnreadableImportEntryReport) else found[1]
 
 
@@ -263,7 +263,7 @@ def _read_cursor_transcript(file: FileToImport, max_text_chars: int) -> Iterator
     parts = ImportedConversationSplitter(
         CURSOR_INTERFACE, session_id=session_id, title=label_from_json(project), max_text_chars=max_text_chars
     )
-    for found in read_json_object_lines(file):
+    for found in read_numbered_json_object_lines(file):
         if isinstance(found, UnreadableImportEntryReport):
             yield found
             continue

@@ -82,7 +82,7 @@ def parse_markdown_note(text: str) -> _Note:
     return _Note(text[match.end() :], fields)
 
 
-def statements_of_markdown(
+def import_items_from_markdown(
     text: str, *, title: str, when: str = "", themes: tuple[str, ...] = (), is_about_title: bool = False
 ) -> Iterator[ImportItem]:
     """`title`: of the whole text. The last heading stands before what does not name it, which would not be understood
@@ -226,7 +226,9 @@ def _read_markdown(file: FileToImport, max_text_chars: int) -> Iterator[ImportIt
     if note.text("description") and not note.body.strip():
         yield ImportedStatement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
     is_about_title = "permalink" in note.fields
-    yield from statements_of_markdown(note.body, title=title, when=when, themes=themes, is_about_title=is_about_title)
+    yield from import_items_from_markdown(
+        note.body, title=title, when=when, themes=themes, is_about_title=is_about_title
+    )
     if not is_whole:
         yield SkippedContent("notes cut after 8 million characters")
 

@@ -12,7 +12,7 @@ from typing import Any
 from madeleine.memory.moving.sources.chat_exports import read_json_elements
 from madeleine.memory.moving.sources.coding_agents import CLAUDE_CODE_INTERFACE_NAME
 from madeleine.memory.moving.sources.conversations import ImportedConversationSplitter
-from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_json_object_lines
+from madeleine.memory.moving.sources.shapes import parse_json_or_none, read_numbered_json_object_lines
 from madeleine.memory.moving.sources.values import (
     FileShape,
     FileToImport,
@@ -30,7 +30,7 @@ from madeleine.memory.moving.sources.values import (
     storable_text_if_json_string,
     value_of_type_or_empty,
 )
-from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix_from_text_hash
+from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_key_prefix_of_text
 
 # --- the official server's knowledge graph ------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
 
 
 def _graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
-    for found in read_json_object_lines(file):
+    for found in read_numbered_json_object_lines(file):
         if isinstance(found, UnreadableImportEntryReport):
             yield found.place, found
         else:
@@ -252,7 +252,7 @@ def _claude_mem_prompts(file: FileToImport, max_text_chars: int) -> Iterator[Imp
         if not text or not parts.session_id:
             yield SkippedContent("prompts to the program")
             continue
-        prefix = prompt_key_prefix_from_text_hash(text)
+        prefix = prompt_key_prefix_of_text(text)
         yield from parts.add_and_yield_full_parts("user", text, f"{prefix}{earlier[prefix]}", moment_from_json(at))
         earlier[prefix] += 1
     yield from parts.take_remaining()

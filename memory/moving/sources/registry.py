@@ -9,7 +9,7 @@ from madeleine.memory.moving.sources.chat_exports import CHAT_EXPORT_FORMATS
 from madeleine.memory.moving.sources.coding_agents import CODING_AGENT_FORMATS
 from madeleine.memory.moving.sources.markdown import MARKDOWN_FORMATS
 from madeleine.memory.moving.sources.memory_stores import OTHER_MEMORY_PROGRAM_FORMATS
-from madeleine.memory.moving.sources.shapes import read_file_shape
+from madeleine.memory.moving.sources.shapes import read_structure_of_file_to_import
 from madeleine.memory.moving.sources.values import (
     FileToImport,
     ImportFileFormat,
@@ -41,5 +41,5 @@ IMPORT_FILE_FORMATS: tuple[ImportFileFormat, ...] = (
 
 def recognise_import_file_format(file: FileToImport) -> ImportFileFormat | None:
     """Raises `UnreadableImportFile`."""
-    shape = read_file_shape(file)
+    shape = read_structure_of_file_to_import(file)
     return next((format_ for format_ in IMPORT_FILE_FORMATS if format_.recognises(shape)), None)

@@ -21,7 +21,7 @@ MAX_LINES_READ_FOR_FILE_SHAPE = 40
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 
 
-def read_file_shape(file: FileToImport) -> FileShape:
+def read_structure_of_file_to_import(file: FileToImport) -> FileShape:
     """Raises `UnreadableImportFile`."""
     head = file.head()
     if head.startswith(b"SQLite format 3\0"):
@@ -68,7 +68,9 @@ def parse_json_or_none(text: str | bytes) -> Any:
         return None
 
 
-def read_json_object_lines(file: FileToImport) -> Iterator[tuple[int, JsonObject] | UnreadableImportEntryReport]:
+def read_numbered_json_object_lines(
+    file: FileToImport,
+) -> Iterator[tuple[int, JsonObject] | UnreadableImportEntryReport]:
     """(number, object) of each line; empty ones are skipped."""
     for number, line in file.numbered_lines():
         if line is None:

@@ -10,15 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from madeleine.memory.model import (
-    LIVING_STATUSES,
-    BeingId,
-    Category,
-    MemoryId,
-    MemoryLevel,
-    MemoryStatus,
-    TruthStatus,
-)
+from madeleine.memory.model import LIVING_STATUSES, BeingId, Category, MemoryId, MemoryLevel, MemoryStatus, TruthStatus
 from madeleine.memory.rules.dynamics.importance import effective_importance
 
 ConsolidationInterval = Literal["hourly", "daily", "weekly", "never"]
@@ -60,7 +52,7 @@ class RetentionConfig(BaseModel):
     interval: ConsolidationInterval = "daily"
     beings: Mapping[str, BeingRetentionConfig] = Field(default_factory=dict)
 
-    def rule_for_being(self, being: BeingId, category: Category) -> RetentionRule:
+    def rule_for_being_and_category(self, being: BeingId, category: Category) -> RetentionRule:
         """The five steps of spec O9."""
         own = self.beings.get(being, BeingRetentionConfig())
         if category in own.rules:
@@ -73,7 +65,7 @@ class RetentionConfig(BaseModel):
             return RetentionRule(category, self.days, "store_default")
         return RetentionRule(category, None, "keep")
 
-    def has_rules_for(self, being: BeingId) -> bool:
+    def has_rules_for_being(self, being: BeingId) -> bool:
         """Whether anything of the being may have to go."""
         own = self.beings.get(being, BeingRetentionConfig())
         days = (self.days, own.days, *self.rules.values(), *own.rules.values())
@@ -158,7 +150,7 @@ class ArchiveTogetherLinks:
         return list(together)
 
 
-def memories_to_archive_with_reasons(
+def archive_reason_by_memory_id(
     ages: Sequence[MemoryRetentionFacts],
     config: RetentionConfig,
     being: BeingId,
@@ -213,12 +205,12 @@ class _RulesAt:
     now: datetime
 
     def is_expired(self, age: MemoryRetentionFacts) -> bool:
-        days = self.config.rule_for_being(self.being, age.category).days
+        days = self.config.rule_for_being_and_category(self.being, age.category).days
         return not age.pinned and days is not None and self.now - age.last_used >= timedelta(days=days)
 
     def may_make_room(self, age: MemoryRetentionFacts) -> bool:
         """Not what is pinned, what is asked for, or what a rule keeps for longer."""
-        rule = self.config.rule_for_being(self.being, age.category)
+        rule = self.config.rule_for_being_and_category(self.being, age.category)
         if age.pinned or (rule.source != "keep" and rule.days is None):
             return False
         is_current = age.truth == "current" and age.status in LIVING_STATUSES

@@ -17,11 +17,11 @@ from madeleine.memory.model import (
     first_timeline_period,
     start_of_first_dated_timeline_entry,
 )
-from madeleine.memory.rules.dynamics.truth import is_in_future, stated_start_of_memory
+from madeleine.memory.rules.dynamics.truth import is_in_future, past_period_stated_by_memory
 from madeleine.memory.text.dates import IsoPeriod
 from madeleine.memory.text.future_days import (
+    dates_in_text_as_iso_periods,
     iso_periods_in_text_ranges_as_first_day,
-    iso_periods_named_in_text,
     validity_start_stated_in_text,
 )
 
@@ -70,7 +70,7 @@ def start_of_supersession(old: Memory, new: Memory) -> datetime:
     stated = validity_start_stated_in_text(new.scene.action, period.start.date())
     if stated is not None and period.start < stated.start <= new.created_at:  # a plan, told again when its day has come
         return stated.start
-    told = stated_start_of_memory(old, new.created_at)
+    told = past_period_stated_by_memory(old, new.created_at)
     begin = old.valid_from or (told.start if told else None)
     return begin if begin is not None and period.start < begin <= period.end else period.start
 
@@ -91,6 +91,14 @@ def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
     return days[0] if len(days) == 1 else ""
 
 
+def future_day_of_possible_start(old: Memory, new: Memory, now: datetime) -> str:
+    """The one future day that the text of the new memory names, where it is dated to none and the old one tells of no
+    day: it may take the old one's place only then ("on 1 December it goes to 300 s"). "" for none."""
+    if _day_to_come(old, now) is not None or _days_named(old):
+        return ""
+    return future_day_missing_from_dates(new, now)
+
+
 def have_different_future_days(new: Memory, old: Memory) -> bool:
     """Whether both tell, by their dates, of a future day, and of another one each."""
     days = [memory.happened_at for memory in (new, old) if is_in_future(memory.happened_at, new.created_at)]
@@ -109,7 +117,7 @@ def future_beginning_stated_in_text(memory: Memory, now: datetime) -> datetime |
 
 
 def _days_named(memory: Memory) -> list[IsoPeriod]:
-    return iso_periods_named_in_text(memory.scene.action, memory.created_at.date())
+    return dates_in_text_as_iso_periods(memory.scene.action, memory.created_at.date())
 
 
 def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:

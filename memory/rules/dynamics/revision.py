@@ -15,7 +15,7 @@ from madeleine.memory.model import (
 )
 
 
-def changes_that_would_alter_memory(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
+def changes_without_unchanged_fields(memory: Memory, changes: MemoryChanges) -> MemoryChanges:
     """The changes that differ from the memory."""
     requested, before = _requested_values(changes), _changeable_values(memory)
     return MemoryChanges(**{name: value for name, value in requested.items() if value != before[name]})

@@ -81,7 +81,7 @@ class TopicAssignments:
     founded: Sequence[Sequence[int]]
 
 
-def group_unclustered_vectors_into_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignments:
+def assign_unclustered_vectors_to_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignments:
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
     `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
     neighbours = symmetric_nearest_neighbour_graph(vectors)

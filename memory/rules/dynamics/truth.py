@@ -12,14 +12,7 @@ from datetime import UTC, datetime, time
 from typing import Any, Literal, NoReturn, Protocol
 
 from madeleine.memory.errors import InvalidInput, NotCurrent
-from madeleine.memory.model import (
-    Memory,
-    MemoryId,
-    TruthStatus,
-    first_timeline_period,
-    memory_date,
-    parse_iso_moment,
-)
+from madeleine.memory.model import Memory, MemoryId, TruthStatus, first_timeline_period, memory_date, parse_iso_moment
 from madeleine.memory.text.dates import IsoPeriod
 
 MEMORY_TRUTH_FIELDS = ("truth", "valid_from", "valid_until", "superseded_by", "retraction_reason")
@@ -80,6 +73,13 @@ def was_true_at(memory: HasValidityDates, moment: datetime) -> bool:
     return memory.truth != "retracted" and has_begun and (memory.valid_until is None or moment < memory.valid_until)
 
 
+def was_told_before_survivor(absorbed: Memory, survivor: Memory, moment: datetime) -> bool:
+    """Whether what a merge has taken away is all that tells of that moment: it was true, and what has absorbed it, told
+    later, had not begun. A retracted survivor takes with it what said the same."""
+    begin = beginning_of_validity(survivor)
+    return was_true_at(absorbed, moment) and survivor.truth != "retracted" and begin is not None and begin > moment
+
+
 def id_of_version_true_at(chain: Sequence[Memory], moment: datetime) -> MemoryId | None:
     """Of versions the one that was true then; None where nothing is known of that time. Of two the one that became true
     later: what has superseded two tells when both had ended, and not that one had followed the other."""
@@ -101,7 +101,7 @@ def start_of_truth_or_telling(memory: Memory) -> datetime:
     return memory.valid_from or (memory.created_at if told_in_time else memory.happened_at)
 
 
-def stated_start_of_memory(memory: Memory, now: datetime) -> IsoPeriod | None:
+def past_period_stated_by_memory(memory: Memory, now: datetime) -> IsoPeriod | None:
     """Its own date, if it is no future day: what it says was not true before. None for one that has none."""
     period = first_timeline_period(memory.scene.when)
     return period if period is not None and not is_in_future(period.start, now) else None
@@ -121,7 +121,7 @@ def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: d
         old = replace(old, valid_from=None)
     elif old.valid_from is not None and since < old.valid_from:
         _refuse_earlier_end(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
-    elif old.valid_from is None and (begin := stated_start_of_memory(old, at)) and since < begin.start:
+    elif old.valid_from is None and (begin := past_period_stated_by_memory(old, at)) and since < begin.start:
         _refuse_earlier_end(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
     return (
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),

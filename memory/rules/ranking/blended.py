@@ -195,7 +195,7 @@ def emotion_match_scores_of_candidates(
     query: str, f: FloatArray, features: Sequence[RankingFeatures], emotions: frozenset[str]
 ) -> FloatArray:
     """float64, (n,), in [0, 1] (spec T7): the share of the emotions that each candidate has, as far as they count."""
-    if not emotions or not len(f) or (feeling := relevance_of_feelings_to_query(analyse_query(query))) == "beside":
+    if not emotions or not len(f) or (feeling := role_of_feelings_in_query(analyse_query(query))) == "beside":
         return np.zeros(len(f))
     shares = matching_emotion_shares(features, emotions)
     return (
@@ -267,7 +267,7 @@ def blended_ranking_scores(
         **dict(zip(QUERY_PRIOR_NAMES, priors.T, strict=True)),
         "emotions": weights.emotion * emotion_match_scores_of_candidates(query, f, features, emotions),
     }
-    return ScoredCandidates.from_parts(parts, greatest=weights.greatest_sum)
+    return ScoredCandidates.from_score_parts(parts, greatest=weights.greatest_sum)
 
 
 MAX_ANALYSED_QUERY_CHARS = 2_000
@@ -323,7 +323,7 @@ def asks_for_advice(query: AnalysedText) -> bool:
     return query.matches_lexicon_pattern("asks_advice") and not asks_what_assistant_said(query)
 
 
-def relevance_of_feelings_to_query(query: AnalysedText) -> FeelingRoleInQuery:
+def role_of_feelings_in_query(query: AnalysedText) -> FeelingRoleInQuery:
     """Role of a feeling for the query: "asked" if it asks how something felt; "beside" if it asks for a fact, which is
     the same whatever is felt; "there" otherwise."""
     if query.matches_lexicon_pattern("asks_feeling"):

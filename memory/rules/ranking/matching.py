@@ -6,7 +6,8 @@
     relief = 0.9 × (centred cosine − that of the query without its unknown words) / 0.25, within [0, 0.9]
 
 A query names things: its content words, the words of a name together ("Maria Kern", "heron-1"). Where words do not
-stand apart, a long run of signs is more of the query than a short one. `legible` in [0, 1]: how well the model reads
+stand apart, a long run of signs is more of the query than a short one; an unknown verb is less of it, where writing
+tells it from a noun (ADR 75). `legible` in [0, 1]: how well the model reads
 the query. An unknown word that draws the query towards a candidate is a synonym of what that one says, and is forgiven
 there: without "allergic" a question is farther from "gets hives", and "blood type" draws to nothing. This is looked at
 where nothing matches without it. Whoever names an identifier asks for what holds it, which matches whatever else is
@@ -33,9 +34,14 @@ from madeleine.memory.text.content_words import (
     is_id_or_address_word,
     name_number_of_each_word,
     probably_not_name_mask,
+    verb_or_adjective_mask,
     weights_by_unspaced_run_length,
 )
 from madeleine.memory.text.reading import AnalysedText
+
+UNKNOWN_VERB_WEIGHT = 0.5
+"""Of an unknown verb or adjective, where writing tells it from a noun, beside 1: what is done or how something is can
+be told in other words, and what was never told of somebody is mostly a thing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,9 @@ class MatchScoresOfThingsNamedInQuery:
         nameless = np.asarray(probably_not_name_mask(query, pool.words), np.float32) @ shares > 1 - 1e-3
         weight = np.asarray(weights_by_unspaced_run_length(pool.words), np.float32) @ shares
         held, unknown = pool.holds.astype(np.float32) @ shares, pool.unknown.astype(np.float32) @ shares
+        if unknown.any():
+            verbs = np.asarray(verb_or_adjective_mask(query, pool.words), np.float32) @ shares
+            weight *= 1 - (1 - UNKNOWN_VERB_WEIGHT) * verbs * unknown
         return cls(held, unknown, nameless, weight / weight.mean(), identifier_match_mask(pool))
 
 
@@ -137,7 +146,7 @@ class CandidateSimilarities:
     needed: float
 
     @property
-    def value_without_penalty(self) -> NDArray[np.float32]:
+    def values_without_penalty(self) -> NDArray[np.float32]:
         return self.value + self.penalty
 
 
@@ -152,7 +161,9 @@ class RecallGateOutcome:
     situation: CandidateSimilarities | None = None
 
 
-def merge_recall_gate_outcomes(gates: Sequence[RecallGateOutcome]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def matching_and_near_positions(
+    gates: Sequence[RecallGateOutcome],
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Positions of the matches, and of what is near, the nearest to the end of a message first."""
     matching, near = gates[0].matching, gates[0].near
     for of_end in gates[1:]:
@@ -161,7 +172,7 @@ def merge_recall_gate_outcomes(gates: Sequence[RecallGateOutcome]) -> tuple[NDAr
     return matching, near[~np.isin(near, matching)]
 
 
-def score_candidate_similarity(
+def similarities_of_all_candidates(
     named: MatchScoresOfThingsNamedInQuery,
     centred_cosine: NDArray[np.float32],
     *,
@@ -202,13 +213,13 @@ def matching_candidate_mask(likeness: CandidateSimilarities, thresholds: MatchTh
     """bool, (n,). Beside a match unknown words count no more."""
     if not (likeness.value >= likeness.needed).any():
         return np.zeros(len(likeness.value), np.bool_)
-    return np.asarray(likeness.value_without_penalty >= thresholds.likeness - thresholds.companions, np.bool_)
+    return np.asarray(likeness.values_without_penalty >= thresholds.likeness - thresholds.companions, np.bool_)
 
 
 def unknown_words_prevent_any_match(likeness: CandidateSimilarities) -> bool:
     """Whether nothing matches, and something would if nothing were unknown."""
     return bool(
-        (likeness.value_without_penalty >= likeness.needed).any() and not (likeness.value >= likeness.needed).any()
+        (likeness.values_without_penalty >= likeness.needed).any() and not (likeness.value >= likeness.needed).any()
     )
 
 
@@ -224,7 +235,7 @@ def matching_preference_mask(
     one applies. And how to behave is asked in words of the task, which no memory need hold: nothing is lost by unknown
     words."""
     t = thresholds
-    applies = situation.value_without_penalty >= t.likeness
+    applies = situation.values_without_penalty >= t.likeness
     answers = (likeness >= t.likeness) & (likeness >= likeness.max(initial=0))
     return np.asarray(applies | answers, np.bool_)
 
@@ -246,7 +257,7 @@ def positions_of_near_unmatched_candidates(
         if enough
         else np.zeros(len(likeness.value))
     )
-    alike = likeness.value_without_penalty
+    alike = likeness.values_without_penalty
     best = (shares >= t.near_words) | ((alike >= t.likeness - t.companions) & (alike >= likeness.needed).any())
     if not best.any() and alike.max(initial=0) < t.near:
         return np.zeros(0, np.intp)

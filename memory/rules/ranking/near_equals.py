@@ -9,6 +9,7 @@ Two that both answer a question are compared, the one that was told later with t
             + 0.7 if it was proposed to supersede the older one + 2.1 if proposals join the two
             + 2.1 if it was stored as resembling it
             − 4.6 if the two have one form, and only the older one answers the question
+            − 2 if the newer one is an event that tells of no change, the older one a fact, and nothing was proposed
             + 4 if the model does not read the question − 2.9
 
 Cosines are those to the question, words of the question count by their rarity in [0, 1]. Above 0 the newer one comes
@@ -36,6 +37,9 @@ MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
 speak of two things ("hotfixes branch off …", "features branch off …"). Of changes that are worded otherwise it tells
 nothing: they often leave unsaid what they change."""
+
+MIN_COMMON_BEGINNING_LETTERS = 4
+"""Of two names of one root, and more than half of the shorter one: "Norway", "Norwegian"."""
 
 MAX_WORDS_OF_SINGLE_FACT_MEMORY = 70
 """Of a memory that tells more than one fact nothing tells which of them another one changes."""
@@ -78,22 +82,38 @@ class MemoryMatchToQuestion:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPairRelationFlags:
-    """What the store has noted of two memories."""
+    """What the store has noted of two memories. `is_event_after_fact`: the newer one tells what happened, or
+    was stored without a category, the older one what holds."""
 
     is_proposed: bool = False
     joined_by_proposals: bool = False
     resembles: bool = False
+    is_event_after_fact: bool = False
 
 
 def question_words_only_in_first(
     question: StatementForComparison, one: StatementForComparison, other: StatementForComparison
 ) -> list[str]:
-    """Words of the one that the question has, and the other lacks."""
-    return [
-        one.content_words_by_stem[stem]
-        for stem in question.content_words_by_stem.keys()
-        & one.content_words_by_stem.keys() - other.content_words_by_stem.keys()
+    """Words of the one that the question has, and the other lacks; if there are none, names that begin like a name of
+    the question that both lack ("Norwegian" asks for Norway)."""
+    asked, ones, others = (statement.content_words_by_stem for statement in (question, one, other))
+    only = {stem: word for stem, word in ones.items() if stem not in others}
+    if named := [word for stem, word in only.items() if stem in asked]:
+        return named
+    names = [
+        word
+        for stem, word in asked.items()
+        if stem not in ones and word in question.words_capitalized_inside
+        if not any(_begins_like(word_of_other, word) for word_of_other in others.values())
     ]
+    return [
+        word for word in only.values() if one.is_possible_name(word) and any(_begins_like(word, name) for name in names)
+    ]
+
+
+def _begins_like(word: str, name: str) -> bool:
+    letters = max(MIN_COMMON_BEGINNING_LETTERS, min(len(word), len(name)) // 2 + 1)
+    return len(word) >= letters and word[:letters] == name[:letters]
 
 
 def are_short_and_no_questions(newer: StatementForComparison, older: StatementForComparison) -> bool:
@@ -129,6 +149,7 @@ def newer_replaces_older_score(
         + 2.1 * link.joined_by_proposals
         + 2.1 * link.resembles
         - 4.6 * is_answered_only_by_older_statement(question, new, old)
+        - 2 * (link.is_event_after_fact and not (new.states_change or link.joined_by_proposals))
         + 4 * (not is_read)
         - 2.9
     )

@@ -69,7 +69,7 @@ def candidate_similarities(pool: CandidatePool, *, dense_trust: float) -> NDArra
     vector, the share of the query's words that the candidate holds."""
     cosine = np.clip(pool.cosine, 0, 1)
     trust = np.where(pool.cosine == 0, 0.0, dense_trust)
-    return np.asarray(np.clip(trust * cosine + (1 - trust) * query_word_coverage(pool), 0, 1), np.float32)
+    return np.asarray(np.clip(trust * cosine + (1 - trust) * query_word_coverage_of_candidates(pool), 0, 1), np.float32)
 
 
 def recency_score(age: timedelta, *, decay_per_hour: float) -> float:
@@ -84,7 +84,7 @@ def saturating_reinforcement_share(times: int) -> float:
 
 def evenly_falling_scores(count: int) -> ScoredCandidates:
     """1 for the first, falling evenly, above 0 for the last."""
-    return ScoredCandidates.from_parts({"place": 1 - np.arange(count) / max(1, count)})
+    return ScoredCandidates.from_score_parts({"place": 1 - np.arange(count) / max(1, count)})
 
 
 def linear_ranking_scores(
@@ -101,7 +101,7 @@ def linear_ranking_scores(
         "similarity": w.relevance * np.minimum(similarity + w.personal_boost, 1),
         "recency": w.recency * np.asarray(since),
     }
-    return ScoredCandidates.from_parts(parts, greatest=max(1.0, w.relevance + w.recency))
+    return ScoredCandidates.from_score_parts(parts, greatest=max(1.0, w.relevance + w.recency))
 
 
 def scores_by_associative_ranking_profile(
@@ -125,10 +125,10 @@ def scores_by_associative_ranking_profile(
         "emotions": w.emotion * np.asarray(shared_emotions),
     }
     greatest = w.similarity + w.importance + w.recency + w.reinforcement + w.emotion
-    return ScoredCandidates.from_parts(parts, greatest=max(1.0, greatest))
+    return ScoredCandidates.from_score_parts(parts, greatest=max(1.0, greatest))
 
 
-def query_word_coverage(pool: CandidatePool) -> NDArray[np.float32]:
+def query_word_coverage_of_candidates(pool: CandidatePool) -> NDArray[np.float32]:
     """float32, (n,): the share in [0, 1] of the query's IDF that each candidate holds; 0 for a query without terms."""
     total = float(pool.idf.sum())
     if total <= 0:

@@ -23,7 +23,7 @@ class ScoredCandidates:
     parts: Mapping[str, FloatArray]
 
     @classmethod
-    def from_parts(cls, parts: Mapping[str, FloatArray], *, greatest: float = 1.0) -> ScoredCandidates:
+    def from_score_parts(cls, parts: Mapping[str, FloatArray], *, greatest: float = 1.0) -> ScoredCandidates:
         """`greatest`: the sum that is the score 1."""
         scaled = {name: np.asarray(part / greatest, np.float64) for name, part in parts.items()}
         total = np.sum(list(scaled.values()), axis=0, dtype=np.float64)

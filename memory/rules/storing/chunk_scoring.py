@@ -48,7 +48,12 @@ def chunk_salience(reading: AnalysedText, *, rarity: float) -> float:
     `mean_word_rarity` in [0, 1] is that of the text's words among the being's memories.
     """
     technical = rarity >= MIN_MEAN_RARITY_OF_TECHNICAL_TEXT or bool(_CODE_NAME.search(reading.text))
-    signals = (reading.contains_recognised_name, reading.mentions_number, reading.states_personal_taste, technical)
+    signals = (
+        reading.contains_recognised_name,
+        reading.mentions_number_or_date,
+        reading.states_personal_taste,
+        technical,
+    )
     return min(1.0, sum(weight * signal for weight, signal in zip((0.3, 0.2, 0.4, 0.1), signals, strict=True)))
 
 

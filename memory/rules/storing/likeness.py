@@ -53,7 +53,7 @@ class FactualDetailsOfText:
     """What stands in scripts without case, where names and negations cannot be told from other words."""
 
 
-def extract_text_facts(reading: AnalysedText) -> FactualDetailsOfText:
+def extract_numbers_names_and_fact_words(reading: AnalysedText) -> FactualDetailsOfText:
     fact_words = reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)
     known = frozenset(fact_words)
     return FactualDetailsOfText(
@@ -68,7 +68,7 @@ def extract_text_facts(reading: AnalysedText) -> FactualDetailsOfText:
     )
 
 
-def difference_in_facts(text: str, other: str) -> str:
+def describe_difference_in_facts(text: str, other: str) -> str:
     """Why `text` cannot be another telling of `other`, in words; "" where no fact speaks against it. A fact that only
     one of them tells is no difference: a retelling may be shorter."""
     mine, theirs = AnalysedText(text, other), AnalysedText(other, text)

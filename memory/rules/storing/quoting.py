@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, Memory, date_of_timeline_entry
-from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LIST_NAMES, extract_text_facts
+from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LIST_NAMES, extract_numbers_names_and_fact_words
 from madeleine.memory.text.lexicon import lexicons_for_script_of_text, text_without_lexicon_pattern
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HIRAGANA_RUN_PATTERN
@@ -71,7 +71,7 @@ class StatementForRepetitionCheck:
         self._about = AnalysedText(about)
 
     @cached_property
-    def words_with_context(self) -> frozenset[str]:
+    def words_including_context(self) -> frozenset[str]:
         """Every word of it, as it stands."""
         return self.reading.words_and_parts_before_apostrophe | self._about.words_and_parts_before_apostrophe
 
@@ -84,7 +84,7 @@ class StatementForRepetitionCheck:
         """Capitalised words; the first word may be a name or not."""
         opening = [word.stem for word in self.reading.words[:1] if word.is_capitalised]
         return (
-            (extract_text_facts(self.reading).names | frozenset(opening))
+            (extract_numbers_names_and_fact_words(self.reading).names | frozenset(opening))
             - _listed(self.reading, *FRAMING_LEXICON_LISTS)
             - ENGLISH_STOP_WORDS
         )
@@ -256,7 +256,7 @@ def _restates_statement(
 ) -> bool:
     if not (
         _is_echo(said, [one], speakers, 1.0)
-        and one.names <= said.words_with_context
+        and one.names <= said.words_including_context
         and _is_told_in_order(said, one, speakers)
     ):
         return False
@@ -301,8 +301,8 @@ def _adds_no_fact(said: StatementForRepetitionCheck, one: StatementForRepetition
     """No number, name, day or negation that the other has not, and none of the other's negations missing."""
     return (
         said.numbers <= one.numbers_including_context
-        and said.names <= one.words_with_context | speakers.words_and_parts_before_apostrophe
-        and said.amount_day_and_negation_words <= one.words_with_context
+        and said.names <= one.words_including_context | speakers.words_and_parts_before_apostrophe
+        and said.amount_day_and_negation_words <= one.words_including_context
         and said.reading.contains_negation == one.reading.contains_negation
         and said.content_keys_in_caseless_scripts
         <= one.caseless_script_fragments_with_context

@@ -20,7 +20,7 @@ from madeleine.memory.model import (
     MemoryId,
     TextOrDatedAction,
     date_of_timeline_entry,
-    timeline_to_json,
+    timeline_as_json_list,
 )
 from madeleine.memory.rules.dynamics.future_dates import future_beginning_stated_in_text
 from madeleine.memory.rules.dynamics.truth import is_in_future
@@ -63,7 +63,7 @@ class MemoryRetelling:
     """The telling says that the memory takes the place of this one, from a day to come on: `valid_from`."""
 
 
-def retelling_of_memory_from_draft(
+def build_memory_retelling_from_draft(
     of: MemoryId, draft: Memory, *, importance: float | None, key: str | None
 ) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
@@ -145,7 +145,7 @@ class RetellingAdditions:
     lesson: str = ""
 
     def to_json(self) -> str:
-        content = {"themes": self.themes, "retold": timeline_to_json(self.retold), "lesson": self.lesson}
+        content = {"themes": self.themes, "retold": timeline_as_json_list(self.retold), "lesson": self.lesson}
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod

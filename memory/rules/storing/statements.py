@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
-from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.text.reading import SPEAKER_LABEL_PATTERN, AnalysedText
 from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HANGUL_CHAR_CLASS, HIRAGANA_RUN_PATTERN
 
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
@@ -48,12 +48,17 @@ class StatementForComparison:
         return [part for word in _WORD.findall(self.analysed_text.lowercase_text) for part in _parts(word)]
 
     @cached_property
+    def words_capitalized_inside(self) -> frozenset[str]:
+        """In lower case, those that are written with a capital where no sentence begins."""
+        return frozenset(word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text))
+
+    @cached_property
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
         common = frozenset(self.analysed_text.words_and_parts_before_apostrophe).intersection(
             self.analysed_text.words_in_lists("stop_words", "function_words")
         )
-        common -= {word.casefold().removesuffix("'s") for word in _CAPITALIZED_INSIDE.findall(self.text)}
+        common -= self.words_capitalized_inside
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
         return [word for word in content if not HIRAGANA_RUN_PATTERN.fullmatch(word)]
 
@@ -86,6 +91,17 @@ class StatementForComparison:
         return not verbs_and_negations.isdisjoint(self.change_words)
 
     @cached_property
+    def is_told_in_first_person(self) -> bool:
+        """Whether a word of it is "I", "we", "our" or the like."""
+        return self.analysed_text.first_person_degree > 0
+
+    @cached_property
+    def speaker_label(self) -> str:
+        """What stands before the first colon, if it may be a name: "Ann" of "Ann: Hello"; else ""."""
+        label = SPEAKER_LABEL_PATTERN.match(self.text)
+        return label[0].rstrip(": ：") if label else ""
+
+    @cached_property
     def contains_question_mark(self) -> bool:
         return _QUESTION_MARK.search(self.text) is not None
 
@@ -95,7 +111,7 @@ class StatementForComparison:
 
 
 @lru_cache(maxsize=1_000)
-def cached_statement_for_comparison(text: str) -> StatementForComparison:
+def cached_comparison_form_of_text(text: str) -> StatementForComparison:
     """The same statement for the same text: of what is often recalled it is read once."""
     return StatementForComparison(text)
 
@@ -114,7 +130,7 @@ def _stem(word: str) -> str:
 
 def count_shared_content_words(text: str, other: str) -> int:
     """In whatever form."""
-    one, two = (cached_statement_for_comparison(each).content_words_by_stem for each in (text, other))
+    one, two = (cached_comparison_form_of_text(each).content_words_by_stem for each in (text, other))
     return len(one.keys() & two.keys())
 
 

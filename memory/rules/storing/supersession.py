@@ -21,9 +21,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from madeleine.memory.model import Memory
 from madeleine.memory.rules.storing.statements import (
     MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING,
     StatementForComparison,
+    cached_comparison_form_of_text,
     share_of_same_wording,
 )
 
@@ -52,6 +54,12 @@ class WordRarities:
 
     by_stem: Mapping[str, float]
     is_known: bool
+
+
+def tells_of_undecided_change(memory: Memory) -> bool:
+    """Whether its text tells of a change, and nobody has said of what: what has superseded another memory has a
+    `valid_from`, and is no change of a third one (ADR 74)."""
+    return memory.valid_from is None and cached_comparison_form_of_text(memory.scene.action).states_change
 
 
 def word_rarities_from_idf(idf: Mapping[str, float], greatest_idf: float) -> WordRarities:

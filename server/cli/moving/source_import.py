@@ -54,7 +54,7 @@ async def import_files_of_other_programs(
     import_id, counts = "", {}
     async with _open_ledger(settings, dry_run=dry_run) as ledger:
         if not dry_run:
-            import_id = await ledger.imports.begin_import_from_other_program(scope, source, at=utc_now())
+            import_id = await ledger.imports.begin_or_resume_import(scope, source, at=utc_now())
         report = OtherProgramsImportReport()
         try:
             with show_byte_progress(sum(file.size for file in _files(paths, on_error=lambda _: None))) as show:
@@ -74,7 +74,7 @@ async def import_files_of_other_programs(
                     report=report,
                 )(scope, _files(paths, on_error=lambda error: report.unusable.append(str(error))))
             if import_id:
-                counts = await ledger.imports.end_import_from_other_program(scope, import_id, at=utc_now())
+                counts = await ledger.imports.end_import_and_count_added_by_type(scope, import_id, at=utc_now())
         except MadeleineError as error:
             print(f"madeleine: {terminal_safe_line(error)} Run the same command again: it continues.", file=sys.stderr)
             return EXIT_FAILURE

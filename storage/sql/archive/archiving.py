@@ -46,7 +46,7 @@ async def archive_memories(
 ) -> list[MemoryId]:
     """As `RetentionArchivingTransaction.archive`."""
     wanted = [id_ for group in groups for id_ in group.reasons]
-    records = await read_memory_records_to_archive(transaction, scope, wanted)
+    records = await read_records_to_archive_by_memory_id(transaction, scope, wanted)
     fixed = {"being_id": scope.being_id, "run_id": run, "archived_at": microseconds_from_moment(at)}
     names = ("id", "category", "mode", "digest", "is_summary")
     told = [group for group in groups if not records.keys().isdisjoint(group.reasons)]
@@ -63,7 +63,7 @@ async def archive_memories(
     return [id_ for id_ in wanted if id_ in records]
 
 
-async def read_memory_records_to_archive(
+async def read_records_to_archive_by_memory_id(
     transaction: Transaction, scope: Scope, ids: Sequence[MemoryId]
 ) -> dict[MemoryId, list[Any]]:
     """The record of each memory that exists, then those of its parts."""

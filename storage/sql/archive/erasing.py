@@ -14,13 +14,13 @@ from madeleine.storage.sql.archive.archiving import (
     INSERT_ENTRY,
     archive_columns_from_memory_records,
     delete_memories_moved_to_archive,
-    read_memory_records_to_archive,
+    read_records_to_archive_by_memory_id,
 )
 from madeleine.storage.sql.archive.packing import unpack_archive_records
 from madeleine.storage.sql.archive.restoring import (
     DELETE_EMPTY_ARCHIVE_GROUPS,
     ArchiveEntryBeforeRestoration,
-    archived_memories_pointing_to,
+    ids_of_archived_memories_pointing_to,
     restore_memories,
 )
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value
@@ -47,7 +47,7 @@ async def restore_archived_to_erase(
     """The archived ones of these ids, and those that point to any of them."""
     restored = await restore_memories(transaction, scope, ids, keep_groups=True)
     known = {*ids, *(entry.memory_id for entry in restored)}
-    while dependents := await archived_memories_pointing_to(transaction, scope, sorted(known)):
+    while dependents := await ids_of_archived_memories_pointing_to(transaction, scope, sorted(known)):
         more = await restore_memories(transaction, scope, dependents, keep_groups=True)
         known |= {entry.memory_id for entry in more}
         restored += more
@@ -63,7 +63,7 @@ async def rearchive_after_erasure(
     """After the erasure: what was brought back for it and stays goes back, as it is now. What the archive tells of
     their groups is made anew, without the erased."""
     staying = {entry.memory_id: entry for entry in brought if entry.memory_id not in erased}
-    records = await read_memory_records_to_archive(transaction, scope, list(staying))
+    records = await read_records_to_archive_by_memory_id(transaction, scope, list(staying))
     rows = []
     for id_, of_memory in records.items():
         entry = staying[id_]

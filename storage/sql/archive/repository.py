@@ -44,7 +44,7 @@ from madeleine.storage.sql.database.mapping import (
 from madeleine.storage.sql.database.memory_rows import CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION
 from madeleine.storage.sql.database.tables import audit_entries_table, memories_table
 from madeleine.storage.sql.memories.index_source import cache_vectors_and_mark_for_indexing
-from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_with_ids
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 ARCHIVE_TOOL_NAME = "archive"
@@ -147,7 +147,7 @@ class RetentionFactsReader:
         self._reads = reads
         self._scope = scope
 
-    async def memory_retention_facts(self) -> list[MemoryRetentionFacts]:
+    async def retention_facts_of_all_memories(self) -> list[MemoryRetentionFacts]:
         being = self._scope.being_id
         ages = await self._reads.rows(_SELECT_AGES, _age_from_row, being=being)
         brought_back = {
@@ -163,8 +163,8 @@ class RetentionFactsReader:
     async def has_memories_kept_for_session_or_project(self) -> bool:
         return bool(await self._reads.rows(_SELECT_LEVELLED, first_column_of_row, being=self._scope.being_id))
 
-    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        return await memories_by_ids(self._reads, self._scope, ids)
+    async def memories_with_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories_with_ids(self._reads, self._scope, ids)
 
     async def last_retention_run_time(self) -> datetime | None:
         enforced = await read_store_setting(self._reads, LAST_RETENTION_RUN_SETTING) or {}
@@ -212,7 +212,7 @@ class ArchiveRepository(MemoryReadRepository):
             statement, _entry_from_row, limit=query.limit, position=query.position, **binds
         )
 
-    async def archived_by_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
+    async def archived_memories_with_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
         entries = await self._database.rows(_SELECT_BY_IDS, _entry_from_row, **binds)
         named: dict[str, ArchivedMemory] = {}
@@ -236,7 +236,7 @@ class ArchiveRepository(MemoryReadRepository):
             restored = [entry.memory_id for entry in await restore_memories(transaction, scope, ids)]
             if restored:
                 await record_audit_entry(transaction, scope, "restore", at, tool=ARCHIVE_TOOL_NAME, ids=restored)
-            return await memories_by_ids(transaction, scope, restored)
+            return await memories_with_ids(transaction, scope, restored)
 
     async def store_group_summary(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         binds = {"group": group, "being": scope.being_id}

@@ -117,7 +117,9 @@ async def restore_memories_archived_by_run(
     return len(of_run)
 
 
-async def archived_memories_pointing_to(transaction: Transaction, scope: Scope, ids: Sequence[str]) -> list[MemoryId]:
+async def ids_of_archived_memories_pointing_to(
+    transaction: Transaction, scope: Scope, ids: Sequence[str]
+) -> list[MemoryId]:
     """Archived memories that point to these."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
     return await transaction.rows(_SELECT_DEPENDENTS, first_column_of_row, **binds)

@@ -271,7 +271,7 @@ class ConversationRepository(DatabaseRepository):
     async def known_message_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
         return await _known_keys(self._database, scope, session_id, keys)
 
-    async def messages_by_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
+    async def messages_with_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return records_in_order_of_ids(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
 
@@ -314,7 +314,9 @@ class ConversationRepository(DatabaseRepository):
         earlier = await self._database.rows(_SELECT_SPOKEN_BEFORE, _MESSAGE.from_row, **binds, limit=before)
         return earlier[::-1], await self._database.rows(_SELECT_SPOKEN_FROM, _MESSAGE.from_row, **binds, limit=unread)
 
-    async def mark_messages_read(self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0) -> None:
+    async def mark_messages_read_up_to_position(
+        self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0
+    ) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "new_abandoned": abandoned}
         async with self._database.transaction() as transaction:
             await transaction.execute_many(_MARK_WATCHED, [row])
@@ -338,7 +340,7 @@ class ConversationRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column_of_row, **binds))
 
-    async def unread_message_totals(self) -> UnreadMessageTotals:
+    async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals:
         [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
         return UnreadMessageTotals(unread=unread, put_off=put_off, abandoned=abandoned)
 

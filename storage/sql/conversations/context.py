@@ -14,16 +14,7 @@ from madeleine.memory.core_blocks.values import CoreBlock
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.notes import SCENE_NOTE_TYPE
 from madeleine.memory.lessons.values import REPORT_FAILURE_TOOL_NAME
-from madeleine.memory.model import (
-    Emotion,
-    Memory,
-    MemoryId,
-    Note,
-    NoteId,
-    NoteState,
-    Scope,
-    short_id_of_memory_number,
-)
+from madeleine.memory.model import Emotion, Memory, MemoryId, Note, NoteId, NoteState, Scope, short_id_of_memory_number
 from madeleine.memory.patrol_records import DiaryEntry, ThoughtsForNextSession
 from madeleine.memory.profile import ProfileEntry, duplicate_preference_error
 from madeleine.memory.text.normalization import fold_text
@@ -40,13 +31,13 @@ from madeleine.storage.sql.database.dialect import (
 from madeleine.storage.sql.database.engine import Row, SqlRowReader, Transaction
 from madeleine.storage.sql.database.mapping import (
     RowMap,
+    conditions_for_row_by_key_and_being,
     decode_json_list_cached,
     encode_json_list,
     first_column_of_row,
     first_two_columns_of_row,
     microseconds_from_moment,
     row_of_being_binds,
-    row_of_being_conditions,
     update_row_of_being_statement,
 )
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS_IN_BOUND_PROJECT, memory_from_row
@@ -145,13 +136,13 @@ _SELECT_OPEN_NOTES = (
 )
 _COUNT_UNREADABLE_NOTES = select(func.count()).where(_n.state == "parse_failed")
 _SELECT_CLOSABLE_NOTE = select(_n.id).where(
-    *row_of_being_conditions(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
+    *conditions_for_row_by_key_and_being(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
 )
 _INSERT_NOTE = insert(notes_table)
 _CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
 _UPDATE_NOTE = update_row_of_being_statement(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
-_CLOSE_NOTE = update(notes_table).where(*row_of_being_conditions(notes_table)).values(state="done")
-_DELETE_NOTE = delete(notes_table).where(*row_of_being_conditions(notes_table))
+_CLOSE_NOTE = update(notes_table).where(*conditions_for_row_by_key_and_being(notes_table)).values(state="done")
+_DELETE_NOTE = delete(notes_table).where(*conditions_for_row_by_key_and_being(notes_table))
 
 _DIARY_ENTRY = RowMap(DiaryEntry, diary_entries_table)
 _own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
@@ -232,7 +223,7 @@ async def read_notes(reads: SqlRowReader, scope: Scope, type_: str, state: NoteS
     return await reads.rows(_SELECT_NOTES_OF_TYPE, _NOTE.from_row, **binds)
 
 
-async def update_notes(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
+async def update_note_rows(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
         row_of_being_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content))
         for note in changed
@@ -254,7 +245,7 @@ async def read_thoughts_for_next_session(reads: SqlRowReader, scope: Scope) -> T
     return thoughts[0] if thoughts else ThoughtsForNextSession()
 
 
-async def write_points_for_next_session(transaction: Transaction, scope: Scope, new: ThoughtsForNextSession) -> None:
+async def write_thoughts_for_next_session(transaction: Transaction, scope: Scope, new: ThoughtsForNextSession) -> None:
     thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
     await transaction.execute_many(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
 
@@ -362,7 +353,7 @@ class ContextRepository(ConversationRepository):
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
-    async def memories_for_session_start(
+    async def memory_groups_for_session_start(
         self, scope: Scope, *, now: datetime, due_until: datetime, changed_since: datetime, limit: int
     ) -> SessionStartMemories:
         times = {"now": now, "due_until": due_until, "changed_since": changed_since}

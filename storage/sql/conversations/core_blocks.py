@@ -48,7 +48,7 @@ class CoreBlockRepository(DatabaseRepository):
     async def core_block_versions(self, scope: Scope, name: str) -> list[CoreBlock]:
         return await self._database.rows(_SELECT_VERSIONS, _BLOCK.from_row, being=scope.being_id, block=name)
 
-    async def write_core_block(self, scope: Scope, block: CoreBlock) -> bool:
+    async def write_core_block_if_next_version(self, scope: Scope, block: CoreBlock) -> bool:
         async with self._database.transaction() as transaction:
             binds = {"being": scope.being_id, "block": block.name}
             [last] = await transaction.rows(_SELECT_LAST_VERSION, first_column_of_row, **binds)

@@ -13,7 +13,7 @@ from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.storage.resources import LEDGER_DISK_RESERVE_BYTES, require_disk_space
 from madeleine.storage.sql.database.schema import schema_revision_of_file, translating_driver_errors
 
-TABLES_COUNTED_IN_BACKUP = {
+COUNTED_TABLE_NAME_BY_RECORD_TYPE = {
     "memory": "memories", "message": "messages", "note": "notes", "diary": "diary", "profile": "profile"
 }  # fmt: skip
 """By the type of record, as an export counts them."""
@@ -64,7 +64,7 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
             known = {str(row[0]) for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             return {
                 type_: int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-                for type_, table in TABLES_COUNTED_IN_BACKUP.items()
+                for type_, table in COUNTED_TABLE_NAME_BY_RECORD_TYPE.items()
                 if table in known
             }
     except StorageError as error:

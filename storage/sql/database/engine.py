@@ -88,7 +88,7 @@ class Database(ABC):
         return None
 
     @abstractmethod
-    def hold_named_lock(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
+    def try_named_lock(self, name: str, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
         """Hold the lock of that name against other processes over this database; True while it is held. Without `wait`
         False if another process holds it. Freed when its holder dies."""
 

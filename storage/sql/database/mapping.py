@@ -155,7 +155,9 @@ def _field_names(make: type) -> Iterable[str]:
     return [field.name for field in fields(make)]  # type: ignore[arg-type]
 
 
-def row_of_being_conditions(table: Table, key: str = "id") -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def conditions_for_row_by_key_and_being(
+    table: Table, key: str = "id"
+) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """The row with the key `target`, if it is of the being that is asked for (`row_of_being_binds`)."""
     return table.c[key] == bindparam("target"), table.c.being_id == bindparam("being")
 
@@ -164,7 +166,7 @@ def update_row_of_being_statement(table: Table, *names: str, key: str = "id") ->
     """Set these columns of an own row; for the binds see `row_of_being_binds`."""
     return (
         update(table)
-        .where(*row_of_being_conditions(table, key))
+        .where(*conditions_for_row_by_key_and_being(table, key))
         .values({name: bindparam(f"new_{name}") for name in names})
     )
 
@@ -172,8 +174,8 @@ def update_row_of_being_statement(table: Table, *names: str, key: str = "id") ->
 def row_of_being_binds(
     scope: Scope, key: str, record: object = None, names: Iterable[str] = (), **values: Any
 ) -> dict[str, Any]:
-    """Binds of `row_of_being_conditions`, and of `update_row_of_being_statement` for the fields `names` of `record` and
-    the values."""
+    """Binds of `conditions_for_row_by_key_and_being`, and of `update_row_of_being_statement` for the fields `names` of
+    `record` and the values."""
     values |= {name: getattr(record, name) for name in names}
     return {"target": key, "being": scope.being_id} | {
         f"new_{name}": encode_column_value(value) for name, value in values.items()

@@ -47,19 +47,19 @@ from madeleine.storage.sql.database.tables import beings_table, memories_table, 
 _m, _r = memories_table.c, revisions_table.c
 
 
-def sql_cycle_number(being: Any) -> ColumnElement[int]:
+def sql_patrol_cycle(being: Any) -> ColumnElement[int]:
     """The being's cycle; 0 before its first patrol."""
     return func.coalesce(select(beings_table.c.cycle).where(beings_table.c.being_id == being).scalar_subquery(), 0)
 
 
-_last_counted_cycle = func.coalesce(_m.stopped_at, sql_cycle_number(_m.being_id))
+_last_counted_cycle = func.coalesce(_m.stopped_at, sql_patrol_cycle(_m.being_id))
 CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION: ColumnElement[int] = _last_counted_cycle - _m.since
 _CORRECTED_AT = type_coerce(
     select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicrosColumnType()
 )
 SINCE_COLUMN_VALUE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
-_SELECT_CYCLE = select(sql_cycle_number(bindparam("being")))
+_SELECT_CYCLE = select(sql_patrol_cycle(bindparam("being")))
 _UPSERT_CYCLE = upsert_statement(beings_table, "cycle")
 
 
@@ -79,7 +79,7 @@ async def read_patrol_cycle(reads: SqlRowReader, scope: Scope) -> int:
     return int((await reads.rows(_SELECT_CYCLE, first_column_of_row, being=scope.being_id))[0])
 
 
-async def write_patrol_cycle(transaction: Transaction, scope: Scope, cycle: int) -> None:
+async def set_patrol_cycle_number(transaction: Transaction, scope: Scope, cycle: int) -> None:
     row = {"being_id": scope.being_id, "cycle": cycle, "think": "[]", "think_sources": "[]"}
     await transaction.execute_many(_UPSERT_CYCLE, [row])
 

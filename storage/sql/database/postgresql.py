@@ -217,7 +217,7 @@ class PostgresDatabase(Database):
         """There are none: a database that is gone says so at the next statement."""
 
     @asynccontextmanager
-    async def hold_named_lock(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+    async def try_named_lock(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
         """An advisory lock of a connection of its own, freed when the connection ends, however it ends."""
         self._refuse_if_closed()
         lock = zlib.crc32(name.encode()) - 2**31

@@ -304,7 +304,7 @@ class SqliteDatabase(Database):
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 
     @asynccontextmanager
-    async def hold_named_lock(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
+    async def try_named_lock(self, name: str, *, wait: bool = True) -> AsyncIterator[bool]:
         """Nothing to be held: one process owns the data directory that the file lies in."""
         yield True
 

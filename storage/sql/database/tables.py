@@ -28,9 +28,9 @@ from madeleine.storage.sql.tables.lifecycle import (
 
 metadata = declaring.metadata
 _keys, _optional, _required, _table = (
-    declaring.declare_primary_key_columns,
+    declaring.make_primary_key_columns,
     declaring.declare_optional_columns,
-    declaring.declare_not_null_columns,
+    declaring.make_not_null_columns,
     declaring.declare_table,
 )
 
@@ -281,7 +281,7 @@ ingest_outcomes_table = _table(
     *_required(UtcMicrosColumnType, "at"),
     *_required(Text, "outcome"),
     lifecycle=[
-        ForgottenRemovedByNamedFunction("memories.storing.remove_ingested_text_digests"),
+        ForgottenRemovedByNamedFunction("memories.storing.remove_ingest_digests_of_memories"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),
     ],
 )

@@ -48,8 +48,8 @@ from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubb
 from madeleine.storage.sql.memories import clusters
 from madeleine.storage.sql.memories.clusters import ClusterFieldsExceptVector
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids, revision_history_of_memories
-from madeleine.storage.sql.memories.storing import remove_ingested_text_digests
+from madeleine.storage.sql.memories.reading import memories_with_ids, revisions_of_memories_oldest_first
+from madeleine.storage.sql.memories.storing import remove_ingest_digests_of_memories
 from madeleine.storage.sql.memories.truth import relink_version_chains
 from madeleine.storage.sql.moving.source_imports import record_forgotten_imported_memories
 from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, dependent_rows_removal_statements
@@ -132,7 +132,7 @@ class _MemoryErasure:
         note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column_of_row, **self._binds)
         for statement in _REMOVE_MEMORIES:
             await transaction.execute_many(statement, [{"ids": json_list_bind_value(self._ids)}])
-        await remove_ingested_text_digests(transaction, scope, self._ids)
+        await remove_ingest_digests_of_memories(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
         names = await self._repair_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
@@ -163,7 +163,7 @@ class _MemoryErasure:
         """Texts and themes before each change."""
         changes = [
             revision.before
-            for revision in await revision_history_of_memories(self._transaction, self._scope, self._ids)
+            for revision in await revisions_of_memories_oldest_first(self._transaction, self._scope, self._ids)
         ]
         return [text for before in changes for text in (before.text or "", *(before.themes or ()))]
 
@@ -185,7 +185,7 @@ class _MemoryErasure:
             )
             wave = [id_ for id_, _ in absorbed if id_ not in known]
             known.update(wave)
-            kept.update(memory.scene.action for memory in await memories_by_ids(self._transaction, self._scope, wave))
+            kept.update(memory.scene.action for memory in await memories_with_ids(self._transaction, self._scope, wave))
         shortened = {text for text in texts if text.endswith("…") and any(one.startswith(text[:-1]) for one in kept)}
         return frozenset(texts - kept - shortened)
 
@@ -201,10 +201,10 @@ class _MemoryErasure:
         were, and the heirs. Their new texts are embedded by whoever fills in vectors."""
         heirs = dict.fromkeys(heir for heir in self._heirs.values() if heir)
         survivors = dict.fromkeys(
-            [*heirs, *await patrols.memories_with_timeline_changed_by_patrol(self._transaction, self._scope)]
+            [*heirs, *await patrols.memory_ids_with_patrol_changed_timeline(self._transaction, self._scope)]
         )
         remaining = [id_ for id_ in survivors if id_ not in self._heirs]
-        tellers = await memories_by_ids(self._transaction, self._scope, remaining)
+        tellers = await memories_with_ids(self._transaction, self._scope, remaining)
         retold = await asyncio.to_thread(_without_texts, tellers, texts)
         changed = [old for old, _ in retold]
         await update_merge_survivors(self._transaction, self._scope, (new for _, new in retold))
@@ -273,13 +273,13 @@ async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: 
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
     recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well."""
     known = {memory.id for memory in erased}
-    revisions = await revision_history_of_memories(transaction, scope, [memory.id for memory in erased])
+    revisions = await revisions_of_memories_oldest_first(transaction, scope, [memory.id for memory in erased])
     texts = [memory.scene.action for memory in erased] + [revision.before.text or "" for revision in revisions]
     quoting: list[Memory] = []
     memories: Sequence[Memory] = erased
     while ids := {memory.compressed_into for memory in memories if memory.compressed_into} - known:
         known |= ids
-        memories = await memories_by_ids(transaction, scope, sorted(ids))
+        memories = await memories_with_ids(transaction, scope, sorted(ids))
         quoting += [summary for summary in memories if mentions.quotes_any_text(summary.scene.action, texts)]
     return quoting
 
@@ -326,7 +326,7 @@ class ErasureRepository(DatabaseRepository):
     async def forget(self, scope: Scope, ids: Sequence[MemoryId | MessageId], *, at: datetime) -> ErasureResult:
         async with self._database.transaction() as transaction:
             brought = await restore_archived_to_erase(transaction, scope, ids)
-            known = await memories_by_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
+            known = await memories_with_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
             known += await _summaries_that_quote(transaction, scope, known)
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
@@ -348,7 +348,7 @@ class ErasureRepository(DatabaseRepository):
             copies = await transaction.rows(_SELECT_COPIES, first_column_of_row, **binds)
             return replace(erased, related_ids=related, message_ids=tuple(messages), copies=tuple(copies))
 
-    async def pending_scrub_marks(self) -> list[tuple[int, MemoryId]]:
+    async def pending_scrub_marks_with_memory_ids(self) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns_of_row)
 
     async def read_scrub_backlog(self) -> ScrubBacklog:

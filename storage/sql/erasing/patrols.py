@@ -48,7 +48,7 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors
 from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAP, JournalFields, PatrolJournalRow
-from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_with_lifecycle_declaration
+from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_and_their_lifecycle_declarations
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
 _BEING = bindparam("being", type_=_j.being_id.type)
@@ -65,7 +65,7 @@ _ERASE_LISTINGS = [
     (update(table).values(listing.values) if listing.values else delete(table)).where(
         table.c.being_id == _BEING, _lists_any(table.c[listing.column])
     )
-    for table, listing in tables_with_lifecycle_declaration(metadata, EraseRowsListingForgotten)
+    for table, listing in tables_and_their_lifecycle_declarations(metadata, EraseRowsListingForgotten)
 ]
 _SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
 _DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, in_bound_list_condition(_o.id, "ids"))
@@ -139,7 +139,7 @@ _CLEAR_CLUSTER_VECTORS = (
 )
 
 
-async def memories_with_timeline_changed_by_patrol(transaction: Transaction, scope: Scope) -> list[MemoryId]:
+async def memory_ids_with_patrol_changed_timeline(transaction: Transaction, scope: Scope) -> list[MemoryId]:
     """Memories with dated entries in a timeline that a patrol has ever changed: they may tell what others did."""
     return await transaction.rows(_SELECT_MEMORIES_WITH_CHANGED_TIMELINE, first_column_of_row, being=scope.being_id)
 

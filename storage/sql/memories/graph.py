@@ -36,7 +36,7 @@ from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_from_row
 from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.graph_extraction import relation_row
-from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_with_ids
 from madeleine.storage.sql.tables.graph import extracted_relations_table, mentions_table, stated_relations_table
 
 _m, _n, _s = memories_table.c, mentions_table.c, stated_relations_table.c
@@ -234,7 +234,7 @@ class GraphRepository(MemoryReadRepository):
         self, transaction: Transaction, scope: Scope, relations: Iterable[RelationTriple]
     ) -> set[MemoryId]:
         ids = list(dict.fromkeys(one.memory_id for one in relations))
-        return {memory.id for memory in await memories_by_ids(transaction, scope, ids)}
+        return {memory.id for memory in await memories_with_ids(transaction, scope, ids)}
 
     async def _stated(self, transaction: Transaction, scope: Scope, ids: Iterable[MemoryId]) -> set[tuple[str, ...]]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}

@@ -79,7 +79,7 @@ class GraphExtractionRepository(DatabaseRepository):
     async def memories_to_extract_from(self, *, limit: int, after: MemoryId | None = None) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_TO_EXTRACT_FROM, memory_from_row, limit=limit, last=after)
 
-    async def known_entity_keys(self, scope: Scope, keys: Collection[str]) -> set[str]:
+    async def known_entity_keys_among(self, scope: Scope, keys: Collection[str]) -> set[str]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
         return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column_of_row, **binds))
 

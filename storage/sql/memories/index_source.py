@@ -88,7 +88,7 @@ _SELECT_MEMORIES_WITHOUT_VECTOR = (
 )
 
 
-async def cached_vectors(
+async def cached_vectors_by_hash(
     reads: SqlRowReader, model: EmbeddingModelName, hashes: Sequence[ContentHash]
 ) -> dict[ContentHash, Vector]:
     if not hashes:
@@ -129,16 +129,16 @@ async def mark_memories_for_index(transaction: Transaction, ids: Iterable[str]) 
 class VectorRepository(DatabaseRepository):
     """Cached vectors, which nearly every use case reads."""
 
-    async def cached_vectors(
+    async def cached_vectors_by_hash(
         self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
     ) -> dict[ContentHash, Vector]:
-        return await cached_vectors(self._database, model, hashes)
+        return await cached_vectors_by_hash(self._database, model, hashes)
 
 
 class IndexingRepository(VectorRepository):
     """`IndexingLedger`."""
 
-    async def pending_index_marks(self, *, limit: int) -> list[tuple[int, MemoryId]]:
+    async def pending_index_marks_with_memory_ids(self, *, limit: int) -> list[tuple[int, MemoryId]]:
         return await self._database.rows(_SELECT_OLDEST_INDEX_MARKS, first_two_columns_of_row, limit=limit)
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None:

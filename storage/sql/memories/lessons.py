@@ -64,7 +64,7 @@ class LessonRepository(MemoryReadRepository):
     async def lessons(self, scope: Scope, *, limit: int) -> list[LessonWithOutcomeCounts]:
         return await self._database.rows(_SELECT_LESSONS, _learnt_from_row, being=scope.being_id, limit=limit)
 
-    async def lessons_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LessonWithOutcomeCounts]:
+    async def lessons_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[LessonWithOutcomeCounts]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return await self._database.rows(_SELECT_LESSONS_BY_ID, _learnt_from_row, **binds)
 

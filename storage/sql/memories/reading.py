@@ -50,7 +50,7 @@ from madeleine.storage.sql.memories.index_source import VectorRepository
 from madeleine.storage.sql.memories.versions import (
     all_versions_by_memory_id,
     current_version_id_by_memory_id,
-    memories_planned_to_replace,
+    planned_successors_of_memory,
     possible_newer_version_pairs,
 )
 
@@ -183,7 +183,7 @@ _SELECT_VECTORS_STORED_AFTER = (
 )
 
 
-async def memories_by_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+async def memories_with_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
     return records_in_order_of_ids(
         ids,
         await reads.rows(
@@ -192,7 +192,7 @@ async def memories_by_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[Memor
     )
 
 
-async def revision_history_of_memories(
+async def revisions_of_memories_oldest_first(
     reads: SqlRowReader, scope: Scope, ids: Sequence[MemoryId]
 ) -> list[MemoryValuesBeforeChange]:
     """Oldest first."""
@@ -226,13 +226,13 @@ class MemoryReadRepository(VectorRepository):
     """Memories by id and cached vectors, which nearly every use case reads."""
 
     async def revision_history(self, scope: Scope, ids: Sequence[MemoryId]) -> list[MemoryValuesBeforeChange]:
-        return await revision_history_of_memories(self._database, scope, ids)
+        return await revisions_of_memories_oldest_first(self._database, scope, ids)
 
-    async def memories_by_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
-        return await memories_by_ids(self._database, scope, ids)
+    async def memories_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories_with_ids(self._database, scope, ids)
 
-    async def memories_planned_to_replace(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
-        return await memories_planned_to_replace(self._database, scope, memory_id)
+    async def planned_successors_of_memory(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+        return await planned_successors_of_memory(self._database, scope, memory_id)
 
 
 class RecallRepository(MemoryReadRepository):
@@ -265,7 +265,9 @@ class RecallRepository(MemoryReadRepository):
     ) -> list[PossibleNewerVersionPair]:
         return await possible_newer_version_pairs(self._database, scope, ids)
 
-    async def ranking_states(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryRankingState]:
+    async def ranking_state_by_memory_id(
+        self, scope: Scope, ids: Sequence[MemoryId]
+    ) -> dict[MemoryId, MemoryRankingState]:
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
@@ -293,7 +295,7 @@ class RecallRepository(MemoryReadRepository):
         )
         return (after if last is None else last), changes > 0
 
-    async def vectors_of_memories_after_number(
+    async def memory_numbers_and_vectors_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}

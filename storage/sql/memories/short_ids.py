@@ -67,6 +67,6 @@ class ShortIdRepository(DatabaseRepository):
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
         return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, first_two_columns_of_row, **binds))
 
-    async def ids_beginning_with(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
+    async def ids_beginning_with_any(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
         binds = {"being": scope.being_id, "beginnings": dialect.json_list_bind_value(beginnings)}
         return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], first_column_of_row, **binds)

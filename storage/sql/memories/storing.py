@@ -24,7 +24,7 @@ from madeleine.memory.lessons.values import is_preference
 from madeleine.memory.model import ContentHash, EmbeddingModelName, Memory, MemoryChanges, MemoryId, Scope, Vector
 from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.rules.dynamics.revision import (
-    changes_that_would_alter_memory,
+    changes_without_unchanged_fields,
     memory_after_changes,
     memory_values_before_change,
 )
@@ -53,13 +53,13 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, row_from_memory, sql_cycle_number
+from madeleine.storage.sql.database.memory_rows import MEMORY_IS_IN_BOUND_PROJECT, row_from_memory, sql_patrol_cycle
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.graph_extraction import mark_for_graph_extraction
 from madeleine.storage.sql.memories.index_source import cache_vectors, delete_orphaned_vectors, mark_memories_for_index
 from madeleine.storage.sql.memories.lessons import insert_lessons
-from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_by_ids
+from madeleine.storage.sql.memories.reading import MemoryReadRepository, memories_with_ids
 from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
 from madeleine.storage.sql.moving.added_rows import record_memories_added_by_import
 from madeleine.storage.sql.tables.conversations import message_memories_table, messages_table
@@ -111,7 +111,7 @@ _SELECT_KEY_OUTCOMES = mark_query_as_runnable_on_event_loop(
     )
 )
 _INSERTED_COLUMNS = [column.name for column in _m if column.name not in ("seq", "since", "stopped_at")]
-_cycle = sql_cycle_number(bindparam("new_being_id"))
+_cycle = sql_patrol_cycle(bindparam("new_being_id"))
 INSERT_MEMORY = insert(tables.memories_table).values(
     {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
     | {
@@ -185,7 +185,7 @@ async def read_idempotency_key_outcomes(
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
-async def insert_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+async def insert_and_number_memories(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
     """Insert memories with a pending index mark for each, preferences in the profile, and an entry in the audit.
     Returns them with their numbers."""
     if any(memory.being_id != scope.being_id for memory in new):
@@ -245,7 +245,7 @@ async def _reinforce_memories(
     added: list[RetellingAdditions] = []
     if not batch:
         return added
-    known = await memories_by_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
+    known = await memories_with_ids(transaction, scope, [reinforcement.memory_id for reinforcement in batch])
     memories_now = {memory.id: memory for memory in known}
     for reinforcement in batch:
         id_ = reinforcement.memory_id
@@ -281,7 +281,7 @@ async def remove_reinforcement_additions(
         await mark_memories_for_index(transaction, [memory.id])
 
 
-async def remove_ingested_text_digests(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
+async def remove_ingest_digests_of_memories(transaction: Transaction, scope: Scope, erased: Sequence[MemoryId]) -> None:
     """Remove the digests of the texts that erased memories came from. Their keys stay: they are not ingested again."""
     await transaction.execute_many(
         _REMOVE_INGEST_DIGESTS, [{"being": scope.being_id, "ids": dialect.json_list_bind_value(erased)}]
@@ -298,7 +298,7 @@ class MemoryRepository(MemoryReadRepository):
     async def idempotency_key_outcomes(self, scope: Scope, keys: Sequence[str]) -> dict[str, IdempotencyKeyOutcome]:
         return await read_idempotency_key_outcomes(self._database, scope, keys)
 
-    async def ids_with_same_text(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
+    async def ids_with_content_hash(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
         return await self._database.rows(_SELECT_IDS_BY_HASH, first_column_of_row, **binds)
 
@@ -318,7 +318,7 @@ class MemoryRepository(MemoryReadRepository):
             await cache_vectors(transaction, batch.model, batch.vectors)
             await _refuse_taken_keys(transaction, scope, batch)
             await _refuse_forgotten_sources(transaction, scope, batch)
-            new = await insert_memories(transaction, scope, batch.new)
+            new = await insert_and_number_memories(transaction, scope, batch.new)
             added = await _reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
                 await record_memories_added_by_import(transaction, scope, batch, added)
@@ -354,11 +354,11 @@ class MemoryRepository(MemoryReadRepository):
         vectors: Mapping[ContentHash, Vector],
     ) -> tuple[Memory, MemoryChanges] | None:
         async with self._database.transaction() as transaction:
-            known = await memories_by_ids(transaction, scope, [memory_id])
+            known = await memories_with_ids(transaction, scope, [memory_id])
             if not known:
                 return None
             [old] = known
-            done = changes_that_would_alter_memory(old, changes)
+            done = changes_without_unchanged_fields(old, changes)
             if done == MemoryChanges():
                 return old, done
             new = memory_after_changes(old, done)

@@ -35,7 +35,7 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import memories_table, truth_changes_table
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.reading import memories_with_ids
 from madeleine.storage.sql.memories.versions import current_version_id_by_memory_id
 
 _a, _m = truth_changes_table.c, memories_table.c
@@ -95,7 +95,7 @@ async def apply_supersessions(
     Two that supersede one memory at the same time meet here: the second one is told."""
     changed: list[MemoryId] = []
     for act in acts:
-        known = {memory.id: memory for memory in await memories_by_ids(transaction, scope, [act.old, act.new])}
+        known = {memory.id: memory for memory in await memories_with_ids(transaction, scope, [act.old, act.new])}
         await _require_current(transaction, scope, act.old, known.get(act.old))
         if (new := known.get(act.new)) is None or not truth.was_superseded_after(new, act.since):
             await _require_current(transaction, scope, act.new, new)
@@ -106,7 +106,7 @@ async def apply_supersessions(
             undone[1] |= truth.FIELD_VALUES_MARKING_VERSION_AS_UNDONE
         await _write_act(transaction, scope, "supersede", undone, after, at=act.at, tool=act.tool, run_id=run_id)
         changed += (act.old, act.new)
-    return await memories_by_ids(transaction, scope, changed)
+    return await memories_with_ids(transaction, scope, changed)
 
 
 async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId, memory: Memory | None) -> None:
@@ -116,7 +116,7 @@ async def _require_current(transaction: Transaction, scope: Scope, id_: MemoryId
         )
     if memory.truth != "current":
         latest = await current_version_id_by_memory_id(transaction, scope, [id_])
-        current = await memories_by_ids(transaction, scope, list(latest.values()))
+        current = await memories_with_ids(transaction, scope, list(latest.values()))
         truth.require_current_memory(memory, current[0] if current else None)
 
 
@@ -124,7 +124,7 @@ async def retract_memory(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime, tool: str
 ) -> TruthActOutcome | None:
     """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
-    known = await memories_by_ids(transaction, scope, [memory_id])
+    known = await memories_with_ids(transaction, scope, [memory_id])
     if not known:
         return None
     binds = {"being": scope.being_id, "ids": json_list_bind_value([memory_id])}
@@ -132,7 +132,7 @@ async def retract_memory(
     before = [_stored_fields(memory) for memory in (*known, *predecessors)]
     after = truth.memories_after_retraction(known[0], predecessors, reason)
     await _write_act(transaction, scope, "retract", before, after, at=at, tool=tool)
-    changed = await memories_by_ids(transaction, scope, [memory.id for memory in after])
+    changed = await memories_with_ids(transaction, scope, [memory.id for memory in after])
     return TruthActOutcome(kind="retract", changed=tuple(changed))
 
 
@@ -140,7 +140,7 @@ async def undo_last_truth_change(
     transaction: Transaction, scope: Scope, memory_id: MemoryId, *, at: datetime, tool: str
 ) -> TruthActOutcome | None:
     """Take back the last act that concerned the memory. None if there is no such memory. Raises `CannotUndo`."""
-    known = await memories_by_ids(transaction, scope, [memory_id])
+    known = await memories_with_ids(transaction, scope, [memory_id])
     if not known:
         return None
     acts = await transaction.rows(_SELECT_LAST_ACT, first_two_columns_of_row, id=memory_id, being=scope.being_id)
@@ -152,7 +152,7 @@ async def undo_last_truth_change(
     act, kind = acts[0]
     journalled = await transaction.rows(_SELECT_ROWS_OF_ACT, tuple, act=act)
     concerned = [MemoryId(row[0]) for row in journalled]
-    now = {memory.id: memory for memory in await memories_by_ids(transaction, scope, concerned)}
+    now = {memory.id: memory for memory in await memories_with_ids(transaction, scope, concerned)}
     restored = {
         MemoryId(id_): _restored_fields(now[id_], json.loads(before), json.loads(after))
         for id_, before, after in journalled
@@ -160,7 +160,7 @@ async def undo_last_truth_change(
     await _write_fields(transaction, scope, now, restored)
     await transaction.execute_many(_DELETE_ACT, [{"old_act": act}])
     await record_audit_entry(transaction, scope, "restore", at, tool=tool, ids=concerned)
-    return TruthActOutcome(kind=kind, changed=tuple(await memories_by_ids(transaction, scope, concerned)))
+    return TruthActOutcome(kind=kind, changed=tuple(await memories_with_ids(transaction, scope, concerned)))
 
 
 def _restored_fields(memory: Memory, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

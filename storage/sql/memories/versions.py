@@ -136,7 +136,7 @@ async def all_versions_by_memory_id(
     return dict(versions)
 
 
-async def memories_planned_to_replace(reads: SqlRowReader, scope: Scope, memory_id: MemoryId) -> list[Memory]:
+async def planned_successors_of_memory(reads: SqlRowReader, scope: Scope, memory_id: MemoryId) -> list[Memory]:
     """Current memories that were said to take its place from a day on, the one told last behind."""
     return await reads.rows(_SELECT_PLANS, memory_from_row, being=scope.being_id, project=scope.project, id=memory_id)
 

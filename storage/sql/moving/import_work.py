@@ -220,7 +220,7 @@ def batch_records_by_type(records: Iterator[AnyExportRecord]) -> Iterator[list[A
             yield batch
 
 
-def records_by_being(records: Sequence[T]) -> list[tuple[str, list[T]]]:
+def being_and_records_pairs(records: Sequence[T]) -> list[tuple[str, list[T]]]:
     beings: defaultdict[str, list[T]] = defaultdict(list)
     for record in records:
         beings[record.being].append(record)

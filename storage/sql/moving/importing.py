@@ -44,7 +44,7 @@ from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.index_source import mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.reading import memories_with_ids
 from madeleine.storage.sql.memories.storing import INSERT_MEMORY, read_idempotency_key_outcomes
 from madeleine.storage.sql.moving.import_work import (
     EXPORTED_TABLE_BY_RECORD_TYPE,
@@ -54,9 +54,9 @@ from madeleine.storage.sql.moving.import_work import (
     UPDATE_SESSION_AFTER_IMPORT,
     ImportInTransaction,
     batch_records_by_type,
+    being_and_records_pairs,
     derived_columns_of_record,
     ids_referenced_by_record,
-    records_by_being,
 )
 from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table, messages_table, sessions
@@ -194,7 +194,7 @@ class ExportFileImport(ImportInTransaction):
         """What was forgotten here was added, so that all that tells of it is found; now it is erased with that."""
         for being, ids in self._to_erase.items():
             scope = Scope(BeingId(being), self._client)
-            await erase_memories(self._transaction, scope, await memories_by_ids(self._transaction, scope, ids))
+            await erase_memories(self._transaction, scope, await memories_with_ids(self._transaction, scope, ids))
             await mark_erased_ids_for_scrubbing(self._transaction, ids)
             for id_ in ids:
                 self._memories[id_] = ""
@@ -229,7 +229,7 @@ class ExportFileImport(ImportInTransaction):
 
     async def _take_memory(self, batch: Sequence[MemoryExportRecord]) -> None:
         new = await self._new(batch)
-        for being, records in records_by_being(new):
+        for being, records in being_and_records_pairs(new):
             await self._insert_memories(being, records)
 
     async def _insert_memories(self, being: str, records: Sequence[MemoryExportRecord]) -> None:
@@ -311,7 +311,7 @@ class ExportFileImport(ImportInTransaction):
 
     async def _take_reinforcement(self, batch: Sequence[ReinforcementExportRecord]) -> None:
         kept: list[ReinforcementExportRecord] = []
-        for being, records in records_by_being(batch):
+        for being, records in being_and_records_pairs(batch):
             keys = [record.key for record in records if record.key is not None]
             scope = Scope(BeingId(being), self._client)
             taken = await read_idempotency_key_outcomes(self._transaction, scope, keys)
@@ -319,7 +319,7 @@ class ExportFileImport(ImportInTransaction):
         await self._take_part(kept)
 
     async def _take_message(self, batch: Sequence[MessageExportRecord]) -> None:
-        for being, records in records_by_being(await self._new(batch)):
+        for being, records in being_and_records_pairs(await self._new(batch)):
             await self._insert_messages(being, records)
 
     async def _insert_messages(self, being: str, records: Sequence[MessageExportRecord]) -> None:

@@ -85,13 +85,13 @@ class ImportRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             return await ImportUndo(transaction, import_id, client=client, at=at).undo()
 
-    async def begin_import_from_other_program(self, scope: Scope, source: str, *, at: datetime) -> str:
+    async def begin_or_resume_import(self, scope: Scope, source: str, *, at: datetime) -> str:
         async with self._database.transaction() as transaction:
-            return await source_imports.begin_import_from_other_program(transaction, scope, source, at)
+            return await source_imports.begin_or_resume_import(transaction, scope, source, at)
 
-    async def end_import_from_other_program(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
+    async def end_import_and_count_added_by_type(self, scope: Scope, import_id: str, *, at: datetime) -> dict[str, int]:
         async with self._database.transaction() as transaction:
-            return await source_imports.end_import_from_other_program(transaction, scope, import_id, at)
+            return await source_imports.end_import_and_count_added_by_type(transaction, scope, import_id, at)
 
     async def forgotten_imported_memory_keys(self, scope: Scope, keys: Sequence[str]) -> set[str]:
         return await source_imports.forgotten_imported_memory_keys(self._database, scope, keys)

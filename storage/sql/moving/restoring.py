@@ -43,7 +43,7 @@ class ReplacedToRestoredLedgerTransfer:
         self._replaced = replaced
         self._restored = restored
 
-    async def ids_forgotten_since_backup(self) -> dict[BeingId, list[MemoryId]]:
+    async def ids_forgotten_since_backup_by_being(self) -> dict[BeingId, list[MemoryId]]:
         """Ids of memories, messages and core blocks that were forgotten there and are here."""
         forgotten = {id_ for _, id_ in await self._replaced.database.rows(_SELECT_FORGOTTEN, tuple)}
         held: dict[BeingId, list[MemoryId]] = {}
@@ -67,7 +67,7 @@ class ReplacedToRestoredLedgerTransfer:
             await self._restored.erasure.forget(Scope(being, RESTORE_CLIENT_NAME), ids, at=at)
         for being, name in await self._blocks_forgotten_since():
             await self._restored.core_blocks.erase_core_block(Scope(being, RESTORE_CLIENT_NAME), name, at=at)
-        marks = await self._restored.erasure.pending_scrub_marks()
+        marks = await self._restored.erasure.pending_scrub_marks_with_memory_ids()
         await self._restored.erasure.scrub_deleted_bytes()
         await self._restored.erasure.clear_scrub_marks([mark for mark, _ in marks])
 

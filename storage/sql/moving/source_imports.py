@@ -69,7 +69,7 @@ async def last_sequence_numbers(transaction: Transaction) -> dict[str, int]:
     }
 
 
-async def begin_import_from_other_program(transaction: Transaction, scope: Scope, source: str, at: datetime) -> str:
+async def begin_or_resume_import(transaction: Transaction, scope: Scope, source: str, at: datetime) -> str:
     unfinished = await transaction.rows(
         _SELECT_UNFINISHED, first_column_of_row, **{"from": source, "own_being": scope.being_id}
     )
@@ -89,7 +89,7 @@ async def begin_import_from_other_program(transaction: Transaction, scope: Scope
     return import_id
 
 
-async def end_import_from_other_program(
+async def end_import_and_count_added_by_type(
     transaction: Transaction, scope: Scope, import_id: str, at: datetime
 ) -> dict[str, int]:
     binds = {"import": import_id}

@@ -23,7 +23,7 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.mapping import first_column_of_row
 from madeleine.storage.sql.erasing.memories import erase_memories
 from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
-from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.reading import memories_with_ids
 from madeleine.storage.sql.memories.storing import remove_reinforcement_additions
 from madeleine.storage.sql.moving.added_rows import UNFINISHED_IMPORT_STATE
 from madeleine.storage.sql.moving.exported_tables import ExportedTable
@@ -169,7 +169,7 @@ class ImportUndo:
         for being, own in beings.items():
             scope = Scope(BeingId(being), self._client)
             result = await erase_memories(
-                self._transaction, scope, await memories_by_ids(self._transaction, scope, own)
+                self._transaction, scope, await memories_with_ids(self._transaction, scope, own)
             )
             erased += result.erased_ids
         await mark_erased_ids_for_scrubbing(self._transaction, erased)
@@ -201,7 +201,7 @@ class ImportUndo:
             keys[being].append(own_key)
         for being, own_keys in keys.items():
             scope = Scope(BeingId(being), self._client)
-            for memory in await memories_by_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
+            for memory in await memories_with_ids(self._transaction, scope, [MemoryId(id_) for id_ in added]):
                 await remove_reinforcement_additions(self._transaction, scope, memory, added[memory.id])
             binds = {"own_being": being, "keys": json_list_bind_value(own_keys)}
             await self._transaction.execute_many(_DELETE_REINFORCEMENTS, [binds])

@@ -10,7 +10,7 @@ from madeleine.memory.operations.ports import DEFAULT_RECORD_LIMIT
 from madeleine.memory.operations.refusals import (
     MEMORY_AUDIT_RECORD_ID_PREFIX,
     ActionAlreadyRecorded,
-    require_action_of_application,
+    require_audit_record_of_application,
 )
 from madeleine.memory.operations.risk import RISK_BY_AUDIT_EVENT
 from madeleine.memory.operations.values import AuditFilter, AuditRecord
@@ -62,7 +62,7 @@ class SqlAuditRepository(DatabaseRepository):
     """`AuditRepository`."""
 
     async def save(self, record: AuditRecord) -> None:
-        require_action_of_application(record)
+        require_audit_record_of_application(record)
         async with self._database.transaction() as transaction:
             if await transaction.rows(_SELECT_ID, first_column_of_row, record_id=record.id):
                 raise ActionAlreadyRecorded(record.id)

@@ -14,9 +14,9 @@ from madeleine.memory.model import Memory, MemoryId, RunId, Scope
 from madeleine.memory.patrol_records import MemoryFieldsForPatrol, PatrolChanges
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, without_index_use
 from madeleine.storage.sql.database.engine import SqlRowReader, Transaction
-from madeleine.storage.sql.database.mapping import RowMap, encode_column_value, row_of_being_conditions
+from madeleine.storage.sql.database.mapping import RowMap, conditions_for_row_by_key_and_being, encode_column_value
 from madeleine.storage.sql.database.tables import metadata, patrol_changes_table
-from madeleine.storage.sql.tables.lifecycle import ColumnJournalingRule, tables_with_lifecycle_declaration
+from madeleine.storage.sql.tables.lifecycle import ColumnJournalingRule, tables_and_their_lifecycle_declarations
 
 JournalFields = dict[str, Any]
 
@@ -42,7 +42,7 @@ class JournalledTable:
             in_bound_list_condition(key, "keys"), own
         )
         self.insert_row = insert(table)
-        self.delete_row = delete(table).where(*row_of_being_conditions(table, self.key))
+        self.delete_row = delete(table).where(*conditions_for_row_by_key_and_being(table, self.key))
 
     async def rows_by_key(self, reads: SqlRowReader, scope: Scope, keys: Iterable[str]) -> dict[str, JournalFields]:
         """The rows as they are, by key; fields as JSON can hold them."""
@@ -54,7 +54,7 @@ class JournalledTable:
 
 JOURNALLED_TABLES_BY_KIND: Mapping[str, JournalledTable] = {
     journalled.kind: JournalledTable(table, journalled)
-    for table, journalled in tables_with_lifecycle_declaration(metadata, ColumnJournalingRule)
+    for table, journalled in tables_and_their_lifecycle_declarations(metadata, ColumnJournalingRule)
 }
 """Tables by their kind of change."""
 

@@ -61,9 +61,9 @@ from madeleine.storage.sql.database.tables import (
 )
 from madeleine.storage.sql.memories import truth
 from madeleine.storage.sql.memories.clusters import delete_clusters, read_clusters, upsert_clusters
-from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors, mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids
-from madeleine.storage.sql.memories.storing import insert_memories
+from madeleine.storage.sql.memories.index_source import cache_vectors, cached_vectors_by_hash, mark_memories_for_index
+from madeleine.storage.sql.memories.reading import memories_with_ids
+from madeleine.storage.sql.memories.storing import insert_and_number_memories
 from madeleine.storage.sql.patrols.journal import PatrolStepJournal
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ _SELECT_SUMMARISABLE_MEMORIES = (
 
 # Of a session and a day, two or more: one alone cannot be joined with anything.
 _MICROSECONDS_A_DAY = 86_400_000_000
-_cycle = memory_rows.sql_cycle_number(_BEING)
+_cycle = memory_rows.sql_patrol_cycle(_BEING)
 _faded = (
     select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
     .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
@@ -269,7 +269,7 @@ class PatrolReader:
     async def recalled_dead_memory_states(self) -> list[MemoryFieldsForPatrol]:
         return await self._states(_SELECT_RECALLED_DEAD)
 
-    async def cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
+    async def states_of_cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
         return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.json_list_bind_value(cluster_ids))
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
@@ -277,9 +277,7 @@ class PatrolReader:
             ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
         )
 
-    async def cluster_memory_counts_by_status(
-        self, ids: Sequence[ClusterId] | None = None
-    ) -> list[ClusterMemoryCounts]:
+    async def memory_counts_of_each_cluster(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         if ids is None:
             return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
         return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.json_list_bind_value(ids))
@@ -287,13 +285,13 @@ class PatrolReader:
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         return await read_clusters(self._reads, self._scope, ids)
 
-    async def cached_vectors(
+    async def cached_vectors_by_hash(
         self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
     ) -> dict[ContentHash, Vector]:
-        return await cached_vectors(self._reads, model, hashes)
+        return await cached_vectors_by_hash(self._reads, model, hashes)
 
-    async def memories_by_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
-        return await memories_by_ids(self._reads, self._scope, ids)
+    async def memories_with_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
+        return await memories_with_ids(self._reads, self._scope, ids)
 
     async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = microseconds_from_moment(moment) if moment else 0
@@ -314,7 +312,7 @@ class PatrolReader:
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")
 
-    async def ids_of_proposed_superseding_memories(self) -> list[MemoryId]:
+    async def all_memory_ids_that_may_supersede(self) -> list[MemoryId]:
         return await self._rows(_SELECT_PROPOSED_SUPERSESSIONS, first_column_of_row)
 
     async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
@@ -334,7 +332,7 @@ class PatrolReader:
     async def thoughts_for_next_session(self) -> ThoughtsForNextSession:
         return await context.read_thoughts_for_next_session(self._reads, self._scope)
 
-    async def decision_requests_by_ids(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
+    async def decision_requests_with_ids(self, ids: Sequence[DecisionRequestId]) -> list[StoredDecisionRequest]:
         return records_in_order_of_ids(
             ids,
             await self._rows(
@@ -342,7 +340,7 @@ class PatrolReader:
             ),
         )
 
-    async def declined_cluster_sizes(self) -> dict[str, int]:
+    async def cluster_size_by_declined_topic(self) -> dict[str, int]:
         return dict(await self._rows(_SELECT_DECLINED, lambda row: (row[0], int(json.loads(row[1])["declined"]))))
 
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
@@ -356,7 +354,7 @@ class PatrolWriter(PatrolReader):
 
     async def age_active_memories(self, run: RunId) -> int:
         cycle = await memory_rows.read_patrol_cycle(self._transaction, self._scope)
-        await memory_rows.write_patrol_cycle(self._transaction, self._scope, cycle + 1)
+        await memory_rows.set_patrol_cycle_number(self._transaction, self._scope, cycle + 1)
         await PatrolStepJournal(self._transaction, self._scope, run, "age").journal_cycle_increment(cycle)
         return int((await self._rows(_COUNT_ACTIVE_MEMORIES, first_column_of_row))[0])
 
@@ -366,15 +364,15 @@ class PatrolWriter(PatrolReader):
         await journal.capture_values_before_changes(changes)
         if changes.model:
             await cache_vectors(self._transaction, changes.model, changes.vectors)
-        await insert_memories(self._transaction, self._scope, changes.new_memories)
-        await context.update_notes(self._transaction, self._scope, changes.notes)
+        await insert_and_number_memories(self._transaction, self._scope, changes.new_memories)
+        await context.update_note_rows(self._transaction, self._scope, changes.notes)
         await upsert_clusters(self._transaction, self._scope, changes.clusters)
         await delete_clusters(self._transaction, self._scope, changes.removed_clusters)
         await self._update_memories(changes, run)
         if changes.diary:
             await context.write_diary_entry(self._transaction, self._scope, changes.diary)
         if changes.thoughts:
-            await context.write_points_for_next_session(self._transaction, self._scope, changes.thoughts)
+            await context.write_thoughts_for_next_session(self._transaction, self._scope, changes.thoughts)
         decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
         await self._transaction.execute_many(_MARK_REQUEST_DECIDED, decided)
         declined = (

@@ -52,7 +52,7 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import sql_cycle_number
+from madeleine.storage.sql.database.memory_rows import sql_patrol_cycle
 from madeleine.storage.sql.database.tables import (
     cost_records_table,
     decision_requests_table,
@@ -147,7 +147,7 @@ _beings = union(_select_beings_of(memories_table), _select_beings_of(notes_table
 _since_last_run = (
     select(
         _beings.c.being,
-        sql_cycle_number(_beings.c.being).label("cycle"),
+        sql_patrol_cycle(_beings.c.being).label("cycle"),
         _last_run_started(_beings.c.being).label("until"),
     )
     .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING_ID}'"))
@@ -193,7 +193,7 @@ class PatrolRepository(MemoryReadRepository):
     """`PatrolLedger`, `ActivitySinceLastPatrolReader` and `TokenSpendingLedger`."""
 
     def patrol_lock(self, scope: Scope, *, wait: bool = True) -> AbstractAsyncContextManager[bool]:
-        return self._database.hold_named_lock(f"patrol {scope.being_id}", wait=wait)
+        return self._database.try_named_lock(f"patrol {scope.being_id}", wait=wait)
 
     async def unread_notes(self, scope: Scope, *, type: str) -> list[Note]:
         return await read_notes(self._database, scope, type, "unread")
@@ -209,7 +209,7 @@ class PatrolRepository(MemoryReadRepository):
     def memory_reader_for_patrol(self, scope: Scope) -> PatrolReader:
         return PatrolReader(self._database, scope)
 
-    async def store_decision_requests(
+    async def store_decision_requests_unless_erased(
         self, scope: Scope, requests: Sequence[StoredDecisionRequest], *, at: datetime, at_erasure_count: int
     ) -> bool:
         made = {"being_id": scope.being_id, "made_at": microseconds_from_moment(at), "settled_by": None}
@@ -273,5 +273,5 @@ class PatrolRepository(MemoryReadRepository):
         )
         return int(tokens)
 
-    async def activity_by_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
+    async def activity_of_each_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
         return await self._database.rows(_SELECT_RECENT_ACTIVITY, _ACTIVITY.from_row)

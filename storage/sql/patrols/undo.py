@@ -39,11 +39,15 @@ from madeleine.storage.sql.database.mapping import (
     row_of_being_binds,
     update_row_of_being_statement,
 )
-from madeleine.storage.sql.database.memory_rows import read_patrol_cycle, update_merge_survivors, write_patrol_cycle
+from madeleine.storage.sql.database.memory_rows import (
+    read_patrol_cycle,
+    set_patrol_cycle_number,
+    update_merge_survivors,
+)
 from madeleine.storage.sql.erasing.scrub_marks import mark_erased_ids_for_scrubbing
 from madeleine.storage.sql.memories.clusters import recompute_cluster_vectors
 from madeleine.storage.sql.memories.index_source import delete_orphaned_vectors, mark_memories_for_index
-from madeleine.storage.sql.memories.reading import memories_by_ids
+from madeleine.storage.sql.memories.reading import memories_with_ids
 from madeleine.storage.sql.memories.truth import delete_truth_acts_of_patrol_run
 from madeleine.storage.sql.patrols.journal import JOURNALLED_TABLES_BY_KIND, PATROL_JOURNAL_ROW_MAP, PatrolJournalRow
 from madeleine.storage.sql.patrols.undo_plan import TableUndoPlan, apply_undo_plan, plan_table_undo
@@ -200,7 +204,7 @@ class _Undo:
         removed = await self._remove_memories(made)
         ticks = [change for change in changes if change.kind == "clock"]
         restored_ticks = await self._restore_clock(ticks)
-        await self._rewind_recalled(plans["memory"].memories_whose_fading_clock_changes)
+        await self._rewind_recalled(plans["memory"].memory_ids_whose_fading_clock_changes)
         made_clusters = plans["cluster"].made_clusters
         await self._refuse_if_cluster_used(made_clusters)
         await self._refuse_if_written_from(made)
@@ -226,7 +230,7 @@ class _Undo:
         return await asyncio.to_thread(plan_table_undo, kind, of_kind, now)
 
     async def _remove_memories(self, made: Sequence[MemoryId]) -> list[Memory]:
-        removed = await memories_by_ids(self.transaction, self.scope, made)
+        removed = await memories_with_ids(self.transaction, self.scope, made)
         if removed:
             ids = [memory.id for memory in removed]
             for statement in _REMOVE_MEMORIES:
@@ -240,7 +244,7 @@ class _Undo:
         if not ticks or await self._rows(_SELECT_LATER_TICK, last=max(tick.seq for tick in ticks)):
             return 0
         cycle = max(0, await read_patrol_cycle(self.transaction, self.scope) - len(ticks))
-        await write_patrol_cycle(self.transaction, self.scope, cycle)
+        await set_patrol_cycle_number(self.transaction, self.scope, cycle)
         # Memories activated since were so in a cycle that has not been.
         await self.transaction.execute_many(_REWIND_CLOCKS, [{"being": self.scope.being_id, "cycle": cycle}])
         return len(ticks)
@@ -255,7 +259,7 @@ class _Undo:
     async def _update_derived(self, changes: Sequence[PatrolJournalRow]) -> None:
         """Update what is derived from the restored fields of memories, and mark the memories for the index."""
         retold = [MemoryId(change.target) for change in changes if change.before and "when_" in change.before]
-        rewritten = await memories_by_ids(self.transaction, self.scope, retold)
+        rewritten = await memories_with_ids(self.transaction, self.scope, retold)
         await update_merge_survivors(self.transaction, self.scope, rewritten)
         hashes = [hash_ for change in changes if (hash_ := (change.after or {}).get("content_hash"))]
         await delete_orphaned_vectors(self.transaction, hashes)

@@ -35,7 +35,7 @@ class TableUndoPlan:
     """Clusters whose mean has to be computed anew."""
 
     @property
-    def memories_whose_fading_clock_changes(self) -> list[str]:
+    def memory_ids_whose_fading_clock_changes(self) -> list[str]:
         """Living memories whose clock changes, or that were dead, when a recall leaves the clock alone (ruling 2)."""
         return [key for key, fields in self.to_write.items() if fields and _clock_differs(self.rows[key], fields)]
 

@@ -76,7 +76,7 @@ def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"])
     return not terms or (all(contained) if mode == "and" else any(contained))
 
 
-async def find_diary_entries_with_tags(
+async def diary_matches_for_search_tags(
     reads: SqlRowReader, scope: Scope, query: TagSearchQuery
 ) -> TagMatchesInOneSource:
     newest: list[tuple[HitTimeAndId, int]] = []

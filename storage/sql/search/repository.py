@@ -73,7 +73,7 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
             recent_texts_select(source), first_column_of_row, being=scope.being_id, most=most
         )
 
-    async def hits_by_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
+    async def hits_with_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}
         for source, id_ in wanted:
             ids.setdefault(source, []).append(id_)
@@ -88,12 +88,12 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_id_by_memory_id(self._database, scope, ids)
 
-    async def tag_search_matches(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
+    async def tag_matches_of_each_source(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
         return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
 
     async def _tagged(self, scope: Scope, query: TagSearchQuery, source: SearchSource) -> TagMatchesInOneSource:
         if source == "diary":
-            return await diary.find_diary_entries_with_tags(self._database, scope, query)
+            return await diary.diary_matches_for_search_tags(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
         binds = keyword_query_binds(scope, query.filters) | self._tag_binds(query.tags) | {"include_superseded": True}
         binds |= {f"related_{n}": fold_and_delimit_theme(theme) for n, theme in enumerate(query.related)}

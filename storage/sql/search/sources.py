@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
+from sqlalchemy import CTE, Boolean, ColumnElement, FromClause, Select, Table, and_, bindparam, func, or_, select
 
 from madeleine.memory.chat import ConversationMessage
 from madeleine.memory.keyword_search import KeywordQuery, SearchHit, SearchSource
@@ -184,24 +184,52 @@ def keyword_hits_statement(source: SearchSource, mode: Literal["or", "and"], ter
     if terms:
         is_hit = searched.contains_terms_condition(mode, terms)
         if source == "memories":
-            is_hit = or_(is_hit, _m.id.in_(_successors_of_hits(mode, terms)))
+            is_hit = or_(
+                is_hit,
+                _m.id.in_(_successors_of_hits(mode, terms)),
+                _m.id.in_(_predecessors_of_hits_as_of(mode, terms)),
+            )
         hits = hits.where(is_hit)
     return hits.order_by(searched.time_column.desc(), searched.table.c.id).limit(bindparam("limit"))
 
 
 def _successors_of_hits(mode: Literal["or", "and"], terms: int) -> Select[Any]:
     """All later versions of superseded memories with the terms. Only the index of superseded memories is read."""
-    old, step = memories_table.alias("old"), memories_table.alias("step")
+    old = memories_table.alias("old")
     contained = SEARCHED_TABLES["memories"].contains_terms_condition(mode, terms, old)
     later = select(old.c.superseded_by.label("id")).where(
-        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), AS_OF_BIND.is_(None), contained
+        old.c.being_id == bindparam("being"), old.c.superseded_by.is_not(None), contained
     )
-    versions = later.cte("later", recursive=True)
+    return select(_with_all_later_versions(later, "later").c.id)
+
+
+def _predecessors_of_hits_as_of(mode: Literal["or", "and"], terms: int) -> Select[Any]:
+    """As of a past time, the superseded memories that were true then and of which a later version has the terms; none
+    without such a time. At most one of each chain, so that its length costs no more than one walk."""
+    old, told = memories_table.alias("earlier"), memories_table.alias("told")
+    first = select(old.c.id.label("first"), old.c.superseded_by.label("id")).where(
+        old.c.being_id == bindparam("being"),
+        old.c.superseded_by.is_not(None),
+        old.c.valid_until > AS_OF_BIND,
+        or_(old.c.valid_from.is_(None), old.c.valid_from <= AS_OF_BIND),
+    )
+    versions = _with_all_later_versions(first, "versions")
+    contained = SEARCHED_TABLES["memories"].contains_terms_condition(mode, terms, told)
+    is_searched = or_(bindparam("include_retracted", type_=Boolean), told.c.truth != "retracted")
+    found = versions.join(told, told.c.id == versions.c.id)
+    return select(versions.c.first).select_from(found).where(contained, is_searched)
+
+
+def _with_all_later_versions(start: Select[Any], name: str) -> CTE:
+    """`start` and, for each of its rows, one with the id of each later version in its last column, `id`."""
+    step, versions = memories_table.alias("step"), start.cte(name, recursive=True)
     following = func.coalesce(step.c.superseded_by, step.c.absorbed_into)
-    versions = versions.union(
-        select(following).select_from(versions.join(step, step.c.id == versions.c.id)).where(following.is_not(None))
+    kept = [column for column in versions.c if column.name != "id"]
+    return versions.union(
+        select(*kept, following)
+        .select_from(versions.join(step, step.c.id == versions.c.id))
+        .where(following.is_not(None))
     )
-    return select(versions.c.id)
 
 
 @lru_cache(maxsize=8)

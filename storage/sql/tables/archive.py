@@ -16,9 +16,9 @@ _UNDO = LeaveUnchangedOnPatrolUndo(
 archive_groups_table = declaring.declare_table(
     "archive_groups",
     Column("id", Text, primary_key=True),
-    *declaring.declare_not_null_columns(Text, "being_id", "run_id", "category", "mode", "digest"),
-    *declaring.declare_not_null_columns(Boolean, "is_summary"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "archived_at"),
+    *declaring.make_not_null_columns(Text, "being_id", "run_id", "category", "mode", "digest"),
+    *declaring.make_not_null_columns(Boolean, "is_summary"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "archived_at"),
     Index("ix_archive_groups_being", "being_id", "archived_at"),
     lifecycle=[_ERASE, _UNDO],
 )
@@ -28,17 +28,17 @@ archived_memories_table = declaring.declare_table(
     Column("id", Text, primary_key=True),
     Column("memory_id", Text, nullable=False, unique=True),
     Column("group_id", Text, ForeignKey("archive_groups.id"), nullable=False, index=True),
-    *declaring.declare_not_null_columns(Text, "being_id", "run_id", "reason"),
+    *declaring.make_not_null_columns(Text, "being_id", "run_id", "reason"),
     Column("number", Integer, nullable=False),
     Column("project", Text),
     # Memories that it was absorbed into or is summarised by, and its next version: they came back with it, and those
     # that point to a forgotten one come back for it to be erased.
-    *declaring.declare_not_null_columns(TextListColumnType, "refers_to"),
+    *declaring.make_not_null_columns(TextListColumnType, "refers_to"),
     *declaring.declare_optional_columns(Text, "superseded_by"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "happened_at", "archived_at"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "happened_at", "archived_at"),
     # For keyword search, as in the table of memories; and records of an export, compressed.
-    *declaring.declare_not_null_columns(Text, "folded"),
-    *declaring.declare_not_null_columns(PackedRecordsColumnType, "records"),
+    *declaring.make_not_null_columns(Text, "folded"),
+    *declaring.make_not_null_columns(PackedRecordsColumnType, "records"),
     Index("ix_archived_memories_number", "being_id", "number"),
     Index("ix_archived_memories_run", "being_id", "run_id"),
     lifecycle=[_ERASE, _UNDO],

@@ -21,12 +21,12 @@ from madeleine.storage.sql.tables.lifecycle import (
 # twice.
 sessions = declaring.declare_table(
     "sessions",
-    *declaring.declare_primary_key_columns(Text, "being_id", "session_id"),
+    *declaring.make_primary_key_columns(Text, "being_id", "session_id"),
     # `interface`: the client, or the export that it was imported from.
-    *declaring.declare_not_null_columns(Text, "title", "interface"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "first_at", "last_at", "next_try"),
-    *declaring.declare_not_null_columns(Integer, "messages", "watched", "failures"),
-    *declaring.declare_not_null_columns(Integer, "put_off", "abandoned"),
+    *declaring.make_not_null_columns(Text, "title", "interface"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "first_at", "last_at", "next_try"),
+    *declaring.make_not_null_columns(Integer, "messages", "watched", "failures"),
+    *declaring.make_not_null_columns(Integer, "put_off", "abandoned"),
     *declaring.declare_optional_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
     lifecycle=[
@@ -37,12 +37,12 @@ sessions = declaring.declare_table(
 
 messages_table = declaring.declare_table(
     "messages",
-    *declaring.declare_primary_key_columns(Integer, "seq"),
+    *declaring.make_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.declare_not_null_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
+    *declaring.make_not_null_columns(Text, "being_id", "session_id", "role", "speaker", "text", "client", "folded"),
     # In its session, from 0, without a gap while none is erased; not given out again.
-    *declaring.declare_not_null_columns(Integer, "position"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at", "stored_at"),
+    *declaring.make_not_null_columns(Integer, "position"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "at", "stored_at"),
     *declaring.declare_optional_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
@@ -56,7 +56,7 @@ Index("ix_messages_timeline", messages_table.c.being_id, messages_table.c.at.des
 # Keys of messages that were forgotten, by a hash with their session: what is read again does not come back.
 forgotten_keys_table = declaring.declare_table(
     "forgotten_keys",
-    *declaring.declare_primary_key_columns(Text, "being_id", "key_hash"),
+    *declaring.make_primary_key_columns(Text, "being_id", "key_hash"),
     lifecycle=[
         KeepAllRowsWhenForgetting("hashes that keep messages out"),
         LeaveUnchangedOnPatrolUndo("forgetting is final"),
@@ -66,7 +66,7 @@ forgotten_keys_table = declaring.declare_table(
 # The memories that were drawn from a message.
 message_memories_table = declaring.declare_table(
     "message_memories",
-    *declaring.declare_primary_key_columns(Text, "message_id"),
+    *declaring.make_primary_key_columns(Text, "message_id"),
     Column("memory_id", Text, primary_key=True, index=True),
     lifecycle=[DeleteRowsNamingForgotten(), LeaveUnchangedOnPatrolUndo("no patrol changes it")],
 )

@@ -10,11 +10,11 @@ from madeleine.storage.sql.tables.lifecycle import KeepAllRowsWhenForgetting, Le
 
 core_blocks_table = declaring.declare_table(
     "core_blocks",
-    *declaring.declare_primary_key_columns(Text, "being_id", "name"),
+    *declaring.make_primary_key_columns(Text, "being_id", "name"),
     Column("version", Integer, primary_key=True, autoincrement=False),
-    *declaring.declare_not_null_columns(Text, "text", "description", "client"),
-    *declaring.declare_not_null_columns(Integer, "max_chars"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "written_at"),
+    *declaring.make_not_null_columns(Text, "text", "description", "client"),
+    *declaring.make_not_null_columns(Integer, "max_chars"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "written_at"),
     lifecycle=[
         KeepAllRowsWhenForgetting("the agent's own words, drawn from no memory; a block is erased by its name"),
         LeaveUnchangedOnPatrolUndo("no patrol changes it"),

@@ -26,12 +26,12 @@ def declare_table(name: str, *items: SchemaItem, lifecycle: list[LifecycleDeclar
     return Table(name, metadata, *items, info={"lifecycle": lifecycle}, sqlite_autoincrement=True)
 
 
-def declare_primary_key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def make_primary_key_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """The columns of the primary key."""
     return (Column(name, type_, primary_key=True) for name in names)
 
 
-def declare_not_null_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def make_not_null_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     """Columns that are never NULL."""
     return (Column(name, type_, nullable=False) for name in names)
 

@@ -31,8 +31,8 @@ def _memory_key() -> Column[str]:
 graph_extractions_table = declaring.declare_table(
     "drawn_memories",
     _memory_key(),
-    *declaring.declare_not_null_columns(Text, "content_hash"),
-    *declaring.declare_not_null_columns(Integer, "version"),
+    *declaring.make_not_null_columns(Text, "content_hash"),
+    *declaring.make_not_null_columns(Integer, "version"),
     lifecycle=_GOES_WITH_ITS_MEMORY,
 )
 
@@ -40,7 +40,7 @@ mentions_table = declaring.declare_table(
     "mentions",
     _memory_key(),
     Column("entity", Text, primary_key=True),
-    *declaring.declare_not_null_columns(Text, "being_id", "name", "kind"),
+    *declaring.make_not_null_columns(Text, "being_id", "name", "kind"),
     Index("ix_mentions_entity", "being_id", "entity"),
     lifecycle=_GOES_WITH_ITS_MEMORY,
 )
@@ -51,8 +51,8 @@ def _relations(name: str, *others: Column[Any]) -> Table:
     return declaring.declare_table(
         name,
         _memory_key(),
-        *declaring.declare_primary_key_columns(Text, "subject_key", "relation", "object_key"),
-        *declaring.declare_not_null_columns(Text, "being_id", "subject", "object"),
+        *declaring.make_primary_key_columns(Text, "subject_key", "relation", "object_key"),
+        *declaring.make_not_null_columns(Text, "being_id", "subject", "object"),
         *others,
         Index(f"ix_{name}_subject", "being_id", "subject_key"),
         Index(f"ix_{name}_object", "being_id", "object_key"),
@@ -63,6 +63,6 @@ def _relations(name: str, *others: Column[Any]) -> Table:
 extracted_relations_table = _relations("drawn_relations")
 stated_relations_table = _relations(
     "stated_relations",
-    *declaring.declare_not_null_columns(Text, "client"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at"),
+    *declaring.make_not_null_columns(Text, "client"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "at"),
 )

@@ -16,9 +16,9 @@ lessons_table = declaring.declare_table(
     "lessons",
     Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True),
     Column("being_id", Text, nullable=False, index=True),
-    *declaring.declare_not_null_columns(Text, "discovery", "condition", "action", "rationale"),
-    *declaring.declare_not_null_columns(TextListColumnType, "steps"),
-    *declaring.declare_not_null_columns(Float, "confidence"),
+    *declaring.make_not_null_columns(Text, "discovery", "condition", "action", "rationale"),
+    *declaring.make_not_null_columns(TextListColumnType, "steps"),
+    *declaring.make_not_null_columns(Float, "confidence"),
     # How often following it helped and failed.
     Column("helped", Integer, nullable=False, server_default="0"),
     Column("failed", Integer, nullable=False, server_default="0"),

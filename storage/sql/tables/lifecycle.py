@@ -83,7 +83,7 @@ PatrolUndoDeclaration = ColumnJournalingRule | DeletedWithUndoneMemory | LeaveUn
 LifecycleDeclaration = ErasureDeclaration | PatrolUndoDeclaration | ArchiveWithMemoryRule
 
 
-def tables_with_lifecycle_declaration(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
+def tables_and_their_lifecycle_declarations(metadata: MetaData, kind: type[T]) -> list[tuple[Table, T]]:
     """Tables with their declarations of that kind; tables that refer to others before those."""
     return [
         (table, declaration)
@@ -97,7 +97,7 @@ def archival_delete_statements(metadata: MetaData) -> list[Delete]:
     """Delete the rows that are declared to go into the archive with the memories of `ids`."""
     return [
         delete(table).where(in_bound_list_condition(table.c[rows.column], "ids"))
-        for table, rows in tables_with_lifecycle_declaration(metadata, ArchiveWithMemoryRule)
+        for table, rows in tables_and_their_lifecycle_declarations(metadata, ArchiveWithMemoryRule)
     ]
 
 
@@ -106,14 +106,14 @@ def dependent_rows_removal_statements(
 ) -> list[Update | Delete]:
     """Clear the references to the memories of `ids`, then delete the rows that are declared to go with them."""
     declared: list[tuple[Table, DeleteRowsNamingForgotten | DeletedWithUndoneMemory]] = [
-        *tables_with_lifecycle_declaration(metadata, kind)
+        *tables_and_their_lifecycle_declarations(metadata, kind)
     ]
     return [
         *(
             update(table)
             .where(in_bound_list_condition(table.c[reference.column], "ids"))
             .values({reference.column: None})
-            for table, reference in tables_with_lifecycle_declaration(metadata, ReferenceClearedWhenForgetting)
+            for table, reference in tables_and_their_lifecycle_declarations(metadata, ReferenceClearedWhenForgetting)
         ),
         *(delete(table).where(in_bound_list_condition(table.c[rows.column], "ids")) for table, rows in declared),
     ]

@@ -19,29 +19,29 @@ _OF_THE_APPLICATION: list[LifecycleDeclaration] = [
 
 tasks_table = declaring.declare_table(
     "tasks",
-    *declaring.declare_primary_key_columns(Text, "id"),
-    *declaring.declare_not_null_columns(Text, "title", "status", "assigned_to", "project"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "created_at", "updated_at"),
-    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
+    *declaring.make_primary_key_columns(Text, "id"),
+    *declaring.make_not_null_columns(Text, "title", "status", "assigned_to", "project"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "created_at", "updated_at"),
+    *declaring.make_not_null_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )
 channel_messages_table = declaring.declare_table(
     "channel_messages",
-    *declaring.declare_primary_key_columns(Integer, "seq"),
+    *declaring.make_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.declare_not_null_columns(Text, "channel", "sender", "text"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at"),
-    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
+    *declaring.make_not_null_columns(Text, "channel", "sender", "text"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "at"),
+    *declaring.make_not_null_columns(JsonTextColumnType, "details"),
     Index("ix_channel_messages_channel", "channel", "at"),
     lifecycle=_OF_THE_APPLICATION,
 )
 audited_actions_table = declaring.declare_table(
     "audited_actions",
-    *declaring.declare_primary_key_columns(Integer, "seq"),
+    *declaring.make_primary_key_columns(Integer, "seq"),
     Column("id", Text, nullable=False, unique=True),
-    *declaring.declare_not_null_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "at"),
-    *declaring.declare_not_null_columns(TextListColumnType, "ids"),
+    *declaring.make_not_null_columns(Text, "agent_id", "action", "verdict", "risk", "tool"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "at"),
+    *declaring.make_not_null_columns(TextListColumnType, "ids"),
     Index("ix_audited_actions_at", "at"),
     lifecycle=[
         KeepAllRowsWhenForgetting("ids only, appended to only"),
@@ -50,25 +50,25 @@ audited_actions_table = declaring.declare_table(
 )
 agent_states_table = declaring.declare_table(
     "agent_states",
-    *declaring.declare_primary_key_columns(Text, "agent_id"),
-    *declaring.declare_not_null_columns(Text, "status", "task_id"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "updated_at"),
-    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
+    *declaring.make_primary_key_columns(Text, "agent_id"),
+    *declaring.make_not_null_columns(Text, "status", "task_id"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "updated_at"),
+    *declaring.make_not_null_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )
 # Beside `settings`, which holds facts about the store.
 application_settings_table = declaring.declare_table(
     "application_settings",
-    *declaring.declare_primary_key_columns(Text, "namespace", "key"),
-    *declaring.declare_not_null_columns(JsonTextColumnType, "value"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "updated_at"),
+    *declaring.make_primary_key_columns(Text, "namespace", "key"),
+    *declaring.make_not_null_columns(JsonTextColumnType, "value"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "updated_at"),
     lifecycle=_OF_THE_APPLICATION,
 )
 projects_table = declaring.declare_table(
     "projects",
-    *declaring.declare_primary_key_columns(Text, "id"),
-    *declaring.declare_not_null_columns(Text, "name", "status", "lead"),
-    *declaring.declare_not_null_columns(UtcMicrosColumnType, "created_at"),
-    *declaring.declare_not_null_columns(JsonTextColumnType, "details"),
+    *declaring.make_primary_key_columns(Text, "id"),
+    *declaring.make_not_null_columns(Text, "name", "status", "lead"),
+    *declaring.make_not_null_columns(UtcMicrosColumnType, "created_at"),
+    *declaring.make_not_null_columns(JsonTextColumnType, "details"),
     lifecycle=_OF_THE_APPLICATION,
 )

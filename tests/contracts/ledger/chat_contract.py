@@ -111,7 +111,7 @@ class ChatContract:
     async def test_messages_are_found_by_their_ids(self, chat: AnyChat) -> None:
         one, two = await appended(chat, "one", "two")
         [theirs] = await appended(chat, "theirs", scope=BOB)
-        found = await chat.messages_by_ids(ADA, [two, theirs, one, MessageId("nobody's"), two])
+        found = await chat.messages_with_ids(ADA, [two, theirs, one, MessageId("nobody's"), two])
         assert [message.text for message in found] == ["two", "one"]
 
     # --- reading
@@ -173,12 +173,12 @@ class ChatContract:
         """spec T1"""
         await appended(chat, "one", "two")
         assert await waiting(chat) == [("s", 0, 2)]
-        await chat.mark_messages_read(ADA, "s", up_to=2)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=2)
         assert await waiting(chat) == []
         await appended(chat, "three")
         assert await waiting(chat) == [("s", 2, 3)]
-        await chat.mark_messages_read(ADA, "s", up_to=99)
-        await chat.mark_messages_read(ADA, "s", up_to=1)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=99)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=1)
         assert await waiting(chat) == []
 
     async def test_who_waits_longest_is_looked_at_first(self, chat: AnyChat) -> None:
@@ -188,7 +188,7 @@ class ChatContract:
         await appended(chat, "2", session_id="a", scope=BOB, stored_at=NOW + 3 * SECOND)
         assert await waiting(chat) == [("a", 0, 2), ("b", 0, 1), ("c", 0, 1)]
         assert await waiting(chat, limit=1) == [("a", 0, 2)]
-        await chat.mark_messages_read(BOB, "a", up_to=1)
+        await chat.mark_messages_read_up_to_position(BOB, "a", up_to=1)
         assert await waiting(chat) == [("b", 0, 1), ("c", 0, 1), ("a", 1, 2)]
 
     async def test_what_failed_is_tried_again_when_it_is_due(self, chat: AnyChat) -> None:
@@ -199,7 +199,7 @@ class ChatContract:
         assert await chat.sessions_with_unread_messages(now=LATER - SECOND, limit=9) == []
         [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.being_id, found.watched, found.messages, found.failures) == (ADA.being_id, 0, 2, 2)
-        await chat.mark_messages_read(ADA, "s", up_to=1)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=1)
         [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.watched, found.failures) == (1, 0)
 
@@ -218,14 +218,14 @@ class ChatContract:
         await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, LATER - SECOND) == []
         assert await waiting(chat, LATER) == [("s", 0, 2)]
-        assert await chat.unread_message_totals() == UnreadMessageTotals(unread=2, put_off=2)
+        assert await chat.unread_message_totals_of_all_beings() == UnreadMessageTotals(unread=2, put_off=2)
         await appended(chat, "three", stored_at=NOW + SECOND)
         [found] = await chat.sessions_with_unread_messages(now=NOW + SECOND, limit=9)
         assert (found.watched, found.put_off, found.messages) == (0, 2, 3)
         await chat.postpone_unread_messages(ADA, "s", up_to=2, until=LATER)
         assert await waiting(chat, NOW + SECOND) == [("s", 0, 3)], "a message that came meanwhile is not put off"
-        await chat.mark_messages_read(ADA, "s", up_to=3, abandoned=2)
-        assert await chat.unread_message_totals() == UnreadMessageTotals(abandoned=2)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=3, abandoned=2)
+        assert await chat.unread_message_totals_of_all_beings() == UnreadMessageTotals(abandoned=2)
 
     async def test_what_people_and_assistants_say_is_given_around_a_position(self, chat: AnyChat) -> None:
         roles: list[ChatRole] = ["user", "tool", "assistant", "system", "user", "tool", "assistant", "user"]
@@ -256,7 +256,7 @@ class ChatContract:
         assert await whole(chat) == [(0, "Ada's")]
         assert await whole(chat, scope=BOB) == [(0, "Bob's"), (1, "Bob's too")]
         assert [one.text for one in await chat.recent_messages(ADA, limit=9)] == ["Ada's"]
-        await chat.mark_messages_read(ADA, "s", up_to=1)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=1)
         await chat.retry_session_later(ADA, "s", next_try=LATER, failed=True)
         [found] = await chat.sessions_with_unread_messages(now=LATER, limit=9)
         assert (found.being_id, found.failures) == (BOB.being_id, 0)
@@ -274,7 +274,7 @@ class ChatContract:
 
     async def test_the_last_position_is_not_given_out_again(self, chat: AnyChat) -> None:
         ids = await appended(chat, "one", "two")
-        await chat.mark_messages_read(ADA, "s", up_to=2)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=2)
         await self.erase(chat, [ids[1]])
         await appended(chat, "three")
         assert await whole(chat) == [(0, "one"), (2, "three")]
@@ -282,7 +282,7 @@ class ChatContract:
 
     async def test_nothing_waits_where_all_that_waited_was_erased(self, chat: AnyChat) -> None:
         await appended(chat, "one")
-        await chat.mark_messages_read(ADA, "s", up_to=1)
+        await chat.mark_messages_read_up_to_position(ADA, "s", up_to=1)
         await self.erase(chat, await appended(chat, "two", "three"))
         assert await waiting(chat) == []
 

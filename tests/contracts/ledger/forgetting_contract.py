@@ -82,10 +82,10 @@ class ForgettingContract:
     async def test_a_change_to_what_is_so_already_is_none(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", importance=0.3)
         await stored(ledger, one)
-        marks = await ledger.index_source.pending_index_marks(limit=9)
+        marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)
         assert await change(ledger, one, text="Ann lives in Rome", importance=0.3, pinned=False) == one
         assert await ledger.recall.revision_history(ADA, [one.id]) == []
-        assert await ledger.index_source.pending_index_marks(limit=9) == marks
+        assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=9) == marks
 
     async def test_the_earlier_text_is_found_by_no_search_and_the_new_one_is(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", themes=("italy",))
@@ -95,30 +95,32 @@ class ForgettingContract:
             assert await ledger.search.search(ADA, keyword_query(old)) == []
         for new in ("oslo", "norway"):
             assert ids(await ledger.search.search(ADA, keyword_query(new))) == [one.id]
-        assert await ledger.memories.ids_with_same_text(ADA, one.content_hash) == []
+        assert await ledger.memories.ids_with_content_hash(ADA, one.content_hash) == []
 
     async def test_a_changed_memory_leaves_a_mark_and_the_vector_of_its_new_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         new = replace(one, scene=Scene(action="Oslo"))
         await stored(ledger, one, row=vector(1, 0))
         await ledger.index_source.clear_index_marks(
-            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+            [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         vectors = {new.content_hash: vector(0, 1), memory("elsewhere").content_hash: vector(1, 1)}
         await ledger.memories.change_memory(
             ADA, one.id, MemoryChanges(text="Oslo"), at=LATER, model=MODEL, vectors=vectors
         )
-        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [one.id]
-        assert list(await ledger.memories.cached_vectors(MODEL, [one.content_hash, *vectors])) == [new.content_hash]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [one.id]
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [one.content_hash, *vectors])) == [
+            new.content_hash
+        ]
         await stored(ledger, twin, scope=BOB, row=vector(1, 0))
-        assert list(await ledger.memories.cached_vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [twin.content_hash])) == [twin.content_hash]
 
     async def test_the_vector_of_the_earlier_text_stays_while_another_memory_has_it(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         await stored(ledger, one, row=vector(1, 0))
         await stored(ledger, twin, scope=BOB)
         await change(ledger, one, text="Oslo")
-        assert list(await ledger.memories.cached_vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [twin.content_hash])) == [twin.content_hash]
 
     async def test_a_key_is_of_what_was_stored_also_after_a_change(self, ledger: AnyLedger) -> None:
         one = memory("Ann lives in Rome", key="k")
@@ -148,8 +150,8 @@ class ForgettingContract:
         assert await ledger.erasure.forget(ADA, [theirs.id, MemoryId("nobody")], at=LATER) == ErasureResult()
         assert await stored_memory(ledger, theirs, BOB) == before
         assert len(await ledger.recall.revision_history(BOB, [theirs.id])) == 1
-        assert list(await ledger.memories.cached_vectors(MODEL, [theirs.content_hash])) == [theirs.content_hash]
-        assert await ledger.erasure.pending_scrub_marks() == []
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [theirs.content_hash])) == [theirs.content_hash]
+        assert await ledger.erasure.pending_scrub_marks_with_memory_ids() == []
 
     # --- forgetting
 
@@ -166,13 +168,13 @@ class ForgettingContract:
         assert await ledger.erasure.forget(ADA, [one.id, MemoryId("nobody"), one.id], at=LATER) == ErasureResult(
             (one.id,)
         )
-        assert await ledger.memories.memories_by_ids(ADA, [one.id]) == []
+        assert await ledger.memories.memories_with_ids(ADA, [one.id]) == []
         assert await ledger.recall.revision_history(ADA, [one.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k", "r"]) == {}
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
         for model in (MODEL, OTHER):
-            assert await ledger.memories.cached_vectors(model, [one.content_hash]) == {}
-        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
+            assert await ledger.memories.cached_vectors_by_hash(model, [one.content_hash]) == {}
+        assert one.id not in [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         assert await ledger.index_source.count_memories() == 1
         assert await stored_memory(ledger, other) == before
         await stored(ledger, memory("Zoé sold a xylophone", key="k"))  # as if it had never been
@@ -182,22 +184,22 @@ class ForgettingContract:
         await stored(ledger, one, two)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.erasure.forget(ADA, [two.id], at=LATER)
-        first, second = await ledger.erasure.pending_scrub_marks()
+        first, second = await ledger.erasure.pending_scrub_marks_with_memory_ids()
         assert (first[1], second[1]) == (one.id, two.id)
         await ledger.erasure.scrub_deleted_bytes()
         await ledger.erasure.clear_scrub_marks([first[0]])
-        assert await ledger.erasure.pending_scrub_marks() == [second]
+        assert await ledger.erasure.pending_scrub_marks_with_memory_ids() == [second]
         assert await ledger.erasure.forget(ADA, [one.id], at=LATER) == ErasureResult()
-        assert await ledger.erasure.pending_scrub_marks() == [second]
+        assert await ledger.erasure.pending_scrub_marks_with_memory_ids() == [second]
 
     async def test_a_vector_stays_while_another_memory_has_the_text(self, ledger: AnyLedger) -> None:
         one, twin = memory("Rome"), memory("Rome", scope=BOB)
         await stored(ledger, one, row=vector(1, 0))
         await stored(ledger, twin, scope=BOB)
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
-        assert list(await ledger.memories.cached_vectors(MODEL, [twin.content_hash])) == [twin.content_hash]
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [twin.content_hash])) == [twin.content_hash]
         await ledger.erasure.forget(BOB, [twin.id], at=LATER)
-        assert await ledger.memories.cached_vectors(MODEL, [twin.content_hash]) == {}
+        assert await ledger.memories.cached_vectors_by_hash(MODEL, [twin.content_hash]) == {}
 
     async def test_the_note_that_it_came_from_goes_with_it_and_others_stay(self, ledger: AnyLedger) -> None:
         """spec P6 ❶"""
@@ -294,7 +296,7 @@ class ForgettingContract:
         absorbed = memory(told.action, status="dead", absorbed_into=survivor.id)
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         await ledger.index_source.clear_index_marks(
-            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+            [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         assert await ledger.erasure.forget(ADA, [absorbed.id], at=LATER) == ErasureResult(
             (absorbed.id,), (survivor.id,)
@@ -302,9 +304,11 @@ class ForgettingContract:
         now = await stored_memory(ledger, survivor)
         assert now.scene.when == (own,)
         assert await ledger.search.search(ADA, keyword_query("xylophone")) == []
-        assert await ledger.memories.cached_vectors(MODEL, [survivor.content_hash]) == {}
+        assert await ledger.memories.cached_vectors_by_hash(MODEL, [survivor.content_hash]) == {}
         assert await ledger.index_source.memories_without_vector(MODEL, limit=9) == [now]
-        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)] == [survivor.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [
+            survivor.id
+        ]
 
     # --- beside others
 
@@ -316,7 +320,7 @@ class ForgettingContract:
         await ledger.index_source.cache_vectors_of_texts_in_memories(
             MODEL, {o.content_hash: vector(1, 0) for o in (one, other)}
         )
-        assert list(await ledger.memories.cached_vectors(MODEL, [one.content_hash, other.content_hash])) == [
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [one.content_hash, other.content_hash])) == [
             other.content_hash
         ]
 
@@ -325,7 +329,7 @@ class ForgettingContract:
         ledger.activations.add_reactivations(ADA, [MemoryReactivation(one.id, 1, MOMENT)])
         await ledger.erasure.forget(ADA, [one.id], at=LATER)
         await ledger.activations.flush()
-        assert await ledger.memories.memories_by_ids(ADA, [one.id]) == []
+        assert await ledger.memories.memories_with_ids(ADA, [one.id]) == []
 
     async def test_forgetting_waits_for_a_patrol_and_has_the_last_word(self, ledger: AnyLedger) -> None:
         await stored(ledger, one := memory("one"), memory("two"))

@@ -87,7 +87,7 @@ class GraphContract:
         assert await ledger.graph.entity_by_key(ADA, "mia noll") is None
         naming = await ledger.graph.memories_naming_entities(ADA, ["mia berger", "bern"], limit=2)
         assert [one.id for one in naming] == [told[2].id, told[1].id]
-        assert await ledger.graph_extraction.known_entity_keys(ADA, {"ben", "bern", "mia noll"}) == {"ben"}
+        assert await ledger.graph_extraction.known_entity_keys_among(ADA, {"ben", "bern", "mia noll"}) == {"ben"}
 
     async def test_relations_are_stated_once_of_own_memories_and_stand_first(self, ledger: LedgerWithGraph) -> None:
         older, newer = memory("Ben Okri works for Carla Rossi."), memory("Ben Okri cooks for Carla Rossi.")

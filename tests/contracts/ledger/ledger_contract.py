@@ -92,7 +92,7 @@ class LedgerContract:
             last_accessed=MOMENT + timedelta(days=1),
         )
         await ledger.memories.commit_store_batch(ADA, batch(bare, full))
-        assert await ledger.memories.memories_by_ids(ADA, [full.id, bare.id]) == [full, bare]
+        assert await ledger.memories.memories_with_ids(ADA, [full.id, bare.id]) == [full, bare]
 
     async def test_memories_come_each_once_in_the_order_asked_and_unknown_ids_are_left_out(
         self, ledger: StoringLedger
@@ -100,27 +100,27 @@ class LedgerContract:
         one, two, three = memory(), memory(), memory()
         await ledger.memories.commit_store_batch(ADA, batch(one, two, three))
         asked_for = [three.id, memory_id(10**9), one.id, three.id, two.id]
-        assert await ledger.memories.memories_by_ids(ADA, asked_for) == [three, one, two]
-        assert await ledger.memories.memories_by_ids(ADA, []) == []
+        assert await ledger.memories.memories_with_ids(ADA, asked_for) == [three, one, two]
+        assert await ledger.memories.memories_with_ids(ADA, []) == []
 
     async def test_a_list_of_ids_may_be_longer_than_a_statement_has_variables(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit_store_batch(ADA, batch(one))
         many = [memory_id(10**6 + n) for n in range(40_000)]
-        assert await ledger.memories.memories_by_ids(ADA, [*many, one.id]) == [one]
-        assert await ledger.memories.cached_vectors(MODEL, [ContentHash(id_) for id_ in many]) == {}
+        assert await ledger.memories.memories_with_ids(ADA, [*many, one.id]) == [one]
+        assert await ledger.memories.cached_vectors_by_hash(MODEL, [ContentHash(id_) for id_ in many]) == {}
 
     async def test_a_batch_is_stored_whole_or_not_at_all(self, ledger: StoringLedger) -> None:
         one, two = memory(), memory()
         await ledger.memories.commit_store_batch(ADA, batch(one))
         twice = memory(number=UUID(one.id).int)
         vectors = {two.content_hash: vector(1, 0)}
-        marks = await ledger.index_source.pending_index_marks(limit=100)
+        marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=100)
         with pytest.raises(MadeleineError):
             await ledger.memories.commit_store_batch(ADA, batch(two, twice, vectors=vectors))
-        assert await ledger.memories.memories_by_ids(ADA, [two.id]) == []
-        assert await ledger.memories.cached_vectors(MODEL, [two.content_hash]) == {}
-        assert await ledger.index_source.pending_index_marks(limit=100) == marks
+        assert await ledger.memories.memories_with_ids(ADA, [two.id]) == []
+        assert await ledger.memories.cached_vectors_by_hash(MODEL, [two.content_hash]) == {}
+        assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=100) == marks
         await ledger.memories.commit_store_batch(ADA, batch(two))
         assert await ledger.index_source.count_memories() == 2
 
@@ -163,7 +163,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(ADA, batch(one))
         await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, **told)]))
         await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one, days=("2031-07-10",))]))
-        [kept] = await ledger.memories.memories_by_ids(ADA, [one.id])
+        [kept] = await ledger.memories.memories_with_ids(ADA, [one.id])
         assert kept.retold == (DatedAction("2031-07-09", "hungry"), "2031-07-10")
         assert (kept.feeling, kept.lesson, kept.emotions) == ("full", "Wash it.\nPeel it.", ("joy",))
 
@@ -174,7 +174,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(BOB, batch(theirs))
         with pytest.raises(MadeleineError):
             await ledger.memories.commit_store_batch(ADA, batch(mine, again=[reinforcement_of(theirs)]))
-        assert await ledger.memories.memories_by_ids(ADA, [mine.id]) == []
+        assert await ledger.memories.memories_with_ids(ADA, [mine.id]) == []
         assert await stored_memory(ledger, theirs, BOB) == theirs
 
     # --- keys
@@ -184,10 +184,10 @@ class LedgerContract:
         dead, foreign = memory("Same", status="dead"), memory("Same", scope=BOB)
         await ledger.memories.commit_store_batch(ADA, batch(first, second, other, dead))
         await ledger.memories.commit_store_batch(BOB, batch(foreign))
-        assert await ledger.memories.ids_with_same_text(ADA, first.content_hash) == [first.id, second.id]
-        assert await ledger.memories.ids_with_same_text(ADA, ContentHash("nothing")) == []
+        assert await ledger.memories.ids_with_content_hash(ADA, first.content_hash) == [first.id, second.id]
+        assert await ledger.memories.ids_with_content_hash(ADA, ContentHash("nothing")) == []
         await ledger.memories.retract(ADA, first.id, "misheard", at=MOMENT)
-        assert await ledger.memories.ids_with_same_text(ADA, first.content_hash) == [second.id, first.id]
+        assert await ledger.memories.ids_with_content_hash(ADA, first.content_hash) == [second.id, first.id]
 
     async def test_a_key_tells_what_it_led_to(self, ledger: StoringLedger) -> None:
         one = memory("First words", key="a")
@@ -219,7 +219,7 @@ class LedgerContract:
         with pytest.raises(KeyConflict) as refused:
             await ledger.memories.commit_store_batch(ADA, using_the_key(then_by))
         assert refused.value.key == "k"
-        assert await ledger.memories.memories_by_ids(ADA, [bystander.id]) == []
+        assert await ledger.memories.memories_with_ids(ADA, [bystander.id]) == []
         assert await stored_memory(ledger, base) == before
 
     async def test_a_key_used_twice_in_a_batch_is_refused(self, ledger: StoringLedger) -> None:
@@ -237,7 +237,7 @@ class LedgerContract:
         assert sum(isinstance(end, CommittedMemories) for end in ends) == 1
         assert sum(isinstance(end, KeyConflict) for end in ends) == 7
         assert await ledger.index_source.count_memories() == 1
-        assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1
+        assert len(await ledger.index_source.pending_index_marks_with_memory_ids(limit=100)) == 1
 
     async def test_two_beings_may_use_the_same_key(self, ledger: StoringLedger) -> None:
         mine, theirs = memory(key="k"), memory(scope=BOB, key="k")
@@ -252,7 +252,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(BOB, batch(theirs))
         await ledger.context.add_note(BOB, note("Secret note", scope=BOB))
         await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Theirs", "c", scope=BOB),)), BOB)
-        assert await ledger.memories.memories_by_ids(ADA, [theirs.id]) == []
+        assert await ledger.memories.memories_with_ids(ADA, [theirs.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, keyword_query("secret")) == []
         assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
@@ -262,7 +262,7 @@ class LedgerContract:
             assert await all_states(ledger, transaction) == []
             assert await transaction.clusters() == []
             assert await transaction.clusters([ClusterId("c")]) == []
-            assert await transaction.memories_by_ids([theirs.id]) == []
+            assert await transaction.memories_with_ids([theirs.id]) == []
 
     async def test_nothing_of_another_being_can_be_changed(self, ledger: StoringLedger) -> None:
         theirs = memory(scope=BOB, cluster_id=ClusterId("c"))
@@ -272,7 +272,7 @@ class LedgerContract:
         await ledger.context.add_note(BOB, inbox)
         await apply_changes(ledger, PatrolChanges(clusters=(group,)), BOB)
         (subject,) = (await states(ledger, BOB)).values()
-        marks = await ledger.index_source.pending_index_marks(limit=100)
+        marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=100)
         await apply_changes(
             ledger,
             PatrolChanges(
@@ -288,7 +288,7 @@ class LedgerContract:
         assert await stored_memory(ledger, theirs, BOB) == theirs
         assert [one.name for one in await ledger.recall.clusters_with_memory_counts(BOB)] == ["Theirs"]
         assert await ledger.patrols.unread_notes(BOB, type="todo") == [inbox]
-        assert await ledger.index_source.pending_index_marks(limit=100) == marks
+        assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=100) == marks
 
     # --- vectors
 
@@ -298,7 +298,7 @@ class LedgerContract:
         await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(1, 0)})
         await ledger.patrols.cache_vectors(MODEL, {ContentHash("h"): vector(0, 1)})
         await ledger.patrols.cache_vectors(EmbeddingModelName("other"), {ContentHash("h"): vector(-1, 0)})
-        found = await ledger.memories.cached_vectors(
+        found = await ledger.memories.cached_vectors_by_hash(
             MODEL, [one.content_hash, ContentHash("h"), ContentHash("unknown")]
         )
         assert {hash_: row.tolist() for hash_, row in found.items()} == {
@@ -306,7 +306,7 @@ class LedgerContract:
             "h": [1.0, 0.0],
         }
         assert all(row.dtype == np.float32 for row in found.values())
-        assert await ledger.memories.cached_vectors(MODEL, []) == {}
+        assert await ledger.memories.cached_vectors_by_hash(MODEL, []) == {}
 
     async def test_memories_without_a_vector_of_the_model_are_found(self, ledger: StoringLedger) -> None:
         one, two, theirs = memory("One"), memory("Two"), memory("Three", scope=BOB)
@@ -326,8 +326,8 @@ class LedgerContract:
             await ledger.index_source.drop_vectors_of_replaced_model(old, successor=new, limit=2) for _ in range(3)
         ]
         assert retired == [2, 1, 0]
-        assert await ledger.memories.cached_vectors(old, texts) == {}
-        assert set(await ledger.memories.cached_vectors(new, texts)) == {texts[0]}
+        assert await ledger.memories.cached_vectors_by_hash(old, texts) == {}
+        assert set(await ledger.memories.cached_vectors_by_hash(new, texts)) == {texts[0]}
 
     # --- pending marks, and the whole store
 
@@ -336,12 +336,12 @@ class LedgerContract:
         assert await ledger.index_source.last_index_mark() == 0
         await ledger.memories.commit_store_batch(ADA, batch(one, two))
         await ledger.memories.commit_store_batch(ADA, batch(again=[reinforcement_of(one)]))
-        marks = await ledger.index_source.pending_index_marks(limit=10)
+        marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)
         assert [id_ for _, id_ in marks] == [one.id, two.id]
-        assert await ledger.index_source.pending_index_marks(limit=1) == marks[:1]
+        assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=1) == marks[:1]
         assert await ledger.index_source.last_index_mark() == marks[-1][0]
         await ledger.index_source.clear_index_marks([marks[0][0]])
-        assert await ledger.index_source.pending_index_marks(limit=10) == marks[1:]
+        assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=10) == marks[1:]
         await ledger.index_source.clear_index_marks([])
 
     async def test_marks_made_after_a_moment_outlive_the_clearing_up_to_it(self, ledger: StoringLedger) -> None:
@@ -350,12 +350,15 @@ class LedgerContract:
         last = await ledger.index_source.last_index_mark()
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
         await ledger.index_source.clear_pending_index_marks([one.id], up_to=last)
-        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [two.id, one.id]
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)] == [
+            two.id,
+            one.id,
+        ]
 
     async def test_a_mark_is_greater_than_all_before_even_when_those_are_cleared(self, ledger: StoringLedger) -> None:
         one = memory()
         await ledger.memories.commit_store_batch(ADA, batch(one))
-        ((first, _),) = await ledger.index_source.pending_index_marks(limit=10)
+        ((first, _),) = await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)
         await ledger.index_source.clear_index_marks([first])
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0)})
         assert await ledger.index_source.last_index_mark() > first
@@ -460,7 +463,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(
             BOB, batch(memory(scope=BOB, id=MemoryId(one.replace("-1111", "-2222", 1))))
         )
-        find = partial(ledger.short_ids.ids_beginning_with, ADA, "memory")
+        find = partial(ledger.short_ids.ids_beginning_with_any, ADA, "memory")
         assert await find(["abcdef01"]) == [one]
         assert sorted(await find(["abcdef01", "abcdef02", "ffffffff"])) == [one, near]
-        assert await ledger.short_ids.ids_beginning_with(ADA, "cluster", ["abcdef01"]) == []
+        assert await ledger.short_ids.ids_beginning_with_any(ADA, "cluster", ["abcdef01"]) == []

@@ -95,7 +95,7 @@ def ids(hits: Sequence[SearchHit]) -> list[str]:
 
 
 async def stored_memory(ledger: StoringLedger, one: Memory, scope: Scope = ADA) -> Memory:
-    (found,) = await ledger.memories.memories_by_ids(scope, [one.id])
+    (found,) = await ledger.memories.memories_with_ids(scope, [one.id])
     return found
 
 

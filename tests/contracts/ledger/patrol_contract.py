@@ -163,16 +163,18 @@ class PatrolContract:
             offer("shows", stays, gone), offer("other", stays, cluster="harps"),
             offer("named", stays, cluster="xylophone"), offer("before", stays, earlier="We sold something."),
         ]  # fmt: skip
-        await ledger.patrols.store_decision_requests(ADA, offers, at=MOMENT, at_erasure_count=0)
-        await ledger.patrols.store_decision_requests(BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0)
+        await ledger.patrols.store_decision_requests_unless_erased(ADA, offers, at=MOMENT, at_erasure_count=0)
+        await ledger.patrols.store_decision_requests_unless_erased(
+            BOB, [offer("theirs", stays, gone)], at=MOMENT, at_erasure_count=0
+        )
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         asked_for = [one.id for one in offers]
         assert [
-            one.id for one in await ledger.patrols.memory_reader_for_patrol(ADA).decision_requests_by_ids(asked_for)
+            one.id for one in await ledger.patrols.memory_reader_for_patrol(ADA).decision_requests_with_ids(asked_for)
         ] == ["other"]
         assert (
             len(
-                await ledger.patrols.memory_reader_for_patrol(BOB).decision_requests_by_ids(
+                await ledger.patrols.memory_reader_for_patrol(BOB).decision_requests_with_ids(
                     [DecisionRequestId("theirs")]
                 )
             )
@@ -187,10 +189,14 @@ class PatrolContract:
         before = await reads.last_erasure_number()
         await ledger.erasure.forget(ADA, [gone.id], at=LATER)
         late = [offer("shows", stays, gone)]
-        assert not await ledger.patrols.store_decision_requests(ADA, late, at=LATER, at_erasure_count=before)
+        assert not await ledger.patrols.store_decision_requests_unless_erased(
+            ADA, late, at=LATER, at_erasure_count=before
+        )
         assert await reads.open_decision_requests() == []
         now = await reads.last_erasure_number()
-        assert await ledger.patrols.store_decision_requests(ADA, [offer("new", stays)], at=LATER, at_erasure_count=now)
+        assert await ledger.patrols.store_decision_requests_unless_erased(
+            ADA, [offer("new", stays)], at=LATER, at_erasure_count=now
+        )
         assert [request.id for request in await reads.open_decision_requests()] == ["new"]
 
     # --- summaries
@@ -202,13 +208,16 @@ class PatrolContract:
         summary = await self._summarised(ledger, FIRST, one, two)
         assert (await stored_memory(ledger, one)).compressed_into == summary.id
         await ledger.index_source.clear_index_marks(
-            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=9)]
+            [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         )
         assert await ledger.erasure.forget(ADA, [summary.id], at=LATER) == ErasureResult(
             (summary.id,), (one.id, two.id)
         )
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
-        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)} == {one.id, two.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)} == {
+            one.id,
+            two.id,
+        }
         await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
         assert [await stored_memory(ledger, one), await stored_memory(ledger, two)] == [one, two]
 
@@ -297,9 +306,12 @@ class PatrolContract:
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         await ledger.erasure.forget(ADA, [absorbed.id], at=LATER)
-        assert await ledger.memories.cached_vectors(MODEL, [absorbed.content_hash, merged_memory.content_hash]) == {}
+        assert (
+            await ledger.memories.cached_vectors_by_hash(MODEL, [absorbed.content_hash, merged_memory.content_hash])
+            == {}
+        )
         await ledger.patrols.undo_run(ADA, FIRST, at=LATER)
-        assert await ledger.memories.memories_by_ids(ADA, [absorbed.id]) == []
+        assert await ledger.memories.memories_with_ids(ADA, [absorbed.id]) == []
         assert await stored_memory(ledger, survivor) == survivor
         assert ids(await ledger.search.search(ADA, keyword_query("auction"))) == [survivor.id]
 
@@ -309,11 +321,19 @@ class PatrolContract:
         await stored(ledger, survivor, absorbed, row=vector(1, 0))
         merged_memory = await merged(ledger, FIRST, survivor, absorbed)
         assert (
-            len(await ledger.memories.cached_vectors(MODEL, [survivor.content_hash, merged_memory.content_hash])) == 2
+            len(
+                await ledger.memories.cached_vectors_by_hash(MODEL, [survivor.content_hash, merged_memory.content_hash])
+            )
+            == 2
         )
         await ledger.erasure.forget(ADA, [survivor.id], at=LATER)
-        assert await ledger.memories.cached_vectors(MODEL, [survivor.content_hash, merged_memory.content_hash]) == {}
-        assert list(await ledger.memories.cached_vectors(MODEL, [absorbed.content_hash])) == [absorbed.content_hash]
+        assert (
+            await ledger.memories.cached_vectors_by_hash(MODEL, [survivor.content_hash, merged_memory.content_hash])
+            == {}
+        )
+        assert list(await ledger.memories.cached_vectors_by_hash(MODEL, [absorbed.content_hash])) == [
+            absorbed.content_hash
+        ]
 
     async def test_what_a_forgotten_survivor_absorbed_lives_again_after_an_undo_and_is_tied_to_nobody(
         self, ledger: AnyLedger
@@ -407,10 +427,10 @@ class PatrolContract:
         dead = replace(memory("lives in Graz"), may_supersede=lyon.id, status="dead")
         await ledger.memories.commit_store_batch(ADA, batch(oslo, rome, dead))
         reads = ledger.patrols.memory_reader_for_patrol(ADA)
-        assert await reads.ids_of_proposed_superseding_memories() == [rome.id, oslo.id]
-        assert await ledger.patrols.memory_reader_for_patrol(BOB).ids_of_proposed_superseding_memories() == []
+        assert await reads.all_memory_ids_that_may_supersede() == [rome.id, oslo.id]
+        assert await ledger.patrols.memory_reader_for_patrol(BOB).all_memory_ids_that_may_supersede() == []
         await run(ledger, FIRST, PatrolChanges(superseded=(superseding(lyon, rome),)))
-        assert await reads.ids_of_proposed_superseding_memories() == [oslo.id]
+        assert await reads.all_memory_ids_that_may_supersede() == [oslo.id]
 
     async def test_of_a_chain_the_later_pair_may_be_decided_first(self, ledger: AnyLedger) -> None:
         """Else the oldest stayed current for good."""
@@ -420,7 +440,7 @@ class PatrolContract:
         await ledger.memories.commit_store_batch(ADA, batch(rome, oslo))
         later = replace(superseding(rome, oslo), since=oslo.happened_at)
         await run(ledger, FIRST, PatrolChanges(superseded=(later,)))
-        assert await ledger.patrols.memory_reader_for_patrol(ADA).ids_of_proposed_superseding_memories() == [rome.id]
+        assert await ledger.patrols.memory_reader_for_patrol(ADA).all_memory_ids_that_may_supersede() == [rome.id]
         await run(ledger, SECOND, PatrolChanges(superseded=(replace(superseding(lyon, rome), since=LATER),)))
         chain = [await stored_memory(ledger, each) for each in (lyon, rome, oslo)]
         assert [each.superseded_by for each in chain] == [rome.id, oslo.id, None]

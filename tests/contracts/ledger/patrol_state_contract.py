@@ -45,7 +45,7 @@ class PatrolStateContract:
         waiting = note("{}", type_="scene")
         await ledger.context.add_note(ADA, waiting)
         await ledger.index_source.clear_index_marks(
-            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
+            [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)]
         )
         root = cluster("r", "Private", "r", is_root=True)
         group = cluster("g", "Tea", "r", vector=vector(0.6, 0.8), model=MODEL)
@@ -56,8 +56,8 @@ class PatrolStateContract:
                 id=moved.id, content_hash=moved.content_hash, importance=0.4, status="active", fresh=True,
                 pinned=False, cluster_id=None, absorbed_into=None, session_count=0, reactivation_count=0,
             )  # fmt: skip
-            assert list(await transaction.cached_vectors(MODEL, [moved.content_hash])) == [moved.content_hash]
-            assert await transaction.memories_by_ids([counted.id]) == [counted]
+            assert list(await transaction.cached_vectors_by_hash(MODEL, [moved.content_hash])) == [moved.content_hash]
+            assert await transaction.memories_with_ids([counted.id]) == [counted]
             await transaction.apply_changes(
                 PatrolChanges(
                     new_memories=(born,),
@@ -89,20 +89,23 @@ class PatrolStateContract:
         )  # fmt: skip
         assert await stored_memory(ledger, counted) == replace(counted, session_count=1)
         assert await stored_memory(ledger, born) == born
-        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)} == {born.id, moved.id}
+        assert {id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)} == {
+            born.id,
+            moved.id,
+        }
         assert await ledger.patrols.unread_notes(ADA, type="scene") == []
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
             first, second = await transaction.clusters()
             assert (first.id, second) == (group.id, root)
             assert await transaction.clusters([root.id, ClusterId("none")]) == [root]
-            [count] = await transaction.cluster_memory_counts_by_status()
+            [count] = await transaction.memory_counts_of_each_cluster()
             assert (count.cluster_id, count.active, count.dead, count.total) == (group.id, 0, 1, 1)
-            assert await transaction.cluster_memory_counts_by_status([root.id, ClusterId("none")]) == []
-            assert await transaction.cluster_memory_counts_by_status([group.id, root.id]) == [count]
-            there = await transaction.cluster_members(group.id)
+            assert await transaction.memory_counts_of_each_cluster([root.id, ClusterId("none")]) == []
+            assert await transaction.memory_counts_of_each_cluster([group.id, root.id]) == [count]
+            there = await transaction.states_of_cluster_members(group.id)
             assert [one.id for one in there] == [moved.id]
-            assert await transaction.cluster_members(root.id, group.id) == there
-            assert await transaction.cluster_members(root.id) == []
+            assert await transaction.states_of_cluster_members(root.id, group.id) == there
+            assert await transaction.states_of_cluster_members(root.id) == []
             assert first.vector is not None
             assert first.vector.tolist() == vector(0.6, 0.8).tolist()
             await transaction.apply_changes(
@@ -117,7 +120,7 @@ class PatrolStateContract:
         await ledger.memories.commit_store_batch(ADA, batch(kept, died, joined, left))
         read = await states(ledger)
         await ledger.index_source.clear_index_marks(
-            [mark for mark, _ in await ledger.index_source.pending_index_marks(limit=10)]
+            [mark for mark, _ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)]
         )
         changes = PatrolChanges(
             states=(
@@ -132,7 +135,7 @@ class PatrolStateContract:
             await all_states(ledger, transaction)
             await transaction.apply_changes(changes, run=RUN, step="assign")
         await apply_changes(ledger, changes)
-        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=10)] == [
+        assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)] == [
             died.id,
             joined.id,
             left.id,
@@ -144,27 +147,27 @@ class PatrolStateContract:
         def later(minutes: int) -> datetime:
             return MOMENT + timedelta(minutes=minutes)
 
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == []
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == []
         old = [memory(f"Old {n}", created_at=later(n)) for n in range(3)]
         await ledger.memories.commit_store_batch(ADA, batch(*old))
         await ledger.memories.commit_store_batch(BOB, batch(memory("Another's", scope=BOB, created_at=later(1))))
         bobs = ActivitySinceLastPatrol(being_id=BOB.being_id, stored=1, first=later(1), latest=later(1))
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == [
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [
             ActivitySinceLastPatrol(being_id=ADA.being_id, stored=3, first=later(0), latest=later(2)), bobs
         ]  # fmt: skip
         await self.patrolled(ledger, RunId("one"), later(10))
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == [bobs]
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [bobs]
         ledger.activations.add_reactivations(ADA, [MemoryReactivation(old[1].id, 1, later(20))])
         await ledger.activations.flush()
         recalled = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=0, first=later(20), latest=later(20))
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == [recalled, bobs]
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [recalled, bobs]
         await ledger.memories.commit_store_batch(ADA, batch(memory("New", created_at=later(30))))
         await ledger.context.add_note(ADA, note("{}", type_="scene", at=later(15)))
         everything = ActivitySinceLastPatrol(being_id=ADA.being_id, stored=2, first=later(15), latest=later(30))
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == [everything, bobs]
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [everything, bobs]
         await self.patrolled(ledger, RunId("two"), later(40))
         await ledger.patrols.undo_run(ADA, RunId("two"), at=later(41))
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == [bobs], (
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [bobs], (
             "what was undone is not done again by itself"
         )
 
@@ -179,7 +182,7 @@ class PatrolStateContract:
                 written = memory(f"By {tool}", created_at=since, provenance=Provenance(tool=tool))
                 await transaction.apply_changes(PatrolChanges(new_memories=(written,)), run=RUN, step="assign")
         await ledger.patrols.finish_run(ADA, RUN, since, {"steps": [{"name": "assign"}]})
-        assert await ledger.patrols.activity_by_being_since_last_patrol() == [
+        assert await ledger.patrols.activity_of_each_being_since_last_patrol() == [
             ActivitySinceLastPatrol(being_id=ADA.being_id, stored=1, first=since, latest=since)
         ]
 
@@ -192,7 +195,7 @@ class PatrolStateContract:
         await ledger.patrols.undo_run(ADA, RunId("killed"), at=MOMENT, state="rolled_back")
         await ledger.patrols.begin_run(ADA, RunId("decided"), MOMENT + timedelta(minutes=2))
         await ledger.patrols.finish_run(ADA, RunId("decided"), MOMENT, {"steps": [], "decided": [{"offer": "x"}]})
-        assert [one.stored for one in await ledger.patrols.activity_by_being_since_last_patrol()] == [1]
+        assert [one.stored for one in await ledger.patrols.activity_of_each_being_since_last_patrol()] == [1]
 
     async def patrolled(self, ledger: AnyLedger, run: RunId, started: datetime) -> None:
         await ledger.patrols.begin_run(ADA, run, started)
@@ -203,7 +206,7 @@ class PatrolStateContract:
     async def test_a_patrol_left_with_an_exception_changes_nothing(self, ledger: AnyLedger) -> None:
         one = memory()
         await ledger.memories.commit_store_batch(ADA, batch(one))
-        marks = await ledger.index_source.pending_index_marks(limit=10)
+        marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)
         (subject,) = (await states(ledger)).values()
 
         async def fail_after_applying() -> None:
@@ -224,7 +227,7 @@ class PatrolStateContract:
         assert await stored_memory(ledger, one) == one
         assert await ledger.index_source.count_memories() == 1
         assert await ledger.recall.clusters_with_memory_counts(ADA) == []
-        assert await ledger.index_source.pending_index_marks(limit=10) == marks
+        assert await ledger.index_source.pending_index_marks_with_memory_ids(limit=10) == marks
 
     async def test_reads_go_on_while_a_patrol_holds_the_writer_and_see_what_was_before(self, ledger: AnyLedger) -> None:
         one, later = memory("tea"), memory()
@@ -235,7 +238,7 @@ class PatrolStateContract:
                 PatrolChanges(states=(replace(subject, status="dead"),)), run=RUN, step="assign"
             )
             store = asyncio.create_task(ledger.memories.commit_store_batch(ADA, batch(later)))
-            reads = await asyncio.gather(*(ledger.memories.memories_by_ids(ADA, [one.id]) for _ in range(20)))
+            reads = await asyncio.gather(*(ledger.memories.memories_with_ids(ADA, [one.id]) for _ in range(20)))
             assert reads == [[one]] * 20
             assert ids(await ledger.search.search(ADA, keyword_query("tea"))) == [one.id]
             assert not store.done()
@@ -284,11 +287,11 @@ class PatrolStateContract:
             await asyncio.sleep(0)
         store.cancel()
         await asyncio.wait({store})
-        memories = await ledger.memories.memories_by_ids(ADA, [one.id for one in new])
+        memories = await ledger.memories.memories_with_ids(ADA, [one.id for one in new])
         assert memories in ([], new)
         share = 1 if memories else 0
-        assert len(await ledger.index_source.pending_index_marks(limit=100)) == 1 + 20 * share
-        assert len(await ledger.memories.cached_vectors(MODEL, list(vectors))) == 20 * share
+        assert len(await ledger.index_source.pending_index_marks_with_memory_ids(limit=100)) == 1 + 20 * share
+        assert len(await ledger.memories.cached_vectors_by_hash(MODEL, list(vectors))) == 20 * share
         assert (await stored_memory(ledger, base)).access_count == share
         await ledger.memories.commit_store_batch(ADA, batch(memory()))
         assert await ledger.index_source.count_memories() == 2 + 20 * share

@@ -151,7 +151,7 @@ class SearchContract:
         await ledger.context.add_note(ADA, note("tea"))
         hits = await ledger.search.search(ADA, keyword_query("tea", **filters))
         assert {hit.source for hit in hits} == set(expected.split())
-        matched = await ledger.search.tag_search_matches(ADA, tagged("tea", **filters))
+        matched = await ledger.search.tag_matches_of_each_source(ADA, tagged("tea", **filters))
         assert {one.source for one in matched if one.newest} == set(expected.split())
 
     async def test_and_takes_all_terms_from_one_text(self, ledger: AnyLedger) -> None:
@@ -224,23 +224,23 @@ class SearchContract:
         said = await say(ledger, "We run!")
         await write(ledger, "Runs.", theme)
         await ledger.context.add_note(ADA, noted := note("ramen"))
-        assert masks(await ledger.search.tag_search_matches(ADA, tagged("run", "ramen"))) == {
+        assert masks(await ledger.search.tag_matches_of_each_source(ADA, tagged("run", "ramen"))) == {
             both.id: 0b11, theme.id: 0b10, said: 0b01, "2025-03-01": 0b11, noted.id: 0b10,
         }  # fmt: skip
-        assert part.id not in masks(await ledger.search.tag_search_matches(ADA, tagged("run", "ramen")))
+        assert part.id not in masks(await ledger.search.tag_matches_of_each_source(ADA, tagged("run", "ramen")))
 
     async def test_a_related_theme_is_one_of_the_themes_and_no_word(self, ledger: AnyLedger) -> None:
         has = await keep(ledger, "x", themes=("Food", "x"))
         await keep(ledger, "food", themes=("fast food",))
         await write(ledger, "a day", has)
         query = tagged("ramen", related=("food", "drinks"))
-        assert masks(await ledger.search.tag_search_matches(ADA, query)) == {has.id: 0b10, "2025-03-01": 0b10}
+        assert masks(await ledger.search.tag_matches_of_each_source(ADA, query)) == {has.id: 0b10, "2025-03-01": 0b10}
 
     async def test_of_each_mask_the_newest_come_and_the_number_of_all(self, ledger: AnyLedger) -> None:
         kept = [await keep(ledger, "ramen") for _ in range(4)]
         other = await keep(ledger, "ramen soup")
         said = [await say(ledger, "soup", at=MOMENT + n * DAY) for n in range(3)]
-        of_memories, of_chat = await ledger.search.tag_search_matches(
+        of_memories, of_chat = await ledger.search.tag_matches_of_each_source(
             ADA, tagged("ramen", "soup", limit=2, sources=("memories", "chat"))
         )
         assert masks([of_memories]) == {kept[3].id: 0b01, kept[2].id: 0b01, other.id: 0b11}
@@ -253,7 +253,7 @@ class SearchContract:
         said = [await say(ledger, text, at=MOMENT + n * DAY) for n, text in enumerate(("ramen", "ramen", "soup"))]
         for day in (1, 2, 3):
             await write(ledger, "ramen" if day < 3 else "soup", date=f"2025-03-0{day}")
-        assert set(masks(await ledger.search.tag_search_matches(ADA, tagged("ramen", newest=2)))) == {
+        assert set(masks(await ledger.search.tag_matches_of_each_source(ADA, tagged("ramen", newest=2)))) == {
             kept[1].id,
             said[1],
             "2025-03-02",
@@ -278,7 +278,7 @@ class SearchContract:
         entry = await write(ledger, said, scope=scope)
         mask = sum(1 << n for n, tag in enumerate(tags(*wanted)) if text_has_message_tag(fold_text(said), tag))
         expected = dict.fromkeys((kept.id, message, entry.date), mask) if mask else {}
-        assert masks(await ledger.search.tag_search_matches(scope, tagged(*wanted))) == expected
+        assert masks(await ledger.search.tag_matches_of_each_source(scope, tagged(*wanted))) == expected
 
     async def test_hits_come_by_source_and_id(self, ledger: AnyLedger) -> None:
         kept, said = await keep(ledger), await say(ledger, "tea")
@@ -289,9 +289,9 @@ class SearchContract:
             ("memories", kept.id), ("chat", said), ("diary", entry.date), ("notes", noted.id),
             ("memories", said), ("notes", "unknown"), ("diary", "yesterday"),
         ]  # fmt: skip
-        by_id = await ledger.search.hits_by_ids(ADA, wanted)
+        by_id = await ledger.search.hits_with_ids(ADA, wanted)
         assert sorted(by_id, key=lambda hit: hit.id) == sorted(hits, key=lambda hit: hit.id)
-        assert await ledger.search.hits_by_ids(ADA, []) == []
+        assert await ledger.search.hits_with_ids(ADA, []) == []
 
     async def test_themes_that_stand_beside_a_tag_are_those_of_recent_memories(self, ledger: AnyLedger) -> None:
         await keep(ledger, "x", themes=("Ramen", "Old"), happened_at=MOMENT - DAY)
@@ -315,12 +315,12 @@ class SearchContract:
         ]  # fmt: skip
         assert (
             len(await ledger.search.search(BOB, keyword_query("tea")))
-            == len(await ledger.search.hits_by_ids(BOB, wanted))
+            == len(await ledger.search.hits_with_ids(BOB, wanted))
             == 4
         )
         assert await ledger.search.search(ADA, keyword_query("tea")) == []
-        assert masks(await ledger.search.tag_search_matches(ADA, tagged("tea", related=("secret",)))) == {}
-        assert await ledger.search.hits_by_ids(ADA, wanted) == []
+        assert masks(await ledger.search.tag_matches_of_each_source(ADA, tagged("tea", related=("secret",)))) == {}
+        assert await ledger.search.hits_with_ids(ADA, wanted) == []
         assert await ledger.search.themes_of_each_recent_memory_with_tag(ADA, tags("tea"), recent=9) == []
         assert await ledger.search.themes_of_each_recent_memory_with_tag(BOB, tags("tea"), recent=9) == [
             ("tea", "Secret")

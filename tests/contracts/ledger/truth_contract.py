@@ -56,7 +56,7 @@ class TruthContract:
             replace(new, valid_from=CHANGED_AT, before="lives in Lyon"),
         ]
         assert [await stored_memory(ledger, old), await stored_memory(ledger, new)] == changed
-        marked = [id_ for _, id_ in await ledger.index_source.pending_index_marks(limit=9)]
+        marked = [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=9)]
         assert marked.count(old.id) == 2, "the index has to take it in again"
 
     async def test_of_two_that_supersede_one_memory_at_once_one_is_told_and_stores_nothing(
@@ -203,9 +203,9 @@ class TruthContract:
         ]
         for plan in plans:
             await ledger.memories.commit_store_batch(ADA, batch(plan))
-        assert [one.id for one in await ledger.memories.memories_planned_to_replace(ADA, old.id)] == [
+        assert [one.id for one in await ledger.memories.planned_successors_of_memory(ADA, old.id)] == [
             one.id for one in plans
         ]
-        assert await ledger.memories.memories_planned_to_replace(BOB, old.id) == []
+        assert await ledger.memories.planned_successors_of_memory(BOB, old.id) == []
         await ledger.memories.retract(ADA, plans[1].id, "undone", at=CHANGED_AT)
-        assert [one.id for one in await ledger.memories.memories_planned_to_replace(ADA, old.id)] == [plans[0].id]
+        assert [one.id for one in await ledger.memories.planned_successors_of_memory(ADA, old.id)] == [plans[0].id]

@@ -13,7 +13,7 @@ import pytest
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from madeleine.memory.model import BeingId
-from madeleine.server.http.app import GracefulHttpShutdown, bind_http_listener, build_http_app, run_uvicorn
+from madeleine.server.http.app import GracefulHttpShutdown, build_http_app, open_http_listener, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
@@ -35,7 +35,7 @@ pytestmark = [
 @asynccontextmanager
 async def listening(directory: Path) -> AsyncIterator[str]:
     end, shutdown = anyio.Event(), GracefulHttpShutdown()
-    with bind_http_listener("127.0.0.1", 0) as listener:
+    with open_http_listener("127.0.0.1", 0) as listener:
         settings = HttpSettings(http_port=listener.getsockname()[1])
         async with open_bearer_token_repository(directory / "memory.db") as tokens, anyio.create_task_group() as tasks:
             verifier = BearerTokenVerifier(tokens)

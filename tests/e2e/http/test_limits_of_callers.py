@@ -118,7 +118,7 @@ async def test_an_answer_that_is_not_read_is_given_up(
 
     ended = anyio.Event()
     serving_it = Starlette(routes=[Route("/", answer)])
-    with app.bind_http_listener("127.0.0.1", 0) as listener, socket.socket() as client:
+    with app.open_http_listener("127.0.0.1", 0) as listener, socket.socket() as client:
         port = listener.getsockname()[1]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(partial(app.run_uvicorn, serving_it, listener, GracefulHttpShutdown(), stop_event=ended))

@@ -116,7 +116,7 @@ async def test_through_a_host_each_client_asks_by_its_own_key(tmp_path: Path, st
             assert await called(address.path, {}) == {"asked": True}
             assert await called(address.path, {"llm": "off", "anthropic_api_key": BOBS}) == {"asked": False}
             assert await called(address.path, theirs) == {"asked": True}
-            host.finish_calls_and_stop()
+            host.request_stop_after_open_calls()
             await serving
     assert [one.key for one in stub.asked] == [ADAS, OWN, ADAS]
 

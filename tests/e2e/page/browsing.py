@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 from tests.e2e.hosting import hosted, no_host_left
 from tests.e2e.serving import COMMAND, ROOT, call_tool, environment, furnish
@@ -19,7 +19,8 @@ from tests.e2e.serving import COMMAND, ROOT, call_tool, environment, furnish
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCREENSHOTS = ROOT / "build" / "page-screenshots"
 """Kept, to be looked at."""
-WAIT_MILLISECONDS = 15_000
+WAIT_MILLISECONDS = 30_000
+"""For what a person would see, on a machine whose disk and processors other tests share."""
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
@@ -63,6 +64,7 @@ async def store(data_dir: Path, scenes: Sequence[dict[str, Any]]) -> None:
 async def chromium() -> AsyncIterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium: apt-get install chromium")
+    expect.set_options(timeout=WAIT_MILLISECONDS)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:

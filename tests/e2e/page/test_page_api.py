@@ -181,7 +181,7 @@ async def test_no_being_sees_anothers_memory(page: OpenPage) -> None:
             answers.append(await ada.post(f"api/tools/{tool}", json=arguments))
         assert (await ada.get("api/memories")).json()["id"] == ["m1"]
     assert not [answer.request.url for answer in answers if "hid the silver" in answer.text or "is safe" in answer.text]
-    [kept] = await page.memory.ledger.recall.memories_by_ids(BOB, [secret.id])
+    [kept] = await page.memory.ledger.recall.memories_with_ids(BOB, [secret.id])
     assert kept == secret or kept.scene == secret.scene
 
 
@@ -252,7 +252,7 @@ async def test_to_look_at_a_memory_does_not_use_it(page: OpenPage) -> None:
         await call(ada, "recall_memory", ids=[memory.short_id])
         await ada.get(f"api/memory/{memory.short_id}")
     await page.memory.ledger.activations.flush()
-    [seen] = await page.memory.ledger.recall.memories_by_ids(ADA, [memory.id])
+    [seen] = await page.memory.ledger.recall.memories_with_ids(ADA, [memory.id])
     assert (seen.access_count, seen.reactivation_count, seen.last_activated) == (0, 0, None)
 
 
@@ -270,7 +270,7 @@ async def test_what_the_page_changes_is_changed_by_the_tools(page: OpenPage) -> 
         assert (await call(ada, "forget", ids=["m1"]))["erased"] == ["m1"]
         assert (await ada.post("api/tools/no_such_tool", json={})).status_code == 403
         assert (await ada.post("api/tools/recall", content="[1]", headers=JSON)).status_code == 400
-    assert await page.memory.ledger.recall.memories_by_ids(ADA, [memory.id]) == []
+    assert await page.memory.ledger.recall.memories_with_ids(ADA, [memory.id]) == []
 
 
 async def test_a_run_is_shown_as_what_it_changed_and_can_be_undone(page: OpenPage) -> None:

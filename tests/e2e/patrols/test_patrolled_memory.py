@@ -77,7 +77,7 @@ async def test_a_summary_is_recalled_and_what_it_stands_for_is_not(memory: Opene
     assert "compressed_into" not in shown_[1]
     await ask(memory, "run_patrol", undo=run)
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0] == text
-    assert await memory.ledger.memories.memories_by_ids(ADA, [summary.id]) == []
+    assert await memory.ledger.memories.memories_with_ids(ADA, [summary.id]) == []
 
 
 async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: OpenedMemory) -> None:
@@ -85,10 +85,10 @@ async def test_what_a_forgotten_summary_stood_for_is_recalled_again(memory: Open
     _, summary = await summarised(memory)
     told = await ask(memory, "forget", ids=[summary.id])
     assert told["erased"] == [summary.id]
-    [original] = (await memory.use_cases.short_ids.full_memory_ids(ADA, told["related"])).values()
+    [original] = (await memory.use_cases.short_ids.full_memory_id_by_given_id(ADA, told["related"])).values()
     await memory.index_keeper.index_marked_memories()
     assert (await recalled(memory, "quincewood0 number0 xylophoniser"))[0].endswith("quincewood0")
-    [now] = await memory.ledger.memories.memories_by_ids(ADA, [original])
+    [now] = await memory.ledger.memories.memories_with_ids(ADA, [original])
     assert not now.compressed
 
 

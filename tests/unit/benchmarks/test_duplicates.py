@@ -14,7 +14,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory_store
 
 
-@pytest.mark.parametrize("pairs", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [40, pytest.param(300, marks=pytest.mark.slow)])
 async def test_no_changed_fact_is_merged_and_nine_of_ten_paraphrases_are_recognised(tmp_path: Path, pairs: int) -> None:
     async with open_memory_store(Settings(data_dir=tmp_path), background=False) as memory:
         near, paraphrased, _ = await run(memory.use_cases.store, pairs, seed=7)

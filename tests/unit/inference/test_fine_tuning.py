@@ -19,11 +19,16 @@ from madeleine.inference.fine_tuning import (
     EmbeddingFineTuneConfig,
     FineTuningPipeline,
     LinearAdapterFineTuningPipeline,
-    make_training_questions,
+    make_question_and_answer_pairs,
     read_training_passages,
     run_fine_tuning,
 )
-from madeleine.inference.linear_adapter import AdapterTrainingParameters, TrainingVectors, mine_negatives, train_adapter
+from madeleine.inference.linear_adapter import (
+    AdapterTrainingParameters,
+    TrainingVectors,
+    hard_negative_passage_indices,
+    train_adapter,
+)
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.vector_space import normalize_vector_rows
 from tests.rows import for_each_row
@@ -123,7 +128,9 @@ async def test_a_language_model_may_write_questions_as_well(tmp_path: Path) -> N
 
 
 def test_questions_are_a_sentence_a_heading_and_words_and_never_their_own_answer() -> None:
-    asked = list(make_training_questions("How the boiler works", "The boiler heats the hall. Nobody knows since when."))
+    asked = list(
+        make_question_and_answer_pairs("How the boiler works", "The boiler heats the hall. Nobody knows since when.")
+    )
     assert asked[0][0] == "How the boiler works"
     assert len(asked) >= 2
     assert len({answer for _, answer in asked}) == 1
@@ -137,7 +144,7 @@ def test_training_lowers_the_loss_and_begins_with_the_identity() -> None:
         normalize_vector_rows(np.asarray(chance.standard_normal((count, 4)), np.float32)) for count in (6, 3)
     )
     positives = np.array([0, 1, 2], np.intp)
-    negatives = mine_negatives(passages, queries, positives, skipped=0, count=2)
+    negatives = hard_negative_passage_indices(passages, queries, positives, skipped=0, count=2)
 
     def loss(matrix: NDArray[np.float32]) -> float:
         candidates = np.unique(np.concatenate([positives, negatives.ravel()]))

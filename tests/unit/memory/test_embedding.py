@@ -15,7 +15,7 @@ class Cache:
     def __init__(self, **vectors: Vector) -> None:
         self.by_hash = {content_hash(text): vector for text, vector in vectors.items()}
 
-    async def cached_vectors(
+    async def cached_vectors_by_hash(
         self, model: EmbeddingModelName, hashes: Sequence[ContentHash]
     ) -> dict[ContentHash, Vector]:
         return {hash_: self.by_hash[hash_] for hash_ in hashes if hash_ in self.by_hash}

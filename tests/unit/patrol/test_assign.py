@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId
-from madeleine.memory.rules.dynamics.topics import TopicAssignments, group_unclustered_vectors_into_topics
+from madeleine.memory.rules.dynamics.topics import TopicAssignments, assign_unclustered_vectors_to_topics
 from madeleine.patrol.steps.assign import assign_memories_to_clusters
 from tests.doubles import BOB, a_memory, unit
 from tests.unit.patrol.step_fixtures import BUSINESS, PRIVATE, StepStore, axis, lean
@@ -297,10 +297,10 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
         while turns < start + 3:
             another_turn.clear()
             assert another_turn.wait(timeout=5), "the event loop stood still"
-        return group_unclustered_vectors_into_topics(vectors, clusters)
+        return assign_unclustered_vectors_to_topics(vectors, clusters)
 
     monkeypatch.setattr(
-        "madeleine.patrol.steps.assign.topics.group_unclustered_vectors_into_topics", topics_after_three_turns
+        "madeleine.patrol.steps.assign.topics.assign_unclustered_vectors_to_topics", topics_after_three_turns
     )
     ticking = asyncio.create_task(others())
     counts = await assigned(store)

@@ -274,7 +274,7 @@ async def test_a_run_is_kept_if_its_pending_decisions_cannot_be_offered(
     async def full(*_: object, **__: object) -> None:
         raise StorageFull("No room.")
 
-    monkeypatch.setattr(home.mortal, "store_decision_requests", full, raising=False)
+    monkeypatch.setattr(home.mortal, "store_decision_requests_unless_erased", full, raising=False)
     with caplog.at_level(logging.ERROR):
         report = await home.run_patrol(steps=["age"])
     assert (report.pending, (await home.now(memory)).session_count) == ((), 1)
@@ -287,13 +287,13 @@ async def test_what_is_forgotten_while_decisions_are_collected_is_not_stored_wit
 ) -> None:
     """ruling 11"""
     gone, stays = await home.store("Zoé buried a xylophoniser", "Ann sang")
-    store_decision_requests = home.ledger.patrols.store_decision_requests
+    store_decision_requests_unless_erased = home.ledger.patrols.store_decision_requests_unless_erased
 
     async def forget_first(*requests: Any, **fields: Any) -> bool:
         await home.ledger.erasure.forget(ADA, [gone.id], at=home.clock())
-        return await store_decision_requests(*requests, **fields)
+        return await store_decision_requests_unless_erased(*requests, **fields)
 
-    monkeypatch.setattr(home.ledger.patrols, "store_decision_requests", forget_first)
+    monkeypatch.setattr(home.ledger.patrols, "store_decision_requests_unless_erased", forget_first)
     report = await home.run_patrol()
     assert {memory.id for request in report.pending for memory in request.memories} == {stays.id}
     stored = rows(home.path, "SELECT body FROM patrol_offers")

@@ -179,7 +179,7 @@ async def test_merging_twice_changes_nothing_more(store: StepStore) -> None:
 async def merged_one_by_one(work: UnitOfWork) -> None:
     """spec P6 ❼ as it is written: everything is computed anew after each move."""
     for cluster in sorted(work.non_root_clusters(), key=lambda c: (work.active_member_count(c.id), c.name, c.id)):
-        members = await work.cluster_members(cluster.id)
+        members = await work.states_of_cluster_members(cluster.id)
         if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
         if members:
@@ -192,7 +192,7 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
             ]
             best = max(alike, default=(0.0, cluster.parent_id))
             target = best[1] if best[0] > MIN_CLUSTERING_COSINE else cluster.parent_id
-            work.move_to_cluster(members, target)
+            work.move_memory_states_to_cluster(members, target)
             await work.recompute_cluster_vectors([target])
         if not any(other.parent_id == cluster.id for other in work.non_root_clusters()):
             del work.clusters[cluster.id]

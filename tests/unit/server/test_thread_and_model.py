@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from madeleine.inference.language.config import LanguageModelConfig
-from madeleine.inference.language.structured_model import open_language_model
+from madeleine.inference.language.structured_model import make_language_model_if_configured
 from tests.household import rows
 from tests.language.stub import (
     ModelRequest,
@@ -42,7 +42,7 @@ def mind_of(stub: Stub) -> Any:
         timeout_seconds=3.0,
         retries=0,
     )
-    return open_language_model(config, "a key")
+    return make_language_model_if_configured(config, "a key")
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ async def test_forgetting_by_its_short_id_reaches_the_archive(tmp_path: Path) ->
         await call("run_patrol", steps=["retention"])
         # Without the background nothing scrubs the files; the tables are asked.
         forgotten = memory.ledger.erasure.forget(
-            ADA, list((await memory.use_cases.short_ids.full_memory_ids(ADA, ["m1"])).values()), at=utc_now()
+            ADA, list((await memory.use_cases.short_ids.full_memory_id_by_given_id(ADA, ["m1"])).values()), at=utc_now()
         )
         assert len((await forgotten).erased_ids) == 1
         assert (await call("archive"))["memories"] == []

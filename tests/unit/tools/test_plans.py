@@ -357,3 +357,51 @@ async def test_the_advice_is_followed_late_for_an_event_to_come(use: Use) -> Non
     await use("store", text=named[2], supersedes=second)
     answer = await use("store", text=named[1], supersedes=first)
     assert (answer["id"], answer["superseded"]["id"]) == (second, first)
+
+
+async def test_what_supersedes_too_early_says_how_it_waits_for_its_day(use: Use) -> None:
+    """ "On 1 December the limit goes to 300" was true at once, without a word."""
+    old, new = "The cache limit is 60.", f"On {written(day(5))} the cache limit goes to 300."
+    await begun(use, old)
+    answer = await use("store", text=new, supersedes="m1")
+    [advised] = [part for part in answer["notice"].split(". ") if str(day(5)) in part]
+    assert advised.startswith(f"If it stays true until {day(5)}: update_memory({answer['id']}, undo), update_memory(")
+    await use("update_memory", id=answer["id"], undo=True)
+    await use("update_memory", id=answer["id"], when=str(day(5)))
+    plan = await use("store", text=new, supersedes="m1", when=str(day(5)))
+    assert (plan["id"], plan["status"]) == (answer["id"], "reinforced")
+    assert "A plan until" in plan["notice"]
+    assert await recalled(use, "What is the cache limit?", limit=2) == [old, new]
+    assert await recalled(use, "What is the cache limit?", as_of=str(day(6)), limit=1) == [new]
+
+
+async def test_what_is_told_again_to_supersede_too_early_says_so_too(use: Use) -> None:
+    old, new = "The cache limit is 60.", f"On {written(day(5))} the cache limit goes to 300."
+    await begun(use, old)
+    first = await use("store", text=new)
+    assert f"first update_memory({first['id']}, when: {day(5)})" in first["notice"]
+    again = await use("store", text=new, supersedes="m1")
+    assert f"If it stays true until {day(5)}" in again["notice"]
+
+
+async def test_the_advice_for_a_change_of_a_day_to_come_makes_no_second_memory(use: Use) -> None:
+    old, new = "The cache limit is 60.", f"On {written(day(5))} the cache limit goes to 300."
+    await begun(use, old)
+    first = await use("store", text=new)
+    await use("update_memory", id=first["id"], when=str(day(5)))
+    plan = await use("store", text=new, supersedes="m1", when=str(day(5)))
+    assert (plan["id"], plan["status"]) == (first["id"], "reinforced")
+    assert await recalled(use, "What is the cache limit?", limit=2) == [old, new]
+
+
+async def test_what_says_since_when_it_is_true_is_not_said_to_come_too_early(use: Use) -> None:
+    await use("store", text="The rent is 900 euros.", when=str(day(-300)))
+    told = f"The rent is 950 euros since yesterday, the invoice follows on {written(day(5))}."
+    answer = await use("store", text=told, supersedes="m1", when=str(day(-1)))
+    assert "from now on" not in answer.get("notice", "")
+
+
+async def test_what_takes_an_events_place_is_not_said_to_come_too_early(use: Use) -> None:
+    await begun(use, appointment(day(13)))
+    answer = await use("store", text=moved_to(day(9)), supersedes="m1")
+    assert "from now on" not in answer.get("notice", "")

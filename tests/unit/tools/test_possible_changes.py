@@ -67,3 +67,12 @@ async def test_a_recall_names_beside_a_memory_what_may_tell_a_change_of_it(use: 
     assert [memory["id"] for memory in found["near"]] == [new["id"]]
     asked = {"query": "nightly backups S3 bucket Dublin", "limit": 1, "explain": new["id"], "format": "memories"}
     assert "It may tell what became of a memory that is shown." in str(await use("recall", **asked))
+
+
+async def test_what_is_known_to_have_changed_one_memory_is_not_said_to_change_another(use: Use) -> None:
+    old, other = await stored(use, BACKUPS, "Dumps of db-main are kept for a week.")
+    new = await use("store", text=LONGER, supersedes=other["id"])
+    assert new["resembles"]["id"] == old["id"]
+    found = await use("recall", query="nightly backups S3 bucket Dublin", format="memories", limit=1)
+    assert [memory["id"] for memory in found["memories"]] == [old["id"]]
+    assert "near" not in found

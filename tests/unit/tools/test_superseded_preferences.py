@@ -37,3 +37,19 @@ async def test_a_superseded_preference_is_recalled_as_of_its_time(use: Use, is_e
     found = await use("recall", query="pull requests", format="memories", as_of=str(day - timedelta(20)))
     assert [memory["id"] for memory in found.get("preferences", [])] == [old] * is_enabled
     assert found["memories"] == []
+
+
+async def test_the_start_marks_a_preference_that_a_later_one_may_have_replaced(use: Use) -> None:
+    """Both were told as rules, without a word; once decided the later one stands alone."""
+    texts = (
+        "Amira wants a list of changed files at the end of each task.",
+        "Jonas prefers tea to coffee.",
+        "Amira asks for a short summary now instead of the list of files.",
+    )
+    for text in texts:
+        await use("store", text=text, category="procedural")
+    marked = [line for line in (await use("recall"))["start"].splitlines() if line.startswith("- ")]
+    assert marked == [f"- {texts[0]} (a later one may have replaced this)", f"- {texts[1]}", f"- {texts[2]}"]
+    await use("store", text=texts[2], category="procedural", supersedes="m1")
+    decided = [line for line in (await use("recall"))["start"].splitlines() if line.startswith("- ")]
+    assert decided == [f"- {texts[1]}", f"- {texts[2]}"]

@@ -76,6 +76,18 @@ async def moved(use: Use) -> tuple[str, str, str]:
             "The backups of the main database are held for 35 days now.",
             "Backups of the main database go to an S3 bucket in Dublin at 01:00",
         ),
+        (
+            "store",
+            "Dirk teaches on Tuesdays now, so he and Maren sit together on Thursdays at 14:00 instead.",
+            "Dirk's Tuesday class is cancelled, so the one-on-one with Maren is back on Tuesdays at ten.",
+            "",
+        ),
+        (
+            "store",
+            "Peter plays tennis at the club on Mondays. Rosa the cleaner comes with her own key on Fridays.",
+            "Peter plays tennis at the club on Tuesdays now.",
+            "Rosa the cleaner comes with her own key on Fridays",
+        ),
         ("store", "The office opens at 9 and closes at 17.", "The office opens at 8 and closes at 16.", ""),
     ],
 )
@@ -89,6 +101,14 @@ async def test_what_the_superseded_memory_said_besides_is_named(
     assert answer.get("notice", "") == (
         f'{before} also said: "{besides}". If that still holds, store it by itself.' if besides else ""
     )
+
+
+async def test_of_one_clause_that_tells_many_things_more_may_still_hold(use: Use) -> None:
+    old = await use("store", text="The staging environment runs on a single Hetzner CX32 machine in Falkenstein.")
+    new = "The staging machine was upgraded to a CX42 in the night."
+    told = await use("store", text=new, supersedes=old["id"])
+    assert told["notice"] == "m1 may have said more than this replaces: store by itself what of it still holds."
+    assert "notice" not in await use("store", text="The staging machine is a CX52 now.", supersedes=told["id"])
 
 
 @pytest.mark.parametrize("query", [LYON, ROME, OSLO])
@@ -134,6 +154,16 @@ async def test_as_of_tells_what_was_true_then(use: Use, memory: OpenedMemory, as
     await memory.ledger.activations.flush()
     found = await memory.ledger.index_source.memories_after_id(after=None, limit=9)
     assert {one.reactivation_count for one in found} == {0}, "looking back wakes nothing (ruling 18)"
+
+
+@pytest.mark.parametrize("query", ["Lyon", "Rome", "Oslo"])
+async def test_as_of_a_past_day_a_search_finds_the_version_of_that_day_by_the_words_of_any(
+    use: Use, query: str
+) -> None:
+    """ruling 14."""
+    await moved(use)
+    [hit] = (await use("search_memory", query=query, as_of="2026-05"))["hits"]
+    assert hit["text"] == ROME
 
 
 async def test_before_anything_was_told_nothing_is_known(use: Use) -> None:
@@ -424,6 +454,16 @@ async def test_as_of_a_day_what_was_told_last_until_then_comes_first_undecided(u
     question = "Who was our contact at Lumina?"
     assert await recalled(use, question, as_of="2026-01-20", limit=1) == [older]
     assert await recalled(use, question, as_of="2026-02-25", limit=1) == [newer]
+
+
+async def test_of_notes_of_two_sessions_the_later_one_comes_first_undecided(use: Use) -> None:
+    """ruling 24: an agent stores with the session it is in, and its notes are no turns of a conversation."""
+    for text in ("The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven"):
+        await use("store", text=text, session_id="s1")
+    older, newer = "Our contact at Lumina is Hugo Dias.", "Rita Paz is our contact at Lumina now."
+    await use("store", text=older, session_id="s1")
+    await use("store", text=newer, session_id="s2")
+    assert await recalled(use, "Who is our contact at Lumina?", limit=1) == [newer]
 
 
 async def test_an_old_value_that_is_told_with_a_later_date_is_true_again(use: Use) -> None:

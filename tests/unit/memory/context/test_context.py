@@ -83,7 +83,7 @@ class House:
 
     async def reactivations(self, *ids: MemoryId) -> list[int]:
         await self.memory.ledger.activations.flush()
-        return [one.reactivation_count for one in await self.memory.ledger.memories.memories_by_ids(ADA, ids)]
+        return [one.reactivation_count for one in await self.memory.ledger.memories.memories_with_ids(ADA, ids)]
 
 
 @pytest.fixture
@@ -487,6 +487,8 @@ def test_the_start_marks_what_a_later_memory_tells_a_change_of() -> None:
         "",
         "",
     ]
+    known = replace(off, valid_from=off.happened_at)  # what it has changed is known, and is something else
+    assert not replace(start, changed=[known]).possible_supersession_remark(visit)
 
 
 async def test_other_conversations_do_not_come_in_by_way_of_hits_and_chat_leaves_places(house: House) -> None:

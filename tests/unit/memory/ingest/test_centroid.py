@@ -28,10 +28,10 @@ class Watched:
     async def last_audit_number_and_whether_changed(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         return await self.ledger.recall.last_audit_number_and_whether_changed(scope, after=after)
 
-    async def vectors_of_memories_after_number(
+    async def memory_numbers_and_vectors_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
-        found = await self.ledger.recall.vectors_of_memories_after_number(scope, model, after=after, limit=limit)
+        found = await self.ledger.recall.memory_numbers_and_vectors_after(scope, model, after=after, limit=limit)
         self.read.append(len(found))
         return found
 

@@ -95,7 +95,7 @@ async def test_the_answer_comes_when_the_bytes_are_gone_and_says_what_was_not_th
     one, _ = await at_work.stored("one", "two")
     answer = await at_work.forget(ADA, [one, MemoryId("nobody"), one], wait=True)
     assert (answer.erased, answer.missing, answer.related, answer.bytes_scrubbed) == ((one,), ("nobody",), (), True)
-    assert await at_work.ledger.erasure.pending_scrub_marks() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks_with_memory_ids() == []
     assert await at_work.index.count() == 1
     assert at_work.index.scrubs == 1
 
@@ -107,7 +107,7 @@ async def test_without_waiting_the_answer_comes_at_once_and_one_rewriting_serves
     for id_ in (one, two):
         answer = await at_work.forget(ADA, [id_])
         assert (answer.erased, answer.bytes_scrubbed, answer.promised_seconds) == ((id_,), False, 0.2)
-        assert await at_work.ledger.memories.memories_by_ids(ADA, [id_]) == []
+        assert await at_work.ledger.memories.memories_with_ids(ADA, [id_]) == []
     assert await at_work.index.count() == 1
     backlog = await at_work.ledger.erasure.read_scrub_backlog()
     assert (backlog.pending, backlog.since is not None) == (2, True)
@@ -129,12 +129,12 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
     at_work.index.go.clear()
     answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
-    assert await at_work.ledger.memories.memories_by_ids(ADA, [one]) == []
+    assert await at_work.ledger.memories.memories_with_ids(ADA, [one]) == []
     assert await at_work.index.count() == 0
     at_work.index.go.set()
     monkeypatch.setattr(update_and_forget, "MAX_SCRUB_WAIT_SECONDS", DEADLOCK_S)
     assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
-    assert await at_work.ledger.erasure.pending_scrub_marks() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks_with_memory_ids() == []
 
 
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
@@ -143,7 +143,7 @@ async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
     answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
     assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
-    assert await at_work.ledger.erasure.pending_scrub_marks() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks_with_memory_ids() == []
 
 
 async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work: House) -> None:
@@ -151,7 +151,7 @@ async def test_an_index_that_is_away_keeps_nothing_from_being_forgotten(at_work:
     at_work.index.away = True
     answer = await at_work.forget(ADA, [one], wait=True)
     assert (answer.erased, answer.bytes_scrubbed) == ((one,), False)
-    assert await at_work.ledger.memories.memories_by_ids(ADA, [one]) == []
+    assert await at_work.ledger.memories.memories_with_ids(ADA, [one]) == []
     at_work.index.away = False
     assert (await at_work.forget(ADA, [one], wait=True)).bytes_scrubbed
     assert await at_work.index.count() == 0
@@ -168,7 +168,7 @@ async def test_what_is_forgotten_while_another_is_being_erased_is_erased_after_i
     at_work.index.go.set()
     assert [(await task).bytes_scrubbed for task in (first, *others)] == [True] * 3
     assert at_work.index.scrubs == 2  # the two that waited shared one
-    assert await at_work.ledger.erasure.pending_scrub_marks() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks_with_memory_ids() == []
 
 
 async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
@@ -180,14 +180,14 @@ async def test_a_caller_who_goes_away_does_not_stop_it(at_work: House) -> None:
     await asyncio.wait({task})
     at_work.index.go.set()
     assert await at_work.scrubber.request_and_wait(within_seconds=DEADLOCK_S)
-    assert await at_work.ledger.erasure.pending_scrub_marks() == []
+    assert await at_work.ledger.erasure.pending_scrub_marks_with_memory_ids() == []
 
 
 async def test_what_the_last_process_left_is_finished_without_being_asked_for(house: House) -> None:
     [one] = await house.stored("one")
     await house.ledger.erasure.forget(ADA, [one], at=NOW)
     assert await house.scrubber.scrub_once() == 1
-    assert await house.ledger.erasure.pending_scrub_marks() == []
+    assert await house.ledger.erasure.pending_scrub_marks_with_memory_ids() == []
     assert await house.index.count() == 0
 
 
@@ -202,14 +202,14 @@ async def test_marks_stay_when_the_ledger_cannot_be_written_anew(house: House, m
         patch.setattr(house.ledger.erasure, "scrub_deleted_bytes", full)
         with pytest.raises(StorageFull):
             await house.scrubber.scrub_once()
-    assert [id_ for _, id_ in await house.ledger.erasure.pending_scrub_marks()] == [one]
+    assert [id_ for _, id_ in await house.ledger.erasure.pending_scrub_marks_with_memory_ids()] == [one]
     assert await house.scrubber.scrub_once() == 1
 
 
 async def test_a_memory_that_was_being_brought_in_is_taken_out_after_it(house: House) -> None:
     """It was read while it was there; brought in afterwards, it would stay in the index for good."""
     [one] = await house.stored("one")
-    [memory] = await house.ledger.memories.memories_by_ids(ADA, [one])
+    [memory] = await house.ledger.memories.memories_with_ids(ADA, [one])
     reached, go = asyncio.Event(), asyncio.Event()
     real = house.index.upsert
 

@@ -64,7 +64,7 @@ class Home:
         )
 
     async def marked(self) -> list[MemoryId]:
-        return [id_ for _, id_ in await self.ledger.index_source.pending_index_marks(limit=100)]
+        return [id_ for _, id_ in await self.ledger.index_source.pending_index_marks_with_memory_ids(limit=100)]
 
     async def by_words(self, text: str, index: EmbeddedQdrantIndex | None = None) -> list[MemoryId]:
         return list((await candidates(index or self.index, ADA, index_query(text))).ids)
@@ -274,7 +274,7 @@ async def test_a_text_of_several_sentences_is_found_by_each_once_its_pieces_are_
         vector = home.embedder.vector(sentence)
         pool = await candidates(home.index, ADA, index_query(sentence, vector=vector))
         at = pool.ids.index(both.id)
-        return float(pool.cosine[at]), float(pool.nearest_piece_cosines(vector, pool.cosine)[at])
+        return float(pool.cosine[at]), float(pool.max_piece_cosines_in_candidate_order(vector, pool.cosine)[at])
 
     whole, piece = await nearest()
     assert whole == piece
@@ -313,5 +313,8 @@ async def test_vectors_of_another_precision_serve_until_the_model_has_embedded_t
     eight_bits.available = True
     assert await keeper.embed_memories_without_vector() == len(memories)
     assert await keeper.embed_memories_without_vector() == 0
-    assert await home.ledger.index_source.cached_vectors(home.embedder.model_name, [memories[0].content_hash]) == {}
+    assert (
+        await home.ledger.index_source.cached_vectors_by_hash(home.embedder.model_name, [memories[0].content_hash])
+        == {}
+    )
     assert await home.by_meaning(ACTIONS[0]) == [memories[0].id]

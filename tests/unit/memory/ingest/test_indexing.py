@@ -14,7 +14,7 @@ from tests.doubles import WordEmbedder, a_memory
 @pytest.mark.parametrize("legible", [True, False])
 async def test_a_text_that_the_model_cannot_read_has_words_and_no_vector(legible: bool) -> None:
     """rulings 8 and 16: such a vector lies close to everything."""
-    action = "We ate sushi in the rain"
+    action = "We like sushi in the rain"
     embedder, memory = WordEmbedder(), a_memory(action)
     embedder.vector_space = VectorSpace(np.zeros((1, embedder.dim), np.float32), np.array([legible], np.float32))
     cached = embedder.vector(action)

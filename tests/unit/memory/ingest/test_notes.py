@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from madeleine.memory.ingest.notes import add_note, memory_from_scene_note
+from madeleine.memory.ingest.notes import add_note, memory_or_fault_from_scene_note
 from madeleine.memory.model import DatedAction, EmotionVector, Memory, Note, NoteId, Scope
 from tests.doubles import ADA, NOW
 from tests.rows import for_each_row
@@ -19,7 +19,7 @@ def note(content: str) -> Note:
 
 
 def read(scene: Any) -> Memory:
-    found = memory_from_scene_note(note(json.dumps(scene)), ADA, NOW)
+    found = memory_or_fault_from_scene_note(note(json.dumps(scene)), ADA, NOW)
     assert isinstance(found, Memory), found
     return found
 
@@ -114,7 +114,7 @@ def test_fields_that_nobody_knows_are_passed_over() -> None:
 )
 def test_a_note_that_cannot_be_read_says_why(content: str) -> None:
     """spec P6 ❶ 2: marked, and kept for self-repair; the reason can itself be stored."""
-    scene = memory_from_scene_note(note(content), ADA, NOW)
+    scene = memory_or_fault_from_scene_note(note(content), ADA, NOW)
     assert isinstance(scene, str)
     assert scene
     assert scene.encode()
@@ -137,7 +137,7 @@ def test_a_feeling_in_odd_spelling_is_read_and_nothing_else_of_the_note_is_lost(
     told: str, emotions: tuple[str, ...], vector: EmotionVector | None
 ) -> None:
     """ruling 21: the specification's own spelling of the axes has capitals."""
-    scene = memory_from_scene_note(note(f'{{"action": "Ann won", {told}}}'), ADA, NOW)
+    scene = memory_or_fault_from_scene_note(note(f'{{"action": "Ann won", {told}}}'), ADA, NOW)
     assert not isinstance(scene, str)
     assert (scene.scene.action, scene.emotions, scene.emotion) == ("Ann won", emotions, vector)
 
@@ -159,7 +159,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["action", "when", "actors", "importance", "emotion", "scene"]), JSON))
 def test_no_json_makes_reading_a_note_fail(content: dict[str, Any]) -> None:
     """ruling 1: one bad note may not stop a patrol."""
-    scene = memory_from_scene_note(note(json.dumps(content)), ADA, NOW)
+    scene = memory_or_fault_from_scene_note(note(json.dumps(content)), ADA, NOW)
     if isinstance(scene, Memory):
         assert 0 <= scene.importance <= 1
         assert scene.scene.action.strip()

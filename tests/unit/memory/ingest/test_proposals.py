@@ -128,14 +128,18 @@ async def test_the_newer_of_two_that_speak_of_the_same_is_recalled_first(home: H
     assert (await home.recalled("what did builds of storefront-web use originally"))[0] == NPM
 
 
-@pytest.mark.parametrize("session", ["", "talk"])
-async def test_turns_of_conversations_are_not_compared_unless_proposals_join_them(home: Home, session: str) -> None:
-    """A later turn goes on; it seldom takes the place of an earlier one."""
-    told = ["Petrov lives in Zagreb", "Petrov has moved to Split"]
+@pytest.mark.parametrize(("session", "actors"), [("", ("Ann",)), ("talk", ()), ("talk", ("Ann",))])
+async def test_turns_of_conversations_are_not_compared_unless_proposals_join_them(
+    home: Home, session: str, actors: tuple[str, ...]
+) -> None:
+    """A later turn goes on; it seldom takes the place of an earlier one. Notes of a session are no turns (ADR 76)."""
+    told = ["Petrov and I live in Zagreb", "Petrov has left for Split without me"]
     for number, text in enumerate(told):
-        await home.store(text, session_id=session and f"{session}{number}")
+        scene = Scene(action=text, actors=actors)
+        home.clock.advance(timedelta(hours=1))
+        await home.store_scenes([NewScene(scene=scene, session_id=session and f"{session}{number}")])
     order = await home.recalled("Petrov")
-    assert order[:2] == (told if session else told[::-1])
+    assert order[:2] == (told if session and actors else told[::-1])
 
 
 async def test_a_recalled_fact_brings_what_has_changed_of_it_though_that_does_not_match(home: Home) -> None:
@@ -188,7 +192,7 @@ async def test_memories_are_compared_without_the_date_of_the_new_one(tmp_path: P
         assert search.cosines["Ben waters the garden"] == 0.0
         dated_npm = embedder.vector(f"2026-03-02 {NPM}")
         assert search.cosines[NPM] == pytest.approx(float(embedder.vector(PNPM) @ dated_npm), abs=1e-6)
-        assert (await ledger.memories.cached_vectors(embedder.model_name, [content_hash(PNPM)])) == {}, (
+        assert (await ledger.memories.cached_vectors_by_hash(embedder.model_name, [content_hash(PNPM)])) == {}, (
             "nothing is kept of it"
         )
     await index.close()

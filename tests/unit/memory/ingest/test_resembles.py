@@ -103,7 +103,7 @@ async def test_an_undone_note_takes_the_links_to_its_memory_with_it(home: Househ
     await home.note({"action": PAID_40})
     report = await home.run_patrol(steps=["assign"])
     [made] = await home.all()
-    vectors = await home.ledger.memories.cached_vectors(home.embedder.model_name, [made.content_hash])
+    vectors = await home.ledger.memories.cached_vectors_by_hash(home.embedder.model_name, [made.content_hash])
     await home.index.upsert(await index_points_from_memories([made], vectors, home.embedder))
     [found] = await home.stored(PAID_45)
     assert found.resembled_memory_id == made.id
@@ -131,7 +131,7 @@ async def test_the_link_survives_a_reopening_and_a_rebuilt_index(tmp_path: Path)
     third, link = await store(NEARER)
     assert link == second
     async with open_ledger(tmp_path / "memory.db") as ledger:
-        assert [one.resembles for one in await ledger.memories.memories_by_ids(ADA, [first, second, third])] == [
+        assert [one.resembles for one in await ledger.memories.memories_with_ids(ADA, [first, second, third])] == [
             None,
             first,
             second,

@@ -315,7 +315,7 @@ async def test_a_reinforcement_leaves_work_for_the_index_only_where_it_adds_a_th
     await home.keeper.index_marked_memories()
     assert home.told == 1
     await home.store(ADA, [scene(DINNER, importance=1.0, pinned=True)])
-    assert (home.told, await home.ledger.index_source.pending_index_marks(limit=9)) == (1, [])
+    assert (home.told, await home.ledger.index_source.pending_index_marks_with_memory_ids(limit=9)) == (1, [])
     await home.store(ADA, [scene(DINNER, themes=("regatta",))])
     assert home.told == 2
     assert await home.keeper.index_marked_memories() == 1
@@ -391,7 +391,9 @@ async def test_a_store_without_the_index_is_acknowledged_and_recallable_once_it_
     [stored] = await store(ADA, [scene(DINNER)])
     [again] = await store(ADA, [scene(DINNER)])
     assert (stored.status, again.status) == ("stored", "reinforced")
-    assert [id_ for _, id_ in await home.ledger.index_source.pending_index_marks(limit=9)] == [stored.memory.id]
+    assert [id_ for _, id_ in await home.ledger.index_source.pending_index_marks_with_memory_ids(limit=9)] == [
+        stored.memory.id
+    ]
     assert await home.recalled(DINNER) == []
     assert await home.keeper.index_marked_memories() == 1
     assert await home.recalled(DINNER) == [stored.memory.id]

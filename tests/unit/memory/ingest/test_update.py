@@ -132,7 +132,7 @@ async def test_a_vector_that_is_filled_in_too_late_is_not_kept(home: OpenedMemor
     await home.ledger.erasure.forget(ADA, [one.id], at=NOW)
     embedder.go.set()
     await filling
-    assert await home.ledger.memories.cached_vectors(embedder.model_name, [one.content_hash]) == {}
+    assert await home.ledger.memories.cached_vectors_by_hash(embedder.model_name, [one.content_hash]) == {}
 
 
 async def test_stores_updates_and_forgets_at_once_leave_ledger_and_index_agreed(tmp_path: Path) -> None:

@@ -70,18 +70,18 @@ class FakeProposer:
 async def test_without_a_model_the_caller_is_asked_for_the_lesson_and_nothing_is_stored(lessons: LearnLessons) -> None:
     outcome = await lessons.report_failure(ADA, FAILURE)
     assert (outcome.learnt, outcome.failure) == (None, FAILURE)
-    assert await lessons.lessons_applying_to_task(ADA, TASK) == []
+    assert await lessons.lessons_applying_to_task_with_scores(ADA, TASK) == []
 
 
 async def test_a_lesson_is_found_by_its_condition_and_by_no_other_task_or_being(lessons: LearnLessons) -> None:
     await lessons.report_failure(ADA, FAILURE, PROPOSAL)
-    [(found, _)] = await lessons.lessons_applying_to_task(ADA, TASK)
+    [(found, _)] = await lessons.lessons_applying_to_task_with_scores(ADA, TASK)
     assert found.lesson == PROPOSAL.to_lesson()
     assert found.memory.category == "procedural"
     assert found.memory.themes == ("non-inferable",)
     assert found.memory.lesson == "Send at most one request a second (Its limit is per minute)"
-    assert await lessons.lessons_applying_to_task(ADA, "Water plants") == []
-    assert await lessons.lessons_applying_to_task(BOB, TASK) == []
+    assert await lessons.lessons_applying_to_task_with_scores(ADA, "Water plants") == []
+    assert await lessons.lessons_applying_to_task_with_scores(BOB, TASK) == []
     with pytest.raises(InvalidInput):
         await lessons.open_lesson(BOB, found.memory.id)
 
@@ -101,7 +101,7 @@ CONVERSATIONS = ("It broke.\nuser: do it again\nassistant: sure", "- Human: why?
 async def test_a_conversation_is_refused(lessons: LearnLessons, name: str, text: str) -> None:
     with pytest.raises(InvalidInput, match="lines of a conversation"):
         await lessons.report_failure(ADA, replace(FAILURE, **cast(Any, {name: text})), PROPOSAL)
-    assert await lessons.lessons_applying_to_task(ADA, TASK) == []
+    assert await lessons.lessons_applying_to_task_with_scores(ADA, TASK) == []
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ async def test_the_same_lesson_told_again_is_kept_once_and_secrets_are_taken_out
 async def test_outcomes_reinforce_and_weaken(lessons: LearnLessons) -> None:
     learnt = (await lessons.report_failure(ADA, FAILURE, PROPOSAL)).learnt
     assert learnt is not None
-    [(_, before)] = await lessons.lessons_applying_to_task(ADA, TASK)
+    [(_, before)] = await lessons.lessons_applying_to_task_with_scores(ADA, TASK)
     good = await lessons.record_lesson_outcome(ADA, learnt.memory.id, helped=True)
-    [(found, after)] = await lessons.lessons_applying_to_task(ADA, TASK)
+    [(found, after)] = await lessons.lessons_applying_to_task_with_scores(ADA, TASK)
     assert (good.helped, found.helped, found.memory.importance, after) == (1, 1, 0.6, before)
     for _ in range(4):
         await lessons.record_lesson_outcome(ADA, learnt.memory.id, helped=False)
-    [(found, after)] = await lessons.lessons_applying_to_task(ADA, TASK)
+    [(found, after)] = await lessons.lessons_applying_to_task_with_scores(ADA, TASK)
     assert (found.failed, round(found.memory.importance, 2)) == (4, 0.2)
     assert after < before
 
@@ -187,8 +187,8 @@ async def test_a_forgotten_lesson_is_gone_with_its_steps_and_its_skill_is_named(
     [skill] = (tmp_path / "skills").iterdir()
     outcome = await memory.use_cases.forget(ADA, [learnt.memory.id])
     assert outcome.copies == (str(tmp_path / "skills" / skill_name_of_lesson(learnt) / "SKILL.md"),)
-    assert await lessons.lessons_applying_to_task(ADA, TASK) == []
-    assert await memory.ledger.lessons.lessons_by_ids(ADA, [learnt.memory.id]) == []
+    assert await lessons.lessons_applying_to_task_with_scores(ADA, TASK) == []
+    assert await memory.ledger.lessons.lessons_with_ids(ADA, [learnt.memory.id]) == []
     assert skill.name == skill_name_of_lesson(learnt)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.memory.moving.sources.markdown import statements_of_markdown
+from madeleine.memory.moving.sources.markdown import import_items_from_markdown
 from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS, recognise_import_file_format
 from madeleine.memory.moving.sources.shapes import top_level_json_keys
 from madeleine.memory.moving.sources.values import (
@@ -281,7 +281,7 @@ def test_an_observation_of_a_graph_names_its_entity_as_an_actor(tmp_path: Path) 
     ],
 )
 def test_markdown_is_cut_where_its_parts_end(text: str, statements: list[str]) -> None:
-    items = statements_of_markdown(text, title="")
+    items = import_items_from_markdown(text, title="")
     assert [item.text for item in items if isinstance(item, ImportedStatement)] == statements
 
 

@@ -286,7 +286,7 @@ async def test_the_default_profile_asks_the_ledger_for_what_changed_and_for_the_
 
     recall = RecallMemories(cast(Any, Counting()), home.index, home.embedder, home.activations, now=lambda: NOW)
     await recall(ADA, RecallQuery(text="harbor"))
-    assert asked == ["possible_newer_version_pairs", "memories_by_ids"]
+    assert asked == ["possible_newer_version_pairs", "memories_with_ids"]
 
 
 # --- the budget, by the real tokenizer

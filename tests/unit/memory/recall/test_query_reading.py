@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from madeleine.memory.recall.query_reading import closing_sentences_of_message, query_without_names_and_dates
+from madeleine.memory.recall.query_reading import closing_text_of_message, query_without_names_and_dates
 from tests.rows import for_each_row
 from tests.unit.memory.rules.ranking.test_blended import PLAIN
 
@@ -19,7 +19,7 @@ CANDIDATES = [replace(PLAIN, actors=("Will Kern",)), replace(PLAIN, actors=("use
     ],
 )
 def test_what_a_longer_message_comes_to_is_its_last_question_or_its_last_two_sentences(message: str, end: str) -> None:
-    assert closing_sentences_of_message(message) == end
+    assert closing_text_of_message(message) == end
 
 
 @for_each_row(

@@ -267,7 +267,8 @@ async def test_a_typing_error_is_forgiven_where_nothing_matches_and_named(home: 
     await home.put(a_memory("the harbor of Marseille"), a_memory("tea in small cups"))
     asked: list[Sequence[str]] = []
 
-    async def respell(scope: Scope, words: Sequence[str]) -> Mapping[str, str]:
+    async def respell(scope: Scope, words: Sequence[str], query: str) -> Mapping[str, str]:
+        assert query
         asked.append(words)
         return {word: "marseille" for word in words if word.lower() == "marsielle"}
 

@@ -122,7 +122,7 @@ async def test_a_search_for_what_a_message_is_about_counts_what_it_shows(home: H
         search_by_tags=SearchByTagsFromMessage(home.ledger.search, stem_english_word),
         now=home.clock,
     )
-    page = await search.search_by_message(ADA, "How was the ramen?", KeywordQuery(terms=()))
+    page = await search.search_by_tags_of_message(ADA, "How was the ramen?", KeywordQuery(terms=()))
     await home.ledger.activations.flush()
     assert [hit.id for hit in page.hits] == [one.id]
     assert page.next_cursor == ""

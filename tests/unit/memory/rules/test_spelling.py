@@ -1,4 +1,4 @@
-"""Ruling 19: a typing error in a rare word is forgiven, and nothing else is."""
+"""Ruling 19: a typing error in a rare word is forgiven, a part of a joined word is found, and nothing else is."""
 
 from __future__ import annotations
 
@@ -30,6 +30,39 @@ TEXTS = ("the kubernetes cluster is in frankfurt", "maria likes kubernetes, mari
 )
 def test_a_word_is_respelled_as_the_nearest_one_that_is_known(written: str, meant: str | None) -> None:
     assert spelling_corrections_from_texts([written], TEXTS).get(written) == meant
+
+
+JOINED = (
+    "das pflegeheim haus rosalia",
+    "der termin beim zahnarzt, der notar",
+    "an der hand war blut",
+    "die gruppe wandert",
+    "das kostet 620 euro",
+    "geheim, ein schwein, das unternehmen",
+)
+
+
+@for_each_row(
+    ("written", "query", "meant"),
+    [
+        ("heim", "In welchem Heim lebt sie?", "pflegeheim"),
+        ("zahnarzttermin", "Hat er einen Zahnarzttermin?", "zahnarzt termin"),
+        ("gekostet", "Was hat die Vollmacht gekostet?", "kostet"),
+        ("blutgruppe", "Welche Blutgruppe hat er?", None),
+        ("nehmen", "Was soll der Vater nehmen?", None),
+        ("wein", "Welchen Wein trinkt er?", None),
+        ("gekostet", "was hat das gekostet?", None),
+        ("wohnheim", "In welchem Wohnheim lebt sie?", None),
+        ("notar", "Wer ist der Notar?", None),
+        ("heim", "Where is the Heim of her mother?", None),
+        ("heim", "", None),
+    ],
+)
+def test_where_words_are_joined_to_one_a_word_is_found_by_its_kinds_and_its_parts(
+    written: str, query: str, meant: str | None
+) -> None:
+    """ "geheim" is no kind of "Heim", and a "Pflegeheim" no kind of "Wohnheim"."""
+    assert spelling_corrections_from_texts([written], JOINED, query).get(written) == meant
 
 
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))

@@ -9,6 +9,7 @@ from madeleine.memory.text.content_words import (
     is_id_or_address_word,
     name_number_of_each_word,
     question_without_words,
+    verb_or_adjective_mask,
     weights_by_unspaced_run_length,
 )
 from tests.rows import for_each_row
@@ -88,3 +89,24 @@ def test_a_run_of_signs_without_spaces_says_more_than_one_word(
 )
 def test_an_identifier_is_told_from_numbers_quantities_and_dates(words: str, are: bool) -> None:
     assert [word for word in words.split() if is_id_or_address_word(word) != are] == []
+
+
+@for_each_row(
+    ("question", "verbs"),
+    [
+        ("Wie erreiche ich die Ambulanz?", "erreiche"),
+        ("Was hat der Herzultraschall ergeben?", "ergeben"),
+        ("Wie alt ist Torben?", ""),
+        ("Was hat die Vollmacht gekostet?", "gekostet"),
+        ("was hat die vollmacht gekostet?", ""),
+        ("was ist die blutgruppe von Torben?", ""),
+        ("Πού μένει ο Γιάννης;", ""),
+        ("What did Tom find?", ""),
+        ("Où habite Anne ?", ""),
+    ],
+)
+def test_capitals_tell_verbs_from_nouns_where_a_language_writes_nouns_with_them(question: str, verbs: str) -> None:
+    """What stands before "is" is the property that is asked for."""
+    words = content_words(question)
+    told = zip(words, verb_or_adjective_mask(question, words), strict=True)
+    assert [word for word, is_verb in told if is_verb] == verbs.split()

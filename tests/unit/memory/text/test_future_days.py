@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 from madeleine.memory.text.future_days import (
+    dates_in_text_as_iso_periods,
     iso_periods_in_text_ranges_as_first_day,
-    iso_periods_named_in_text,
     validity_start_stated_in_text,
 )
 from tests.rows import for_each_row
@@ -75,7 +75,7 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
     ],
 )
 def test_the_days_that_a_text_names_are_read_to_the_nearest_year(text: str, days: list[str]) -> None:
-    assert [day.text for day in iso_periods_named_in_text(text, TOLD)] == days
+    assert [day.text for day in dates_in_text_as_iso_periods(text, TOLD)] == days
 
 
 def test_of_a_period_the_first_day_can_be_asked_for_alone() -> None:

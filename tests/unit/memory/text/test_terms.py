@@ -5,9 +5,9 @@ from __future__ import annotations
 from madeleine.memory.model import DatedAction
 from madeleine.memory.text.terms import (
     bm25_text_of_memory,
-    lesson_and_emotion_words_in_question,
     normalize_and_drop_apostrophes,
     normalize_text_for_bm25,
+    question_words_by_lesson_or_emotion,
 )
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -15,18 +15,18 @@ from tests.rows import for_each_row
 
 def test_a_memorys_words_hold_its_date_in_words() -> None:
     """ruling 8: "on Friday", "in February" find what happened then. 2026-02-27 was a Friday."""
-    assert bm25_text_of_memory(a_memory("We ate.", when=("2026-02-27",))) == "Friday 2026-02-27 We ate."
+    assert bm25_text_of_memory(a_memory("We cook.", when=("2026-02-27",))) == "Friday 2026-02-27 We cook."
 
 
 def test_a_memory_without_a_date_has_the_day_it_was_stored() -> None:
     """spec P2: 2026-03-01 was a Sunday."""
-    assert bm25_text_of_memory(a_memory("We ate.")) == "Sunday 2026-03-01 We ate."
+    assert bm25_text_of_memory(a_memory("We cook.")) == "Sunday 2026-03-01 We cook."
 
 
 def test_dates_that_cannot_be_read_and_what_happened_on_them_are_words_too() -> None:
     """spec P4"""
-    words = bm25_text_of_memory(a_memory("We ate.", when=("Day7", DatedAction("2026-02-27", "booked"))))
-    assert words == "Friday 2026-02-27 Day7 booked We ate."
+    words = bm25_text_of_memory(a_memory("We cook.", when=("Day7", DatedAction("2026-02-27", "booked"))))
+    assert words == "Friday 2026-02-27 Day7 booked We cook."
 
 
 def test_an_actor_whom_the_action_names_is_not_said_twice() -> None:
@@ -50,6 +50,13 @@ def test_everything_that_was_said_of_a_scene_is_among_its_words() -> None:
 def test_spellings_of_one_word_are_one(text: str, normal: str) -> None:
     """NFKC, apostrophes dropped."""
     assert normalize_and_drop_apostrophes(text) == normal
+
+
+def test_a_form_that_no_ending_tells_is_the_word_that_it_is_of() -> None:
+    """ "What did they find?" names what they found (ADR 77)."""
+    told = "They found the Children, who’d forgotten it"
+    assert normalize_text_for_bm25(told) == "They find the child, whod forget it"
+    assert normalize_text_for_bm25("The LED, ein Stück") == "The LED, ein Stuck"
 
 
 def test_a_shortened_article_is_no_part_of_the_next_word() -> None:
@@ -82,4 +89,4 @@ def test_a_question_asks_for_emotions_and_lessons_in_its_own_words(
     question: str, asking: dict[str, tuple[str, ...]]
 ) -> None:
     """rulings 21 and 22"""
-    assert lesson_and_emotion_words_in_question(question) == asking
+    assert question_words_by_lesson_or_emotion(question) == asking

@@ -103,7 +103,9 @@ async def test_what_no_word_tells_of_is_shown_in_the_end(home: Talks) -> None:
     """Allergies in Chinese and Japanese never reached a model."""
     await home.say(("user", "花生会让我窒息"), ("assistant", "好的"))
     assert (await home.poll()).counts["put off"] == 2
-    assert await home.ledger.conversations.unread_message_totals() == UnreadMessageTotals(unread=2, put_off=2)
+    assert await home.ledger.conversations.unread_message_totals_of_all_beings() == UnreadMessageTotals(
+        unread=2, put_off=2
+    )
     home.clock.advance(home.thread.config.put_off_time)
     home.answers(lambda prompt: {"memories": [memory("花生会让用户窒息")]})
     assert (await home.poll()).counts["stored"] == 1

@@ -194,7 +194,7 @@ async def test_a_turn_that_dies_after_storing_doubles_nothing_whatever_the_model
     said = f"{LYON[1]} They are called Tom and Rosa."
     await home.say(("user", said), NICE)
     with monkeypatch.context() as patched:
-        patched.setattr(home.ledger.conversations, "mark_messages_read", dies)
+        patched.setattr(home.ledger.conversations, "mark_messages_read_up_to_position", dies)
         with pytest.raises(SystemExit):
             await home.poll()
     assert await home.texts() == [said]

@@ -35,7 +35,7 @@ def current_of(memories: Sequence[Memory], **fields: Any) -> CurrentOfferedMemor
 def checked(
     answer: DecisionAnswer, request: DecisionRequest, current: CurrentOfferedMemories
 ) -> CheckedDecisionAnswer | RejectedModelAnswer:
-    return answer.check_against_request_and_memories(replace(current, request=request))
+    return answer.checked_against_request_and_memories(replace(current, request=request))
 
 
 class ScriptedLanguage:

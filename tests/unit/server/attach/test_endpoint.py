@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from madeleine.server.attach.endpoint import (
     HostAddress,
     UntrustedDirectory,
     host_address,
+    host_pid,
     host_socket_path,
     is_file_locked,
     remove_own_host_info_file,
@@ -29,6 +32,18 @@ def test_a_written_address_is_found_and_only_the_user_can_read_it(tmp_path: Path
         assert [path.name for path in tmp_path.iterdir()] == [HOST_INFO_FILE]
     remove_own_host_info_file(tmp_path)
     assert host_address(tmp_path) == HostAddress(path=str(tmp_path / "host.sock"))
+
+
+def test_a_copied_directory_does_not_lead_to_the_host_of_the_original(tmp_path: Path) -> None:
+    """Else what is stored in the copy would be written into the original."""
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    original.mkdir()
+    write_host_info_file(original, HostAddress(port=4711, token="t"))
+    shutil.copytree(original, copy)
+    assert (host_pid(original), host_pid(copy)) == (os.getpid(), 0)
+    assert host_address(copy) == HostAddress(path=str(copy / "host.sock"))
+    original.rename(tmp_path / "renamed")
+    assert host_address(tmp_path / "renamed") == HostAddress(port=4711, token="t")
 
 
 def test_a_directory_for_sockets_that_others_can_enter_is_not_used(

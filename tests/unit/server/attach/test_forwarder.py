@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests, stop_signal_socket
+from madeleine.server.attach.forwarder import MAX_REQUEST_REPEATS, PendingRequests, open_stop_signal_socket
 from madeleine.server.attach.streams import MAX_JSON_RPC_LINE_BYTES
 from tests.rows import for_each_row
 
@@ -134,6 +134,6 @@ def test_a_signal_that_comes_with_its_handler_is_seen(monkeypatch: pytest.Monkey
         return before
 
     monkeypatch.setattr(signal, "signal", set_handler_and_end)
-    with stop_signal_socket() as stop:
+    with open_stop_signal_socket() as stop:
         assert select.select([stop], [], [], 0)[0] == [stop]
         monkeypatch.undo()

@@ -61,9 +61,9 @@ class WatchedIndex(EmbeddedQdrantIndex):
 
     turns: asyncio.Queue[Turn]
 
-    async def optimize(self) -> bool:
+    async def optimize_if_worthwhile(self) -> bool:
         self.turns.put_nowait("optimized")
-        return await super().optimize()
+        return await super().optimize_if_worthwhile()
 
 
 class House:
@@ -120,7 +120,7 @@ async def test_what_is_written_is_brought_in_when_it_is_said_and_its_mark_is_cle
         await house.write(a_memory("Sailed to the harbor"))
         work.wake()
         assert await house.turns(1) == [1]
-        assert await house.ledger.index_source.pending_index_marks(limit=9) == []
+        assert await house.ledger.index_source.pending_index_marks_with_memory_ids(limit=9) == []
         assert await house.index.count() == 1
 
 
@@ -129,7 +129,7 @@ async def test_what_is_left_from_the_last_time_is_brought_in_at_the_start(house:
     await house.write(a_memory("Sailed to the harbor"))
     async with house.at_work():
         assert await house.turns(1) == [1]
-        assert await house.ledger.index_source.pending_index_marks(limit=9) == []
+        assert await house.ledger.index_source.pending_index_marks_with_memory_ids(limit=9) == []
 
 
 async def test_what_is_written_during_a_turn_gets_a_turn_of_its_own(house: House) -> None:
@@ -201,7 +201,7 @@ async def test_vectors_are_filled_in_when_the_model_comes_back(house: House, cap
         assert [id_ for id_, _ in await house.index.nearest(ADA, target, limit=1, statuses=LIVING_STATUSES)] == [
             memory.id
         ]
-        assert await house.ledger.index_source.pending_index_marks(limit=9) == []
+        assert await house.ledger.index_source.pending_index_marks_with_memory_ids(limit=9) == []
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 

@@ -56,7 +56,7 @@ class Household:
             wait=self.pause,
         )
 
-    async def activity_by_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
+    async def activity_of_each_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
         return [self.new[being] for being in sorted(self.new)]
 
     async def is_running(self, being_id: BeingId) -> bool:
@@ -193,7 +193,7 @@ async def test_a_failing_ledger_is_read_again_at_the_next_poll(
         raise OSError("no")
 
     with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
-        patched.setattr(home, "activity_by_being_since_last_patrol", broken)
+        patched.setattr(home, "activity_of_each_being_since_last_patrol", broken)
         await home.schedule.poll()
     assert len(caplog.records) == 1
     home.new = {ADA: many(ADA)}

@@ -124,7 +124,7 @@ def test_the_status_tells_what_the_memory_thread_has_to_read(
         async with open_ledger(tmp_path / LEDGER_FILE) as ledger:
             messages = [a_message(text) for text in ("thanks", "My cat is ill.", "Hm.")]
             await ledger.conversations.append_messages(ada, "s", messages, keys=[None] * 3)
-            await ledger.conversations.mark_messages_read(ada, "s", up_to=1, abandoned=1)
+            await ledger.conversations.mark_messages_read_up_to_position(ada, "s", up_to=1, abandoned=1)
             await ledger.conversations.postpone_unread_messages(ada, "s", up_to=2, until=NOW)
             cost = ModelCallCost(purpose="extract", model="m", input_tokens=1_000, output_tokens=234, usd=None)
             await ledger.patrols.record_cost(ada, RunId("r"), cost, at=utc_now())

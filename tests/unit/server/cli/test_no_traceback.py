@@ -23,18 +23,20 @@ SUCCEED_ANYWHERE = {"config", "help", "completion", "observe", "-h", "--help", "
 """`observe` is for hooks, which must not end an agent's turn."""
 
 
-def words_of(grammar: CommandLineParser) -> set[str]:
+def casefolded_words_of_text(grammar: CommandLineParser) -> set[str]:
     """Commands, verbs and options."""
     words = set(grammar._option_string_actions)
     for action in grammar._actions:
         for choice, below in (action.choices or {}).items() if isinstance(action.choices, dict) else ():
-            words |= {choice} | words_of(below)
+            words |= {choice} | casefolded_words_of_text(below)
     return words
 
 
 HOSTILE = ["", "-", "--", "\x1b[31m", "\ud800", "../..", "1e999", "-1", "m12", "🙂", "x" * 5_000, "\u202e", "NaN", "@x"]
-words = st.sampled_from(sorted(words_of(GRAMMAR))) | st.sampled_from(HOSTILE) | st.text(max_size=8)
-lines = st.tuples(st.sampled_from(sorted(words_of(GRAMMAR))), st.lists(words, max_size=4)).map(lambda x: [x[0], *x[1]])
+words = st.sampled_from(sorted(casefolded_words_of_text(GRAMMAR))) | st.sampled_from(HOSTILE) | st.text(max_size=8)
+lines = st.tuples(st.sampled_from(sorted(casefolded_words_of_text(GRAMMAR))), st.lists(words, max_size=4)).map(
+    lambda x: [x[0], *x[1]]
+)
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
-from madeleine.server.attach.streams import MAX_JSON_RPC_LINE_BYTES, read_lines
+from madeleine.server.attach.streams import MAX_JSON_RPC_LINE_BYTES, read_lines_of_byte_stream
 from madeleine.server.mcp import lines as transport
 from madeleine.server.mcp.lines import (
     MessageStreams,
@@ -81,7 +81,7 @@ class Written:
 
 
 async def read(*chunks: bytes, longest: int = MAX_JSON_RPC_LINE_BYTES) -> list[bytes | None]:
-    return [line async for line in read_lines(Chunks(chunks).read, longest)]
+    return [line async for line in read_lines_of_byte_stream(Chunks(chunks).read, longest)]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from madeleine.memory.lessons.values import Lesson, LessonWithOutcomeCounts
 from madeleine.patrol.deciding.answers import AgentDecision
 from madeleine.server.mcp.skills import (
-    find_skill_file,
+    find_skill_file_by_uri,
     list_skills,
     packaged_skills,
     skill_of_lesson,
@@ -55,7 +55,7 @@ def test_skills_are_listed_with_the_digest_and_size_of_each_file_and_found_by_ur
         assert skills_get_result(entry["uri"])["skill"] == entry
         assert entry["resources"][0]["uri"] == entry["uri"]
         for resource in entry["resources"]:
-            file = find_skill_file(resource["uri"])
+            file = find_skill_file_by_uri(resource["uri"])
             assert file
             content = file.text.encode()
             assert resource["size"] == len(content)
@@ -66,7 +66,7 @@ def test_skills_are_listed_with_the_digest_and_size_of_each_file_and_found_by_ur
 def test_what_is_no_skill_is_refused(uri: str) -> None:
     with pytest.raises(MCPError, match="no such skill"):
         skills_get_result(uri)
-    assert find_skill_file("skill://using-madeleine/../../etc/passwd") is None
+    assert find_skill_file_by_uri("skill://using-madeleine/../../etc/passwd") is None
 
 
 def test_a_lesson_is_a_skill_of_one_file_that_only_its_being_may_keep() -> None:
@@ -78,6 +78,6 @@ def test_a_lesson_is_a_skill_of_one_file_that_only_its_being_may_keep() -> None:
     assert skill.frontmatter["description"] == 'The "blue" cluster has no GPU. Use when: A GPU job'
     assert skills_get_result(skill.uri, [skill])["cacheScope"] == "private"
     assert skills_get_result(packaged_skills()[0].uri, [skill])["cacheScope"] == "public"
-    found = find_skill_file(skill.uri, [skill])
+    found = find_skill_file_by_uri(skill.uri, [skill])
     assert found is not None
     assert "Use green" in found.text

@@ -49,9 +49,9 @@ async def asked(leased: LanguageModelLease) -> bool:
 async def test_a_client_without_a_key_asks_by_the_servers(
     models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
-    assert await asked(models.model_for_this_process())
+    assert await asked(models.lease_model_for_this_process())
     assert await asked(models.model_for_key(""))
-    assert await asked(models.model_for_client(Settings(data_dir=tmp_path)))
+    assert await asked(models.lease_model_for_client(Settings(data_dir=tmp_path)))
     assert [one.key for one in stub.asked] == [OWN] * 3
 
 
@@ -60,10 +60,10 @@ async def test_each_call_is_made_by_the_key_of_its_client(
 ) -> None:
     ada = settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=ADAS)
     calls = [
-        models.model_for_client(ada),
+        models.lease_model_for_client(ada),
         models.model_for_key(BOBS),
-        models.model_for_this_process(),
-        models.model_for_client(ada),
+        models.lease_model_for_this_process(),
+        models.lease_model_for_client(ada),
         models.model_for_key(BOBS),
     ]
     assert all(await asyncio.gather(*map(asked, calls)))
@@ -75,21 +75,21 @@ async def test_the_servers_key_goes_to_no_address_of_a_client(
 ) -> None:
     with language_server(lambda asked: model_says(GOOD)) as theirs:
         client = Settings(data_dir=tmp_path, llm_url=theirs.openai_url, llm_large_model="m")
-        assert await asked(models.model_for_client(client))
+        assert await asked(models.lease_model_for_client(client))
         assert [one.key for one in theirs.asked] == ["none"]
         client = Settings(data_dir=tmp_path, llm="anthropic", llm_url=theirs.anthropic_url)
-        assert not await asked(models.model_for_client(client))
+        assert not await asked(models.lease_model_for_client(client))
     assert stub.asked == []
 
 
 async def test_a_client_may_do_without(models: LanguageModelPool, stub: Stub, tmp_path: Path) -> None:
-    assert not await asked(models.model_for_client(settings(tmp_path, llm="off", llm_api_key=ADAS)))
+    assert not await asked(models.lease_model_for_client(settings(tmp_path, llm="off", llm_api_key=ADAS)))
     assert stub.asked == []
 
 
 async def test_a_server_that_is_off_takes_no_key(tmp_path: Path) -> None:
     async with LanguageModelPool(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
-        assert not await asked(models.model_for_this_process())
+        assert not await asked(models.lease_model_for_this_process())
         assert not await asked(models.model_for_key(ADAS))
 
 
@@ -130,7 +130,7 @@ async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
 async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with LanguageModelPool(settings(tmp_path)) as models:
-        assert not await asked(models.model_for_this_process())
+        assert not await asked(models.lease_model_for_this_process())
     assert "ANTHROPIC_API_KEY" in caplog.text
     caplog.clear()
     async with LanguageModelPool(Settings(data_dir=tmp_path)):

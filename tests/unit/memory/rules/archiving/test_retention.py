@@ -15,7 +15,7 @@ from madeleine.memory.rules.archiving.retention import (
     EndedSessionOrProject,
     MemoryRetentionFacts,
     RetentionConfig,
-    memories_to_archive_with_reasons,
+    archive_reason_by_memory_id,
 )
 
 ADA, NOW = BeingId("ada"), datetime(2026, 11, 25, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_a_category_is_kept_by_the_first_of_five_rules_that_there_is() -> None:
     ):
         own = {"ada": {"rules": own_rules, "days": own_days}, "bob": {"days": 1}}
         config = RetentionConfig.model_validate({"rules": rules, "days": days, "beings": own})
-        rule = config.rule_for_being(ADA, "episodic")
+        rule = config.rule_for_being_and_category(ADA, "episodic")
         assert (rule.days, rule.source) == (expected, source)
 
 
@@ -58,7 +58,7 @@ def plan(
     ended: EndedSessionOrProject = EndedSessionOrProject(),  # noqa: B008
     **config: object,
 ) -> dict[str, str]:
-    going = memories_to_archive_with_reasons(ages, RetentionConfig.model_validate(config), ADA, NOW, ended)
+    going = archive_reason_by_memory_id(ages, RetentionConfig.model_validate(config), ADA, NOW, ended)
     return {str(id_): reason for id_, reason in going.items()}
 
 
@@ -141,17 +141,17 @@ configs = st.builds(
 def test_retention_twice_is_retention_once_and_leaves_nothing_dangling(
     ages: list[MemoryRetentionFacts], config: RetentionConfig, most: int | None
 ) -> None:
-    going = memories_to_archive_with_reasons(ages, config, ADA, NOW)
+    going = archive_reason_by_memory_id(ages, config, ADA, NOW)
     staying = [one for one in ages if one.id not in going]
-    assert memories_to_archive_with_reasons(staying, config, ADA, NOW) == {}
+    assert archive_reason_by_memory_id(staying, config, ADA, NOW) == {}
     assert not any(one.pinned for one in ages if one.id in going)
     for one in staying:
         assert going.keys().isdisjoint((*one.part_of, *([one.superseded_by] if one.superseded_by else [])))
     # In parts it comes to the same end, and each part is whole.
     left = ages
-    while most is not None and (part := memories_to_archive_with_reasons(left, config, ADA, NOW, most=most)):
+    while most is not None and (part := archive_reason_by_memory_id(left, config, ADA, NOW, most=most)):
         left = [one for one in left if one.id not in part]
         links = ArchiveTogetherLinks.from_retention_facts(left)
         assert all(target in {one.id for one in left} for target in links.dependents)
     if most is not None:
-        assert memories_to_archive_with_reasons(left, config, ADA, NOW) == {}
+        assert archive_reason_by_memory_id(left, config, ADA, NOW) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from madeleine.memory.model import ClusterId, MemoryChanges
 from madeleine.memory.rules.dynamics.revision import (
-    changes_that_would_alter_memory,
+    changes_without_unchanged_fields,
     memory_after_changes,
     memory_values_before_change,
 )
@@ -21,14 +21,14 @@ ALL = MemoryChanges(text="Ann lives in Oslo", importance=0.9, themes=("home", "m
 
 def test_only_what_differs_is_a_change() -> None:
     asked = MemoryChanges(text=OLD.scene.action, importance=0.4, themes=("home",), pinned=True)
-    assert changes_that_would_alter_memory(OLD, asked) == MemoryChanges(pinned=True)
-    assert changes_that_would_alter_memory(OLD, ALL) == ALL
+    assert changes_without_unchanged_fields(OLD, asked) == MemoryChanges(pinned=True)
+    assert changes_without_unchanged_fields(OLD, ALL) == ALL
 
 
 def test_false_zero_and_no_themes_are_values_like_others() -> None:
     old = memory_after_changes(OLD, ALL)
     asked = MemoryChanges(importance=0.0, themes=(), pinned=False)
-    changed = memory_after_changes(old, changes_that_would_alter_memory(old, asked))
+    changed = memory_after_changes(old, changes_without_unchanged_fields(old, asked))
     assert (changed.importance, changed.themes, changed.pinned) == (0.0, (), False)
     assert memory_values_before_change(old, asked, at=NOW, client="").before == MemoryChanges(
         importance=0.9, themes=("home", "move"), pinned=True

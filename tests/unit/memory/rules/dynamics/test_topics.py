@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from madeleine.memory.rules.dynamics.topics import (
-    group_unclustered_vectors_into_topics,
+    assign_unclustered_vectors_to_topics,
     without_shared_centre,
     without_shared_direction,
 )
@@ -30,7 +30,7 @@ def around(topics: int, each: int, *, spread: float = 0.8, shared: float = 0.0, 
 
 def founded(vectors: NDArray[np.float32]) -> list[list[int]]:
     free = without_shared_centre(vectors, VectorSpace.create_without_languages())
-    return [list(group) for group in group_unclustered_vectors_into_topics(free, [None] * len(vectors)).founded]
+    return [list(group) for group in assign_unclustered_vectors_to_topics(free, [None] * len(vectors)).founded]
 
 
 @for_each_row(("topics", "each", "shared"), [(1, 3, 0.0), (4, 3, 0.0), (12, 30, 0.0), (12, 30, 1.0)])
@@ -55,7 +55,7 @@ def test_a_memory_joins_the_cluster_of_its_neighbours_and_clusters_stay_apart() 
     """rulings 4 and 17: what lies under a root is looked at again; what has a cluster stays."""
     vectors = without_shared_centre(around(3, 10), VectorSpace.create_without_languages())
     homes: list[int | None] = [*[0] * 9, None, *[1] * 5, *[2] * 4, None, *[None] * 10]
-    found = group_unclustered_vectors_into_topics(vectors, homes)
+    found = assign_unclustered_vectors_to_topics(vectors, homes)
     assert found.joined[9] == 0
     assert found.joined[19] in (1, 2)
     assert [list(group) for group in found.founded] == [list(range(20, 30))]
@@ -66,13 +66,13 @@ def test_topics_are_disjoint_and_the_same_input_gives_the_same(seed: int, count:
     draw = np.random.default_rng(seed)
     vectors = normalize_vector_rows(draw.normal(0.3, 1, (count, dim)).astype(np.float32))
     homes = [int(home) if home < 3 else None for home in draw.integers(0, 6, count)]
-    found = group_unclustered_vectors_into_topics(vectors, homes)
+    found = assign_unclustered_vectors_to_topics(vectors, homes)
     taken = [*found.joined, *(row for group in found.founded for row in group)]
     assert len(taken) == len(set(taken))
     assert all(homes[row] is None for row in taken)
     assert all(len(group) >= 3 for group in found.founded)
     assert set(found.joined.values()) <= {home for home in homes if home is not None}
-    assert group_unclustered_vectors_into_topics(vectors.copy(), list(homes)) == found
+    assert assign_unclustered_vectors_to_topics(vectors.copy(), list(homes)) == found
 
 
 def test_the_direction_that_a_language_shares_is_taken_off_memories_and_clusters_alike() -> None:

@@ -13,8 +13,8 @@ from madeleine.memory.rules.prompting import (
     MEMORY_BLOCK_FORMAT,
     RECALL_LIST_FORMAT,
     RecallTextFormat,
+    all_text_recall_may_return,
     make_fragments_format,
-    recallable_text_of_memory,
 )
 from tests.doubles import a_memory
 
@@ -84,4 +84,4 @@ def test_the_indexed_token_count_is_an_upper_bound_for_every_format(
     memories: list[Memory], answer_format: RecallTextFormat
 ) -> None:
     for memory in memories:
-        assert tokens(answer_format.render_entry(memory)) <= tokens(recallable_text_of_memory(memory)) + 2
+        assert tokens(answer_format.render_entry(memory)) <= tokens(all_text_recall_may_return(memory)) + 2

@@ -43,7 +43,7 @@ ENTRIES: dict[PromptPartName, list[str]] = {
     "knowledge": [prompting.render_named_item("Router", "in the hall")],
     "diary": [prompting.render_named_item("2026-02-28", "A quiet day.\nWe baked.")],
     "recent_nodes": [
-        prompting.render_scene_item(
+        prompting.render_memory_as_list_item(
             a_memory(
                 "Ann cooked lasagne", when=("2026-02-27",), setting="kitchen", dialogue=("More?",), feeling="happy"
             )
@@ -192,7 +192,7 @@ def test_no_stored_text_leaves_its_line_or_closes_its_block(name: str, text: str
         prompting.render_list_item(text),
         prompting.render_dated_item(name, AT, text),
         prompting.render_named_item("2026-03-01", text),
-        prompting.render_scene_item(memory),
+        prompting.render_memory_as_list_item(memory),
         prompting.render_dated_item("chat", AT, text),
         prompting.render_message_as_prompt_list_item(AT, "user", name, text),
     ):

@@ -17,9 +17,9 @@ from madeleine.memory.rules.ranking.matching import (
     MatchThresholds,
     matching_candidate_mask,
     positions_of_near_unmatched_candidates,
-    score_candidate_similarity,
+    similarities_of_all_candidates,
 )
-from madeleine.memory.rules.ranking.profiles import query_word_coverage
+from madeleine.memory.rules.ranking.profiles import query_word_coverage_of_candidates
 from tests.rows import for_each_row
 
 THRESHOLDS = MatchThresholds()
@@ -51,7 +51,7 @@ def found(
         np.asarray(cosines, np.float32),
         MatchScoresOfThingsNamedInQuery.from_query(" ".join(candidates.words), candidates),
     )
-    return score_candidate_similarity(named, centred, legible=legible, thresholds=THRESHOLDS, without_unknown=rest)
+    return similarities_of_all_candidates(named, centred, legible=legible, thresholds=THRESHOLDS, without_unknown=rest)
 
 
 def matched(
@@ -100,7 +100,7 @@ def test_two_known_things_that_are_no_names_tell_what_is_asked() -> None:
     def matches(question: str, *words: str) -> bool:
         candidates = replace(pool([[1, 1, 0]], [0, 0, 1]), words=words)
         named = MatchScoresOfThingsNamedInQuery.from_query(question, candidates)
-        found = score_candidate_similarity(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
+        found = similarities_of_all_candidates(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
         return bool(matching_candidate_mask(found, THRESHOLDS).any())
 
     assert matches("Which evening must stay free?", "evening", "stay", "free")
@@ -116,7 +116,7 @@ def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_aske
     def matches(held: Sequence[Sequence[int]]) -> bool:
         candidates = replace(pool(held, unknown), words=words)
         named = MatchScoresOfThingsNamedInQuery.from_query(question, candidates)
-        likeness = score_candidate_similarity(
+        likeness = similarities_of_all_candidates(
             named, np.zeros(len(held), np.float32), legible=0.0, thresholds=THRESHOLDS
         )
         return bool(matching_candidate_mask(likeness, THRESHOLDS).any())
@@ -131,7 +131,7 @@ def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches:
     candidates = pool([[], []])
     named = MatchScoresOfThingsNamedInQuery.from_query("", candidates)
     cosines = np.asarray([0.45, 0.2], np.float32)
-    likeness = score_candidate_similarity(named, cosines, legible=1.0, thresholds=THRESHOLDS, memories=memories)
+    likeness = similarities_of_all_candidates(named, cosines, legible=1.0, thresholds=THRESHOLDS, memories=memories)
     assert matching_candidate_mask(likeness, THRESHOLDS).tolist() == [matches, matches]
 
 
@@ -193,9 +193,9 @@ def test_an_empty_pool_has_no_match() -> None:
 
 def test_coverage_is_the_share_of_the_idf_that_is_held() -> None:
     """ruling 8: (1 + 3) / 8, (4) / 8, nothing."""
-    found = query_word_coverage(pool([[1, 1, 0], [0, 0, 1], [0, 0, 0]], idf=[1, 3, 4]))
+    found = query_word_coverage_of_candidates(pool([[1, 1, 0], [0, 0, 1], [0, 0, 0]], idf=[1, 3, 4]))
     assert found.tolist() == [0.5, 0.5, 0.0]
-    assert query_word_coverage(pool([[], []])).tolist() == [0.0, 0.0]
+    assert query_word_coverage_of_candidates(pool([[], []])).tolist() == [0.0, 0.0]
 
 
 @given(

@@ -53,6 +53,11 @@ def test_two_signs_of_a_script_without_spaces_name_nothing() -> None:
     [
         ("Where does Ada live?", "Ada lives in Paris now", "Ada lives in Lyon", False),
         ("Foy's address", "Foy writes from foy@mail.org these days", "Foy's address is foy@shop.ie", False),
+        ("the Norwegian papers", "Lea does papers for Turkey", "Lea does papers for Norway", True),
+        ("the Turkish papers", "Lea does papers for Turkey", "Lea does papers for Norway", False),
+        ("the Northern papers", "Lea does papers for Turkey", "Lea does papers for Norway", False),
+        ("the Austrian papers", "Lea does papers for Australia", "Lea does papers for Austria", False),
+        ("the shop's payments", "The shop takes cards by Stripe", "The shop takes cards by Paymill", False),
         ("hotfixes", "Features branch off main, merged the same day", "Hotfixes branch off tags, merged at once", True),
     ],
 )
@@ -69,6 +74,8 @@ def test_of_two_things_told_in_one_form_the_older_one_answers_what_it_alone_name
 
 BOTH_NEAR = (0.6, 0.6)
 """Cosines of the newer and the older one to the question."""
+RESEMBLING = MemoryPairRelationFlags(resembles=True)
+EVENT = MemoryPairRelationFlags(resembles=True, is_event_after_fact=True)
 JOINED = MemoryPairRelationFlags(is_proposed=True, joined_by_proposals=True)
 
 
@@ -124,6 +131,9 @@ JOINED = MemoryPairRelationFlags(is_proposed=True, joined_by_proposals=True)
             False,
         ),
         ("metrics", "Dashboards read Prometheus now", "Metrics go to Graphite", (0.5, 0.5), JOINED, True),
+        ("Which days has Leo?", "Leo laughed for five days", "Ruth has Leo on Mondays", (0.3, 0.7), RESEMBLING, True),
+        ("Which days has Leo?", "Leo laughed for five days", "Ruth has Leo on Mondays", (0.3, 0.7), EVENT, False),
+        ("Which days has Leo?", "Ruth has Leo on Fridays now", "Ruth has Leo on Mondays", BOTH_NEAR, EVENT, True),
     ],
 )
 def test_of_two_that_answer_a_question_the_later_one_comes_first_if_it_tells_of_the_same(

@@ -14,7 +14,7 @@ from madeleine.memory.rules.ranking.blended import (
     asks_what_assistant_said,
     asks_when,
     detect_wording_signals_in_text,
-    relevance_of_feelings_to_query,
+    role_of_feelings_in_query,
 )
 from madeleine.storage.qdrant.schema import pack_wording_signals_into_integer, unpack_wording_signals
 from tests.rows import for_each_row
@@ -220,7 +220,7 @@ def test_a_question_for_advice_is_told_from_one_for_what_was_advised(query: str,
 )
 def test_a_feeling_is_asked_for_or_there_or_beside_the_point(query: str, feeling: str) -> None:
     """spec T7"""
-    assert relevance_of_feelings_to_query(analyse_query(query)) == feeling
+    assert role_of_feelings_in_query(analyse_query(query)) == feeling
 
 
 @for_each_row("run", [" ", ".", "and ", "\t\n", "\u200b"])
@@ -228,5 +228,5 @@ def test_a_long_run_of_anything_is_read_at_once(run: str) -> None:
     """A pattern that tries a run again from every place in it would hold up everybody for seconds."""
     query = analyse_query(run * 500_000 + "when did you tell me what to do, how was it?")
     assert asks_when(query) is asks_for_advice(query) is asks_what_assistant_said(query) is False
-    assert relevance_of_feelings_to_query(query) == "there"
+    assert role_of_feelings_in_query(query) == "there"
     assert asks_when(analyse_query(" " * 1_000 + "when was it?"))

@@ -7,7 +7,11 @@ import pytest
 from madeleine.memory.keyword_search import SearchHit, SearchSource, TagMatchesInOneSource
 from madeleine.memory.model import Provenance
 from madeleine.memory.recall.search import TAG_SEARCH_POOL_SIZE_PER_HIT
-from madeleine.memory.rules.searching import items_best_matching_tags, rarity_weights_of_tags, tag_hits_near_best
+from madeleine.memory.rules.searching import (
+    items_best_matching_tags,
+    keep_hits_near_best_tag_match,
+    rarity_weights_of_tags,
+)
 from tests.doubles import NOW
 
 
@@ -27,7 +31,7 @@ def ids(*found: TagMatchesInOneSource, tags: int, limit: int) -> list[str]:
         (a_hit(source, id_), weight)
         for (source, id_), weight in items_best_matching_tags(found, tags, TAG_SEARCH_POOL_SIZE_PER_HIT * limit)
     ]
-    return [hit.id for hit in tag_hits_near_best(best, limit)]
+    return [hit.id for hit in keep_hits_near_best_tag_match(best, limit)]
 
 
 def a_hit(source: SearchSource, id_: str) -> SearchHit:
@@ -78,7 +82,7 @@ def test_equals_come_newest_first_whatever_their_source_and_nothing_gives_nothin
 def test_near_the_best_is_what_weighs_half_as_much_and_is_of_its_kind() -> None:
     hits = [a_hit("memories", id_) for id_ in "abcde"]
     weights = [(True, 1.0), (True, 0.6), (True, 0.5), (True, 0.49), (False, 0.9)]
-    assert tag_hits_near_best(list(zip(hits, weights, strict=True)), 1) == hits[:3]
-    assert tag_hits_near_best(list(zip(hits, weights, strict=True)), 4) == hits[:4]
-    assert tag_hits_near_best([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
-    assert tag_hits_near_best([], 5) == []
+    assert keep_hits_near_best_tag_match(list(zip(hits, weights, strict=True)), 1) == hits[:3]
+    assert keep_hits_near_best_tag_match(list(zip(hits, weights, strict=True)), 4) == hits[:4]
+    assert keep_hits_near_best_tag_match([(hits[0], (False, 0.5)), (hits[1], (False, 0.5))], 1) == hits[:2]
+    assert keep_hits_near_best_tag_match([], 5) == []

@@ -99,12 +99,12 @@ def test_what_merely_has_a_capital_names_nobody(text: str) -> None:
     "text", ["twelve eggs", "last week", "٣ كتب", "三月に行った", "昨日は寒かった", "am Dienstag", "le 4 mai", "вчера"]
 )
 def test_numbers_and_dates_are_seen_in_words_and_other_scripts(text: str) -> None:
-    assert AnalysedText(text).mentions_number
+    assert AnalysedText(text).mentions_number_or_date
 
 
 @for_each_row("text", ["nobody came", "it may rain", "one has to wait", "とても寒い"])
 def test_other_words_are_no_numbers(text: str) -> None:
-    assert not AnalysedText(text).mentions_number
+    assert not AnalysedText(text).mentions_number_or_date
 
 
 @for_each_row(

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Memory
-from madeleine.memory.rules.storing.likeness import extract_text_facts, new_memory_tells_nothing_beyond_old
+from madeleine.memory.rules.storing.likeness import (
+    extract_numbers_names_and_fact_words,
+    new_memory_tells_nothing_beyond_old,
+)
 from madeleine.memory.text.reading import AnalysedText
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -282,13 +285,15 @@ def test_for_actions_alone_it_does_not_matter_which_came_first(one: str, other: 
 @given(st.text(max_size=60))
 def test_facts_can_be_taken_from_any_text(text: str) -> None:
     """spec T6: the same text has the same facts."""
-    assert extract_text_facts(AnalysedText(text)) == extract_text_facts(AnalysedText(text))
+    assert extract_numbers_names_and_fact_words(AnalysedText(text)) == extract_numbers_names_and_fact_words(
+        AnalysedText(text)
+    )
 
 
 @for_each_row("number", ["3", "12.5", "2026-03-01", "15:30", "1/2", "1,000"])
 def test_a_number_is_a_fact_as_it_stands(number: str) -> None:
     """spec T6"""
-    assert extract_text_facts(AnalysedText(f"about {number} of it")).numbers == (number,)
+    assert extract_numbers_names_and_fact_words(AnalysedText(f"about {number} of it")).numbers == (number,)
 
 
 TELLING_MORE: tuple[tuple[str, Memory], ...] = (

@@ -70,7 +70,7 @@ async def test_with_a_memory_go_the_messages_that_it_was_drawn_from(home: Househ
     assert erased == ErasureResult((gone.id,), (stays.id,), 0, (one, two))
     assert await whole(home.ledger.conversations) == [(2, "rain")]
     assert links(home) == set()
-    [message] = await home.ledger.conversations.messages_by_ids(ADA, [three])
+    [message] = await home.ledger.conversations.messages_with_ids(ADA, [three])
     assert message.text == "rain"
     assert (await home.now(stays)).scene.action == "the garden gate"
 
@@ -136,7 +136,7 @@ async def test_what_an_agent_drew_is_stored_and_linked_once(home: Household) -> 
     similar = FindMemoriesSimilarToTexts(home.ledger.recall, NearIndex(), home.embedder)
     remember = RememberExtractedMemories(store.store_already_redacted_scenes, home.ledger.memories, similar)
     ids = await appended(home.ledger.conversations, "I live by the harbour", "How lovely")
-    messages = await home.ledger.conversations.messages_by_ids(ADA, ids)
+    messages = await home.ledger.conversations.messages_with_ids(ADA, ids)
     one = ExtractedMemory("She lives by the harbour.", ("joy", "love"), 0.7, "Ask about the sea.")
     stored = await remember.store_memory_extracted_by_agent(ADA, "s", one, messages, key="r")
     again = await remember.store_memory_extracted_by_agent(ADA, "s", one, messages, key="r")

@@ -85,7 +85,7 @@ async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger)
     )
     ledger.activations.add_reactivations(ADA, [MemoryReactivation(recalled.id, 1, NOW + 3 * DAY)])
     await ledger.activations.flush()
-    found = await ledger.recall.ranking_states(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
+    found = await ledger.recall.ranking_state_by_memory_id(ADA, [plain.id, told.id, recalled.id, MemoryId("nobody's")])
     assert found == {
         plain.id: MemoryRankingState(importance=0.7, happened_at=plain.happened_at, last_active=NOW, access_count=0),
         told.id: MemoryRankingState(importance=0.5, happened_at=NOW, last_active=NOW + 2 * DAY, access_count=2),

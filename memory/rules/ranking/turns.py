@@ -1,0 +1,25 @@
+"""What is a turn of a conversation, and what an agent has noted of one.
+
+A turn is understood from the turns beside it, and a later one goes on with what an earlier one began. Notes of one
+session are about different things: each stands for itself, on the day that it tells of, and a later one may tell what
+became of an earlier one. Small stores (`make small`), told in sessions: read as turns, notes lose 2.4 points of first
+places.
+"""
+
+from __future__ import annotations
+
+from madeleine.memory.model import Memory
+from madeleine.memory.rules.storing.statements import cached_comparison_form_of_text
+
+
+def is_turn_of_conversation(memory: Memory) -> bool:
+    """Whether it is what somebody said in a session: behind the name of an actor ("Ann: …"; where no actors are told,
+    behind any name), or in an actor's first person."""
+    if not memory.provenance.session_id:
+        return False
+    statement, actors = cached_comparison_form_of_text(memory.scene.action), memory.scene.actors
+    if not actors:
+        return bool(statement.speaker_label)
+    speaker = statement.speaker_label.casefold()
+    names = {name for actor in actors for name in (actor.casefold(), *actor.casefold().split())}
+    return speaker in names or statement.is_told_in_first_person

@@ -1,0 +1,33 @@
+"""ruling 24: what an agent notes with the session it is in is no turn of a conversation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from madeleine.memory.model import Provenance
+from madeleine.memory.rules.ranking.turns import is_turn_of_conversation
+from tests.doubles import a_memory
+
+
+@pytest.mark.parametrize(
+    ("text", "actors", "is_turn"),
+    [
+        ("Ann: The kids loved the lake!", ("Ann",), True),
+        ("Ann: The kids loved the lake!", (), True),
+        ("ann: The kids loved the lake!", ("Ann Miller",), True),
+        ("アン：湖は楽しかった", ("アン",), True),
+        ("We drove to the lake on Sunday.", ("Ann",), True),
+        ("Wir waren am Sonntag am See.", ("Anna",), True),
+        ("We put sessions into Redis.", (), False),
+        ("Ann drove to the lake on Sunday.", ("Ann",), False),
+        ("Door code: the year of the flood.", ("Ann",), False),
+        ("", (), False),
+    ],
+)
+def test_a_turn_is_said_by_somebody_in_a_session(text: str, actors: tuple[str, ...], *, is_turn: bool) -> None:
+    memory = a_memory(text)
+    told = replace(memory, scene=replace(memory.scene, actors=actors))
+    assert not is_turn_of_conversation(told)
+    assert is_turn_of_conversation(replace(told, provenance=Provenance(tool="store", session_id="s"))) == is_turn
