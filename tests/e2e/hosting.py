@@ -153,9 +153,11 @@ class Asker:
         self.call(number, "store", text=text)
 
     def wait_for(self, count: int, *, seconds: float = 120) -> list[dict[str, Any]]:
-        """At least so many answers, besides the handshake's."""
+        """At least so many answers, besides the handshake's; `seconds` without any answer are too long."""
         with self.came:
-            self.came.wait_for(lambda: len(self.answers) >= count or self.ended, timeout=seconds)
+            while len(self.answers) < count and not self.ended:
+                if not self.came.wait(timeout=seconds):
+                    break
             assert len(self.answers) >= count, f"{len(self.answers)} of {count} answers; ended: {self.ended}"
             return list(self.answers)
 
