@@ -136,7 +136,8 @@ def make_recall_tool(rng: RandomSource) -> Tool:
 
 async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str, Any]:
     """The start of a conversation (ruling 18). Nothing is activated."""
-    if arguments.themes or arguments.categories or arguments.emotions or arguments.as_of:
+    a = arguments
+    if a.themes or a.categories or a.emotions or a.as_of or a.since or a.until:
         raise InvalidInput(
             "Without a query recall only begins a conversation. To list by theme or date: search_memory."
         )

@@ -28,7 +28,11 @@ from madeleine.memory.model import (
     timeline_as_json_list,
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
-from madeleine.memory.rules.dynamics.future_dates import future_day_of_possible_start, future_start_of_replacement
+from madeleine.memory.rules.dynamics.future_dates import (
+    future_day_missing_from_dates,
+    future_day_of_possible_start,
+    future_start_of_replacement,
+)
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
 from madeleine.memory.rules.feelings import emotion_vector_of_memory
 from madeleine.memory.rules.prompting import latest_dated_action_lines_of_memory
@@ -282,6 +286,21 @@ def superseded_too_early_notice(stored: StoredSceneResult) -> str:
     return (
         f"{old.short_id} is superseded from now on. If it stays true until {day}: update_memory({memory.short_id}, "
         f"undo), update_memory({memory.short_id}, when: {day}), then repeat this store with when: {day}."
+    )
+
+
+def undated_event_notice(stored: StoredSceneResult) -> str:
+    """What is to come is told at the start of a conversation, and found by its date, only if it has one."""
+    memory, old = stored.memory, stored.superseded or stored.may_supersede or stored.may_have_changed
+    if stored.status != "stored" or (stored.repeated and not stored.superseded):
+        return ""
+    if old and future_day_of_possible_start(old, memory, memory.created_at):
+        return ""  # said with the advice about the old one
+    if not (day := future_day_missing_from_dates(memory, memory.created_at)):
+        return ""
+    return (
+        f"If this is an event on {day}, and not what holds already: update_memory({memory.short_id}, when: {day}); "
+        f"it is dated {memory_date(memory)}."
     )
 
 

@@ -19,7 +19,7 @@ from madeleine.memory.recall.selection import (
     NON_INFERABLE_MEMORIES_THEME_NAME,
     is_tagged_non_inferable,
 )
-from madeleine.memory.rules.dynamics.future_dates import different_future_day_in_text, future_day_missing_from_dates
+from madeleine.memory.rules.dynamics.future_dates import different_future_day_in_text
 from madeleine.memory.rules.feelings import EMOTION_AXES
 from madeleine.memory.rules.storing.unreplaced_clauses import unreplaced_clauses_notice
 from madeleine.tools.arguments import (
@@ -42,6 +42,7 @@ from madeleine.tools.replies import (
     possible_change_advice,
     superseded_too_early_notice,
     supersession_advice,
+    undated_event_notice,
     without_empty_fields,
 )
 from madeleine.tools.tool import ToolCallContext, object_schema, tool
@@ -222,20 +223,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         notice_of_supersession_by_earlier_memory(stored),
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
-        superseded_too_early_notice(stored) or _undated_event_notice(stored),
-    )
-
-
-def _undated_event_notice(stored: StoredSceneResult) -> str:
-    """What is to come is told at the start of a conversation, and found by its date, only if it has one."""
-    memory = stored.memory
-    if stored.status != "stored" or stored.repeated or stored.superseded or stored.may_supersede:
-        return ""
-    if not (day := future_day_missing_from_dates(memory, memory.created_at)):
-        return ""
-    return (
-        f"If this is an event on {day}, and not what holds already: update_memory({memory.short_id}, when: {day}); "
-        f"it is dated {memory_date(memory)}."
+        superseded_too_early_notice(stored) or undated_event_notice(stored),
     )
 
 

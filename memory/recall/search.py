@@ -51,8 +51,9 @@ from madeleine.memory.rules.searching import (
     most_specific_message_tags,
     related_themes,
     sort_hits_newest_first,
+    sort_hits_within_words_last,
 )
-from madeleine.memory.rules.spelling import spelling_corrections_from_texts
+from madeleine.memory.rules.spelling import StemmerOfLanguage, spelling_corrections_from_texts
 from madeleine.memory.text.normalization import fold_text
 
 _QUERY_TERM = re.compile(r'"([^"]+)"|(\S+)')
@@ -74,12 +75,18 @@ class SearchPage:
 
 
 async def find_spelling_corrections(
-    ledger: KeywordSearchLedger, scope: Scope, words: Sequence[str], query: str = "", *, sources: Sequence[SearchSource]
+    ledger: KeywordSearchLedger,
+    scope: Scope,
+    words: Sequence[str],
+    query: str = "",
+    *,
+    sources: Sequence[SearchSource],
+    stem: StemmerOfLanguage = lambda word, _: word,
 ) -> Mapping[str, str]:
     """What words that no text of these sources holds were probably meant to be (`spelling_corrections_from_texts`)."""
     folded = {fold_text(word): word for word in words}
     texts = await ledger.recent_texts(scope, sources, most=MAX_TEXTS_READ_FOR_SPELLING)
-    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts, query)
+    near = await asyncio.to_thread(spelling_corrections_from_texts, list(folded), texts, query, stem)
     return {folded[word]: other for word, other in near.items()}
 
 
@@ -95,8 +102,9 @@ class SearchStoredTexts:
     now: Callable[[], datetime]
 
     async def __call__(self, scope: Scope, query: KeywordQuery, *, cursor: str = "") -> SearchPage:
-        """Where nothing is found, words that no text holds are respelled (`spelling_corrections_from_texts`). Raises
-        `InvalidInput` for a cursor that is not of this query."""
+        """Newest first, but what has the terms within words alone at the end of the page. Where nothing is found, words
+        that no text holds are respelled (`spelling_corrections_from_texts`). Raises `InvalidInput` for a cursor that is
+        not of this query."""
         position = replace(query, after=decode_search_cursor(cursor, query) if cursor else None)
         page_and_next = await self._page_and_next(scope, position)
         respelled: Mapping[str, str] = {}
@@ -107,6 +115,7 @@ class SearchStoredTexts:
         if query.terms and query.as_of is None:  # listing and looking back wake nothing (ruling 18)
             self._activate(scope, hits)
         next_cursor = encode_search_cursor(hits[-1].position, query) if len(page_and_next) > query.limit else ""
+        hits = sort_hits_within_words_last(hits, (respelled.get(term, term) for term in query.terms))
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
 
     async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:

@@ -284,6 +284,19 @@ def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatchPosition:
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
+def sort_hits_within_words_last(hits: Sequence[SearchHit], terms: Iterable[str]) -> list[SearchHit]:
+    """Those whose text has a term at the beginning of a word before those that have it within words alone ("Ida" within
+    "Friday"), else in the given order."""
+    folded_terms = [fold_text(term) for term in terms]
+    begins = _compiled_pattern("|".join(f"(?<![{SPACED_SCRIPT_CHAR_CLASS}]){re.escape(term)}" for term in folded_terms))
+
+    def is_within_words(hit: SearchHit) -> bool:
+        text = fold_text(" ".join((hit.text, *hit.further_texts)))
+        return any(term in text for term in folded_terms) and begins.search(text) is None
+
+    return sorted(hits, key=is_within_words)
+
+
 def excerpt_around_match(text: str, find_match: FindFirstMatchPosition) -> str:
     """Return a short text whole; of a longer one up to `MAX_HIT_SNIPPET_CHARS` characters around the match, or its
     beginning without a match. An ellipsis marks what is left out."""

@@ -1,11 +1,12 @@
 """Words of a query that no text holds, and what was probably meant, looked at when nothing else is found (ruling 19,
-ADR 0034): a typing error, or, where words are joined to one (`compounds` of a lexicon), a part or a form of a word."""
+ADR 0034): another form of the word (ADR 0079), a typing error, or, where words are joined to one (`compounds` of a
+lexicon), a part of a word."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN_PATTERN
@@ -24,21 +25,31 @@ MIN_COMPOUND_PART_CHARS = 4
 MAX_JOINT_CHARS = 2
 """Between two parts: "Arbeitsamt", "Sonnenschirm"."""
 MAX_ENDING_CHARS = 2
+MIN_INFLECTED_WORD_CHARS = 4
+MIN_STEM_CHARS = 3
+
+StemmerOfLanguage = Callable[[str, str], str]
+"""Returns the stem of a lower-case word in a language (its English name); the word itself where no rules are known."""
 
 _WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
-def spelling_corrections_from_texts(words: Sequence[str], texts: Iterable[str], query: str = "") -> Mapping[str, str]:
+def spelling_corrections_from_texts(
+    words: Sequence[str], texts: Iterable[str], query: str = "", stem: StemmerOfLanguage = lambda word, _: word
+) -> Mapping[str, str]:
     """The word of `texts` that each of these words was probably meant to be, or the words that it joins; no entry for a
     word that the texts hold, nor for one with nothing like it. All are folded. `query`: where the words are from; ""
-    for a list of words, which are then not taken apart.
+    for a list of words, which are then not taken apart, nor looked up in other forms.
 
     A word like another begins with the same letter and is one error away, or two from 9 letters: a letter that is
     missing, added, replaced, or swapped with its neighbour. The commonest of equally near words is taken. Words with
     digits are names of other things, not typing errors.
     """
     nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query)
-    unknown = [word for word in dict.fromkeys(words) if word in nouns | verbs or _may_be_misspelt(word)]
+    languages = _languages_by_inflected_word(words, query)
+    unknown = [
+        word for word in dict.fromkeys(words) if word in nouns | verbs | languages.keys() or _may_be_misspelt(word)
+    ]
     if not unknown:
         return {}
     words_of_texts = [_WORD.findall(text) for text in texts]
@@ -53,6 +64,8 @@ def spelling_corrections_from_texts(words: Sequence[str], texts: Iterable[str], 
             meant = _commonest_kind(word, counts) or _joined_words(word, counts, words_of_texts)
         if word in verbs:
             meant = _commonest_verb_of_participle(word, counts, prefixes)
+        if meant is None and word in languages:
+            meant = _commonest_word_of_same_stem(word, counts, languages[word], stem)
         if meant is None and word not in known and _may_be_misspelt(word):
             meant = _nearest_word(word, counts)
         if meant is not None:
@@ -80,6 +93,40 @@ def _nouns_verbs_and_participle_prefixes(
     }
     prefixes = {prefix for lexicon in lexicons for prefix in lexicon.words("participle_prefix")}
     return plain & capitalised, plain & small, tuple(sorted(prefixes))
+
+
+def _languages_by_inflected_word(words: Sequence[str], query: str) -> dict[str, tuple[str, ...]]:
+    """Of each word that may stand in another form in the texts the languages of the query. English is left out: the
+    index compares its stems. A name has no forms."""
+    lexicons = [lexicon for lexicon in (lexicons_of_question(query) if query else ()) if lexicon.language != "en"]
+    if not lexicons:
+        return {}
+    names = (
+        set() if any(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons) else _capitalised_inside(query)
+    )
+    return {
+        word: tuple(str(lexicon.entries["name"]) for lexicon in lexicons)
+        for word in words
+        if MIN_INFLECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha() and word not in names
+    }
+
+
+def _capitalised_inside(query: str) -> set[str]:
+    return {fold_text(piece) for piece in re.findall(r"\w+", query)[1:] if piece[0].isupper()}
+
+
+def _commonest_word_of_same_stem(
+    word: str, counts: Mapping[str, int], languages: Iterable[str], stem: StemmerOfLanguage
+) -> str | None:
+    stems = {language: stem(word, language) for language in languages}
+    forms = (
+        (-count, other)
+        for other, count in counts.items()
+        if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS]
+        and len(other) >= MIN_INFLECTED_WORD_CHARS
+        and any(len(root) >= MIN_STEM_CHARS and stem(other, language) == root for language, root in stems.items())
+    )
+    return min(forms, default=(0, None))[1]
 
 
 def _commonest_kind(word: str, counts: Mapping[str, int]) -> str | None:

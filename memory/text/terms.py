@@ -11,7 +11,11 @@ from madeleine.memory.model import DatedAction, Memory, first_timeline_period
 from madeleine.memory.text.dates import parse_iso_period, weekday_and_date_in_words
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, load_lexicon
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.written_dates import iso_dates_meant_by_relative_words, text_with_iso_dates
+from madeleine.memory.text.written_dates import (
+    iso_dates_meant_by_relative_words,
+    month_names_within_dates,
+    text_with_iso_dates,
+)
 
 ENGLISH_STOP_WORDS = load_lexicon("en").words("stop_words")
 """English function words, question words, pronouns and their contractions without apostrophes. Leaving the question
@@ -36,8 +40,9 @@ def normalize_and_drop_apostrophes(text: str) -> str:
 
 def normalize_text_for_bm25(text: str) -> str:
     """The words of a text as BM25 compares them: those of `normalize_and_drop_apostrophes` without accents and elided
-    articles."""
-    plain = normalize_and_drop_apostrophes(_ELISION.sub(" ", text_with_iso_dates(text)))
+    articles. Dates are in English words, with their months in the text's own words beside them."""
+    dated = " ".join((text_with_iso_dates(text), *month_names_within_dates(text)))
+    plain = normalize_and_drop_apostrophes(_ELISION.sub(" ", dated))
     return without_accents(_WORD.sub(_regular_form, plain))
 
 

@@ -68,6 +68,15 @@ def text_with_iso_dates(text: str) -> str:
     return month_and_year.sub(lambda m: _words(m, m[2], _month_number(m[1]), None), text)
 
 
+def month_names_within_dates(text: str) -> tuple[str, ...]:
+    """The names of months that `text_with_iso_dates` replaces by English ones: "diciembre" of "2 de diciembre", which
+    is asked for by that name alone, too."""
+    if not any(map(str.isdigit, text)) or not (names := _month_names_in(text)):
+        return ()
+    left = {*_LETTERS.findall(text_with_iso_dates(text).lower()), *map(str.lower, ENGLISH_MONTH_NAMES)}
+    return tuple(name for name in names if name not in left)
+
+
 def text_with_past_days_as_dates(text: str, today: date) -> str:
     """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
     for found in sorted(_relative_dates(text, today), reverse=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.inference.reranking import CrossEncoderReranker
-from madeleine.inference.stems import stem_english_word
+from madeleine.inference.stems import stem_english_word, stem_word_of_language
 from madeleine.memory.audit import RecordAuditEvent
 from madeleine.memory.context.context import BuildPromptContext
 from madeleine.memory.context.profile import EditProfile
@@ -252,7 +252,7 @@ def _build_use_cases(
         reranker=reranker,
         costs=ledger.patrols,
         redact=redact,
-        respell=partial(find_spelling_corrections, ledger.search, sources=("memories",)),
+        respell=partial(find_spelling_corrections, ledger.search, sources=("memories",), stem=stem_word_of_language),
     )
     truth = ChangeMemoryTruth(ledger.memories, store)
     audit = RecordAuditEvent(ledger.activations, now=utc_now)

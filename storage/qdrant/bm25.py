@@ -17,7 +17,7 @@ from madeleine.memory.text.scripts import (
 )
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS, normalize_text_for_bm25
 
-BM25_TERMS_VERSION = 8
+BM25_TERMS_VERSION = 9
 """Raise it when the analysis below or `memory.text.terms` changes: the index is then rebuilt."""
 
 WeightedTermIds = tuple[list[int], list[float]]

@@ -179,7 +179,10 @@ class HybridIndex(ABC):
 
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
+        numbers = bm25.number_and_day_term_ids(query.words)
         words = {word: ids for word in content_words(query.words) if (ids := bm25.query_term_ids(word))}
+        if days := numbers.difference(term for ids in words.values() for term in ids):  # 26 May is one term, not a 26
+            words |= {word: [*days] for word, ids in words.items() if word.isdigit() and not set(ids) & set(terms)}
         asking = question_words_by_lesson_or_emotion(query.words)
         marks = {mark: bm25.query_term_ids(mark) for mark in asking}
         mark_terms = [term for of_mark in marks.values() for term in of_mark]
@@ -209,7 +212,6 @@ class HybridIndex(ABC):
         all_weights = matrix_of_stored_bm25_weights(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
         idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
-        numbers = bm25.number_and_day_term_ids(query.words)
         return CandidatePool(
             ids=tuple(content.id for content in contents),
             features=tuple(content.features for content in contents),

@@ -112,17 +112,23 @@ def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
 
 def future_beginning_stated_in_text(memory: Memory, now: datetime) -> datetime | None:
     """The future moment from which on the memory is true by its own text; None if it states none."""
-    begin = validity_start_stated_in_text(memory.scene.action, memory.created_at.date())
+    begin = validity_start_stated_in_text(memory.scene.action, _telling(memory).date())
     return begin.start if begin and is_in_future(begin.start, now) else None
 
 
+def _telling(memory: Memory) -> datetime:
+    """When it was told first, as far as is known: what is stored later has the day on which it was told or happened. A
+    day without its year is the one that is nearest to it."""
+    return min(memory.happened_at, memory.created_at)
+
+
 def _days_named(memory: Memory) -> list[IsoPeriod]:
-    return dates_in_text_as_iso_periods(memory.scene.action, memory.created_at.date())
+    return dates_in_text_as_iso_periods(memory.scene.action, _telling(memory).date())
 
 
 def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
     """ISO, each once, in order; of a period its first day."""
-    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, memory.created_at.date())
+    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, _telling(memory).date())
     days = (day.text for day in named if day.precision == "day" and is_in_future(day.start, now))
     return tuple(dict.fromkeys(days))
 
@@ -130,8 +136,7 @@ def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
 def _is_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
     """Whether a day that the text names is that of an event: it is to come, or was when it was told. What is true since
     a day is told on that day or later."""
-    told = min(memory.happened_at, memory.created_at)
-    return named.precision == "day" and (named.end >= now or named.start.date() > told.date())
+    return named.precision == "day" and (named.end >= now or named.start.date() > _telling(memory).date())
 
 
 def _is_day_of_telling(memory: Memory) -> bool:
