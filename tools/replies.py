@@ -292,11 +292,12 @@ def superseded_too_early_notice(stored: StoredSceneResult) -> str:
 def undated_event_notice(stored: StoredSceneResult) -> str:
     """What is to come is told at the start of a conversation, and found by its date, only if it has one."""
     memory, old = stored.memory, stored.superseded or stored.may_supersede or stored.may_have_changed
-    if stored.status != "stored" or (stored.repeated and not stored.superseded):
+    if (stored.status != "stored" or stored.repeated) and not stored.superseded:
         return ""
-    if old and future_day_of_possible_start(old, memory, memory.created_at):
+    now = (stored.superseded and stored.superseded.valid_until) or memory.created_at
+    if old and future_day_of_possible_start(old, memory, now):
         return ""  # said with the advice about the old one
-    if not (day := future_day_missing_from_dates(memory, memory.created_at)):
+    if not (day := future_day_missing_from_dates(memory, now)):
         return ""
     return (
         f"If this is an event on {day}, and not what holds already: update_memory({memory.short_id}, when: {day}); "

@@ -12,6 +12,7 @@ import pytest
 from madeleine.memory.index import Index, RankingFeatures
 from madeleine.memory.model import LIVING_STATUSES, BeingId, EmotionVector, MemoryId, Provenance, Scope
 from madeleine.memory.text.terms import normalize_text_for_bm25
+from madeleine.memory.text.written_dates import text_with_iso_dates
 from tests.contracts.index_points import (
     ADA,
     BOB,
@@ -403,6 +404,19 @@ class IndexContract:
         assert pool.unknown.tolist() == [False, True, True]
         assert pool.holds.tolist() == [[True, False, False]]
         assert pool.memories == 2
+
+    @pytest.mark.parametrize(("day", "is_unknown"), [("26 de mayo", False), ("27 de mayo", True)])
+    async def test_the_day_of_a_date_is_known_where_the_date_is(
+        self, index: Index, day: str, *, is_unknown: bool
+    ) -> None:
+        """A day and its month are one term, so that no memory held the 26 of "26 May"."""
+        await index.upsert([point(1, normalize_text_for_bm25("La cita es el 26 de mayo a las 27:00"))])
+        pool = await candidates(index, ADA, index_query(text_with_iso_dates(f"¿Qué pasó el {day}?")))
+        assert dict(zip(pool.words, pool.unknown.tolist(), strict=True))[day[:2]] is is_unknown
+
+    async def test_a_month_is_found_by_its_name_alone_in_the_language_of_the_text(self, index: Index) -> None:
+        await index.upsert([point(1, "tea"), point(2, normalize_text_for_bm25("La cena es el 18 de diciembre"))])
+        assert (await candidates(index, ADA, index_query("¿Qué hay en diciembre?"))).ids == (memory_id(2),)
 
     async def test_what_is_known_of_a_run_of_han_signs_is_a_word_of_its_own(self, index: Index) -> None:
         """ruling 19: coffee, and its brand; words run together."""

@@ -405,3 +405,23 @@ async def test_what_takes_an_events_place_is_not_said_to_come_too_early(use: Use
     await begun(use, appointment(day(13)))
     answer = await use("store", text=moved_to(day(9)), supersedes="m1")
     assert "from now on" not in answer.get("notice", "")
+
+
+async def test_a_moved_event_without_its_day_is_told_how_to_come_up(use: Use) -> None:
+    """The notice was left out where something was proposed or superseded: "coming up" missed what was moved."""
+    await begun(use, appointment(day(13)))
+    answer = await use("store", text=moved_to(day(15)))
+    assert answer["may_supersede"]
+    event = f"If this is an event on {day(15)}"
+    assert event in answer["notice"]
+    again = await use("store", text=moved_to(day(15)), supersedes=answer["may_supersede"][0]["id"])
+    assert event in again["notice"]
+    await use("update_memory", id=answer["id"], when=str(day(15)))
+    assert f"{day(15)}: {moved_to(day(15))}" in (await use("recall"))["start"]
+
+
+async def test_a_day_without_its_year_is_near_to_the_day_of_telling(use: Use) -> None:
+    """What was told half a year ago of a day soon after is no event of the next year."""
+    told = day(-200)
+    text = f"The eye test is on {day(-195):%-d %B}."
+    assert "notice" not in await use("store", text=text, when=str(told))

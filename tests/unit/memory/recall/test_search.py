@@ -200,6 +200,18 @@ async def test_a_misspelt_word_is_searched_as_the_word_it_resembles_if_nothing_e
     assert (await search(ADA, replace(query, terms=("umbrella",)))).hits == ()
 
 
+async def test_what_has_a_term_within_words_alone_stands_last_on_its_page() -> None:
+    """Six "Friday" stood before Ida; else the newest come first, and the next page begins where this one ends."""
+    texts = ["the best friday so far", "ida and bryony", "ask ida's sister", "on fridays we close", "sunday"]
+    hits = [a_hit(number, at=-number, text=text) for number, text in enumerate(texts)]
+    by_message: Any = None
+    search = SearchStoredTexts(Matching(hits), FakeActivationLog(), search_by_tags=by_message, now=Clock())
+    query = KeywordQuery(terms=("ida",), limit=3)
+    first = await search(ADA, query)
+    assert [hit.id for hit in first.hits] == ["0001", "0002", "0000"]
+    assert [hit.id for hit in (await search(ADA, query, cursor=first.next_cursor)).hits] == ["0003"]
+
+
 async def test_a_list_without_words_activates_nothing() -> None:
     """ruling 18"""
     log = FakeActivationLog()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from madeleine.inference.stems import stem_word_of_language
 from madeleine.memory.rules.spelling import spelling_corrections_from_texts, typing_error_count
 from tests.rows import for_each_row
 
@@ -63,6 +64,35 @@ def test_where_words_are_joined_to_one_a_word_is_found_by_its_kinds_and_its_part
 ) -> None:
     """ "geheim" is no kind of "Heim", and a "Pflegeheim" no kind of "Wohnheim"."""
     assert spelling_corrections_from_texts([written], JOINED, query).get(written) == meant
+
+
+INFLECTED = (
+    "en la clinica trabajan raul y nerea, que estudian",
+    "vera no toma penicilina; toma agua",
+    "hemos plantado un limonero para don tomas",
+    "nous avons pris le parapluie, pas le train",
+)
+
+
+@for_each_row(
+    ("written", "query", "meant"),
+    [
+        ("trabaja", "¿Quién trabaja en la clínica?", "trabajan"),
+        ("tomar", "¿Qué no puede tomar Vera?", "toma"),
+        ("plantas", "¿Qué plantas hay en la terraza?", "plantado"),
+        ("prise", "Qui l'a prise ?", "pris"),
+        ("pasamos", "¿Dónde pasamos la Navidad?", None),
+        ("estudia", "¿Dónde vive Estudia?", None),
+        ("trabaja", "Who is trabaja?", None),
+        ("trabaja", "", None),
+    ],
+)
+def test_a_word_is_found_in_its_other_forms_in_the_language_of_the_question(
+    written: str, query: str, meant: str | None
+) -> None:
+    """ADR 79: "pas" is too short to be a form of "pasamos", a name has no forms, and English ones are in the index."""
+    corrections = spelling_corrections_from_texts([written], INFLECTED, query, stem_word_of_language)
+    assert corrections.get(written) == meant
 
 
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))
