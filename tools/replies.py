@@ -289,6 +289,17 @@ def superseded_too_early_notice(stored: StoredSceneResult) -> str:
     )
 
 
+def earlier_version_still_current_notice(stored: StoredSceneResult, earlier: Sequence[Memory]) -> str:
+    """That what the superseded memory may have superseded itself is current until somebody decides."""
+    return " ".join(
+        f"{one.short_id}, which {stored.superseded.short_id} may have superseded, is still current: "
+        f"{one.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If it is not true any more, store this text once more with "
+        f"supersedes: {one.short_id}."
+        for one in earlier
+        if stored.superseded and one.truth == "current" and one.id != stored.memory.id
+    )
+
+
 def undated_event_notice(stored: StoredSceneResult) -> str:
     """What is to come is told at the start of a conversation, and found by its date, only if it has one."""
     memory, old = stored.memory, stored.superseded or stored.may_supersede or stored.may_have_changed

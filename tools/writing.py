@@ -34,6 +34,7 @@ from madeleine.tools.arguments import (
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.feelings import EmotionLabels, EmotionVectorArgument
 from madeleine.tools.replies import (
+    earlier_version_still_current_notice,
     memory_version_as_json,
     missing_vector_notice,
     new_memory_repeats_outdated_notice,
@@ -204,6 +205,8 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
     resembled = stored.may_have_changed or (None if is_named else stored.resembled)
+    named_by_old = (stored.superseded and stored.superseded.may_supersede) or None
+    earlier = (await call.use_cases.browse.by_ids(call.scope, [named_by_old])).memories if named_by_old else ()
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
@@ -223,6 +226,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         notice_of_supersession_by_earlier_memory(stored),
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
         _besides_notice(stored),
+        earlier_version_still_current_notice(stored, earlier),
         superseded_too_early_notice(stored) or undated_event_notice(stored),
     )
 

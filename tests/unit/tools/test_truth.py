@@ -491,3 +491,20 @@ async def test_what_is_told_with_the_first_telling_is_kept_and_what_is_true_now_
     assert (await use("store", **told, supersedes=first, key="k1"))["id"] == second["id"]
     with pytest.raises(RuntimeError, match="k1"):
         await use("store", text="The dog is brown.", key="k1")
+
+
+async def test_a_version_before_the_superseded_one_that_nobody_decided_about_is_named(use: Use) -> None:
+    """Of three codes the agent superseded the second by the third, and the first stayed current without a word."""
+    for text in ("The harbour froze over", "Tom plays the violin on Sundays", "The bakery opens at seven"):
+        await use("store", text=text)
+    first = (await use("store", text="The stage door code is 2580."))["id"]
+    second = await use("store", text="The stage door code is 7713 now.")
+    assert [one["id"] for one in second["may_supersede"]] == [first]
+    third = "The stage door code is 6094 now."
+    answer = await use("store", text=third, supersedes=second["id"])
+    assert f"{first}, which {second['id']} may have superseded, is still current: 'The stage door" in answer["notice"]
+    again = await use("store", text=third, supersedes=first)
+    assert (again["id"], again["superseded"]["id"]) == (answer["id"], first)
+    assert "still current" not in again["notice"]
+    codes = [text for text in await recalled(use, "What is the stage door code?") if "code" in text]
+    assert codes == [third]
