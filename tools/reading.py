@@ -321,7 +321,7 @@ async def search_memory(call: ToolCallContext, arguments: SearchArguments) -> di
     page = await _search(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [search_hit_as_json(hit, details=arguments.details) for hit in page.hits]
-    respelled = (f"Nothing has {word!r}; this is for {other!r}." for word, other in page.respelled.items())
+    respelled = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in page.respelled.items())
     archived = [] if arguments.cursor or arguments.mode == "subject" else await _archived_hits(call, arguments)
     projects = (
         []

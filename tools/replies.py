@@ -234,6 +234,12 @@ def words_only_notice(reason: str) -> str:
     return f"Meaning-based recall is off; only words are compared. {reason}" if reason else ""
 
 
+def redaction_notice(redacted: Mapping[str, int]) -> str:
+    """That secrets were left out of what was stored; "" for none. `redacted`: their number by kind."""
+    kinds = ", ".join(redacted)
+    return f"Left out as a secret ({kinds}): memory keeps none. Store where it is kept instead." if kinds else ""
+
+
 def missing_vector_notice(outcome: str, reason: str) -> str:
     """What to say of a memory that was stored or changed without a vector; "" if `reason` is."""
     return f"{outcome}; found by its words only until it can be embedded. {reason}" if reason else ""

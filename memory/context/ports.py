@@ -53,9 +53,10 @@ class ProfileLedger(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartMemories:
-    """What a conversation begins with (ruling 18). `pinned`, `changed`: latest first; `due`: told before it happens,
-    soonest first; `important`: the most important first, or often used. A memory may be in several.
-    `possibly_superseded`: short ids of the memories, still true, that one of these may supersede."""
+    """What a conversation begins with (ruling 18). `pinned`: latest first; `changed`: what changes something and then
+    what is new, each latest first; `due`: told before it happens, soonest first; `important`: the most important first,
+    or often used. A memory may be in several. `possibly_superseded`: short ids of the memories, still true, that one of
+    these may supersede."""
 
     pinned: Sequence[Memory] = ()
     due: Sequence[Memory] = ()

@@ -261,7 +261,7 @@ class RecallMemories:
         folded = {fold_text(word): other for word, other in respelled.items()}
         text = _WORD.sub(lambda word: folded.get(fold_text(word[0]), word[0]), query.text)
         again = await self.rank(scope, replace(query, text=text))
-        named = (f"Nothing has {word!r}; this is for {other!r}." for word, other in respelled.items())
+        named = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in respelled.items())
         return replace(again, notices=(*again.notices, *named)) if again.scores or again.near_misses else ranked
 
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:

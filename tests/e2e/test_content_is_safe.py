@@ -85,6 +85,7 @@ async def test_no_secret_reaches_the_disk_from_scenes_notes_or_queries_and_the_a
         again = await call_tool(client, "store", text=f"Ada told me her token {TOKEN} and the key\n{KEY}", key="k")
         assert (again["id"], again["repeated"]) == (stored["id"], True)
         plain = await call_tool(client, "store", text="We drank tea in Combray")
+        assert "Left out as a secret" in stored["notice"]
         assert "redacted" not in plain
         said = madeleine(data_dir, "note", str(a_file(tmp_path, json.dumps({"action": f"Bob has {TOKEN}"}), TOKEN)))
         assert "2 github token" in said

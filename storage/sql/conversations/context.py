@@ -191,6 +191,11 @@ _IS_OWN, _created_at_of_few = without_index_use(_m.being_id) == _BEING, without_
 _SELECT_STORED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.created_at >= bindparam("changed_since")).order_by(
     _m.created_at.desc(), _m.seq.desc()
 )
+_SELECT_CHANGING_MEMORIES = _start_memories.where(
+    _IS_OF_BEING,
+    _m.created_at >= bindparam("changed_since"),
+    or_(_m.valid_from.is_not(None), _m.may_supersede.is_not(None)),
+).order_by(_m.created_at.desc(), _m.seq.desc())
 _SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.pinned.is_(True)).order_by(
     _created_at_of_few.desc(), _m.seq.desc()
 )
@@ -363,12 +368,16 @@ class ContextRepository(ConversationRepository):
             own = {"being": scope.being_id, "project": scope.project} | {name: binds[name] for name in names}
             return await self._database.rows(statement, memory_from_row, limit=limit, **own)
 
-        changed = {
-            memory.id: memory
-            for statement in (_SELECT_STORED_MEMORIES, _SELECT_CORRECTED_MEMORIES)
-            for memory in await select_memories(statement, "changed_since")
-        }
-        latest = sorted(changed.values(), key=lambda memory: memory.corrected_at or memory.created_at, reverse=True)
+        stored, changing, corrected = [
+            await select_memories(statement, "changed_since")
+            for statement in (_SELECT_STORED_MEMORIES, _SELECT_CHANGING_MEMORIES, _SELECT_CORRECTED_MEMORIES)
+        ]
+        changes = {memory.id: memory for memory in (*changing, *corrected)}
+        latest = sorted(
+            ({memory.id: memory for memory in stored} | changes).values(),
+            key=lambda memory: (memory.id in changes, memory.corrected_at or memory.created_at),
+            reverse=True,
+        )
         start = SessionStartMemories(
             pinned=await select_memories(_SELECT_PINNED_MEMORIES),
             due=await select_memories(_SELECT_DUE_MEMORIES, "now", "due_until"),

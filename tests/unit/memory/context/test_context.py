@@ -462,6 +462,23 @@ async def test_the_start_names_what_a_memory_may_supersede_while_that_is_true(ho
     assert "may supersede" not in (await house.build(blocks=["start"])).prompt
 
 
+async def test_what_changes_something_comes_before_what_is_only_new(house: House) -> None:
+    """ruling 18: under "changed lately" stood the latest memories, and none that changed anything."""
+    [old] = await house.store("The gate code is 4471")
+    scene = NewScene(scene=Scene(action="The gate code is 3350 now"), supersedes=old)
+    await house.memory.use_cases.store(ADA, [scene])
+    new = [
+        replace(a_memory(f"In drawer {number} there is a compass"), created_at=datetime.now(UTC))
+        for number in range(30)
+    ]
+    batch = StoreBatch(new=tuple(new), model=WordEmbedder().model_name, vectors={})
+    await house.memory.ledger.memories.commit_store_batch(ADA, batch)
+    start = (await house.build(blocks=["start"])).prompt
+    changed = start.partition('<context name="changed lately">\n')[2].splitlines()
+    assert changed[0].startswith("m2 [EPISODIC] The gate code is 3350 now")
+    assert "drawer" in changed[1]
+
+
 def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -> None:
     old, pinned = a_memory("Bob lives in Lyon"), a_memory("The port is 80", pinned=True)
     new = replace(a_memory("Bob is in Paris"), may_supersede=old.id)

@@ -275,7 +275,7 @@ async def test_a_typing_error_is_forgiven_where_nothing_matches_and_named(home: 
     recall = replace(home.recall(), respell=respell)
     found = await recall(ADA, RecallQuery(text="Marsielle"))
     assert [memory.scene.action for memory, _ in found.memories] == ["the harbor of Marseille"]
-    assert "this is for 'marseille'" in found.notices[0]
+    assert "'marseille' was searched instead" in found.notices[0]
     assert (await recall(ADA, RecallQuery(text="Lyonnaise"))).memories == ()
     asked.clear()
     assert (await recall(ADA, RecallQuery(text="Marseille"))).notices == ()
