@@ -26,6 +26,7 @@ from madeleine.memory.rules.prompting import (
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
+from madeleine.memory.text.coming_days import Days, coming_days_asked_for
 from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
@@ -53,6 +54,7 @@ DEFAULT_FRAGMENT_MEMORY_COUNT = 3
 MAX_RECALLED_MEMORIES_WITHOUT_LIMIT = 10
 """Of the other formats, where the caller sets no limit."""
 
+MAX_MEMORIES_OF_DAYS_TO_COME = 50
 MAX_ARCHIVED_HITS_IN_SEARCH = 5
 ARCHIVED_HITS_RESTORE_HINT = (
     "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
@@ -103,7 +105,11 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
-        limit = arguments.limit or DEFAULT_FRAGMENT_MEMORY_COUNT
+        today = call.use_cases.recall.now().date()
+        days = None if as_of or any(times.values()) else coming_days_asked_for(arguments.query, today)
+        if days:
+            times = parse_time_window(*map(str, days))
+        limit = arguments.limit or (MAX_MEMORIES_OF_DAYS_TO_COME if days else DEFAULT_FRAGMENT_MEMORY_COUNT)
         most = 0 if arguments.limit or arguments.format == "fragments" else MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
         query = arguments.to_dataclass(
             RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times
@@ -113,6 +119,8 @@ def make_recall_tool(rng: RandomSource) -> Tool:
         result = await call.use_cases.recall(
             call.scope, query, format_, language=call.language_model, explain=None if explain is None else [*explain]
         )
+        if days:
+            result = _in_order_of_dates(result, days)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = (
             NO_NON_MEMORY_MATCHES
@@ -143,6 +151,14 @@ async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str,
         )
     text = await conversation_start_prompt(call, arguments.token_budget, audited_as="recall")
     return {"start": text} if text else notice_field("Nothing is stored yet.")
+
+
+def _in_order_of_dates(result: RecallResult, days: Days) -> RecallResult:
+    """What was recalled of these days, as a calendar has it. What has no date but that of its telling is left out."""
+    dated = [scored for scored in result.memories if scored[0].scene.when]
+    memories = sorted(dated, key=lambda scored: scored[0].happened_at)
+    notice = f"What is dated {days[0]}{f' to {days[1]}' if days[1] > days[0] else ''}."
+    return replace(result, memories=tuple(memories), notices=(notice, *result.notices))
 
 
 def parse_as_of(text: str) -> datetime | None:

@@ -425,3 +425,16 @@ async def test_a_day_without_its_year_is_near_to_the_day_of_telling(use: Use) ->
     told = day(-200)
     text = f"The eye test is on {day(-195):%-d %B}."
     assert "notice" not in await use("store", text=text, when=str(told))
+
+
+async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
+    """ "What is coming up next week?" brought what says "week", and not what is dated to it."""
+    await begun(use)
+    for text, days in (("The grant is due", 9), ("Leni's recital", 4), ("The fair opens", 40)):
+        await use("store", text=text, when=str(day(days)))
+    answer = await use("recall", query="What do we have to do in the next ten days?", format="memories")
+    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital", "The grant is due"]
+    assert answer["notice"] == f"What is dated {day(1)} to {day(10)}."
+    empty = await use("recall", query="What is on tomorrow?", format="memories")
+    assert (empty["memories"], empty["notice"]) == ([], f"What is dated {day(1)}.")
+    assert "notice" not in await use("recall", query="What is on tomorrow?", since=str(day(30)), format="memories")

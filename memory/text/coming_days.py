@@ -1,0 +1,72 @@
+"""The days to come that a question asks for, and nothing else ("What is coming up next week?"), seen from today."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import date, timedelta
+
+from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text
+
+Days = tuple[date, date]
+"""The first and the last one."""
+DEFAULT_COMING_WEEKS = 1
+"""Of "the next few days", without a number."""
+MAX_COMING_COUNT = 1_000
+_NUMBER_OR_WORD = re.compile(r"\d+|[^\W\d_]+")
+_NAMED = "zqnamed"
+
+
+def _days_from(today: date, count: int) -> Days:
+    return today + timedelta(days=1), today + timedelta(days=count)
+
+
+def _week(day: date) -> Days:
+    monday = day - timedelta(days=day.weekday())
+    return monday, monday + timedelta(days=6)
+
+
+def _month(day: date) -> Days:
+    return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
+
+
+_DAYS_OF_KIND: Mapping[str, Callable[[date, int], Days]] = {
+    "tomorrow": lambda today, _: (today + timedelta(days=1),) * 2,
+    "this_week": lambda today, _: (today, _week(today)[1]),
+    "next_week": lambda today, _: _week(today + timedelta(weeks=1)),
+    "this_month": lambda today, _: (today, _month(today)[1]),
+    "next_month": lambda today, _: _month(_month(today)[1] + timedelta(days=1)),
+    "next_days": lambda today, count: _days_from(today, count or 7 * DEFAULT_COMING_WEEKS),
+    "next_weeks": lambda today, count: _days_from(today, 7 * (count or DEFAULT_COMING_WEEKS)),
+}
+
+
+def coming_days_asked_for(question: str, today: date) -> Days | None:
+    """None for a question that names anything besides, and for one that asks for no days to come."""
+    low = question.lower().replace("\u2019", "'")
+    for lexicon in lexicons_for_script_of_text(low):
+        for kind, days_of in _DAYS_OF_KIND.items():
+            pattern = lexicon.pattern(kind)
+            match = pattern.search(low) if pattern else None
+            if match and _names_nothing(f"{low[: match.start()]} {low[match.end() :]}", lexicon):
+                with suppress(OverflowError):
+                    return days_of(today, min(_count(lexicon, match[0]), MAX_COMING_COUNT))
+    return None
+
+
+def _count(lexicon: Lexicon, phrase: str) -> int:
+    """0 for a phrase without a number."""
+    words = _NUMBER_OR_WORD.findall(phrase)
+    numbers = (word if word.isdigit() else lexicon.digits_by_number_word.get(word) for word in words)
+    return next((int(number) for number in numbers if number), 0)
+
+
+def _names_nothing(question: str, lexicon: Lexicon) -> bool:
+    """Whether it holds nothing but words that ask, that join, and that mean a calendar."""
+    calendar = sorted(lexicon.words("calendar_words"), key=len, reverse=True)
+    expression = "|".join(map(re.escape, calendar))
+    spaced = rf"(?<!\w)(?:{expression})(?!\w)" if lexicon.entries.get("spaced", True) else expression
+    return content_words(f"{re.sub(spaced, ' ', question)} {_NAMED}") == (_NAMED,)
