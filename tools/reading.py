@@ -12,7 +12,7 @@ from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, Memory, MemoryId
+from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, time_span_of_memory
 from madeleine.memory.recall.outside_memories import NO_NON_MEMORY_MATCHES, NonMemoryMatches
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
@@ -154,8 +154,14 @@ async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str,
 
 
 def _in_order_of_dates(result: RecallResult, days: Days) -> RecallResult:
-    """What was recalled of these days, as a calendar has it. What has no date but that of its telling is left out."""
-    dated = [scored for scored in result.memories if scored[0].scene.when]
+    """What was recalled of these days, as a calendar has it: without what has no date but that of its telling, and
+    without an event that was moved to another day."""
+
+    def is_of_these_days(memory: Memory) -> bool:
+        first, last = time_span_of_memory(memory)
+        return bool(memory.scene.when) and first.date() <= days[1] and last.date() >= days[0]
+
+    dated = [scored for scored in result.memories if is_of_these_days(scored[0])]
     memories = sorted(dated, key=lambda scored: scored[0].happened_at)
     notice = f"What is dated {days[0]}{f' to {days[1]}' if days[1] > days[0] else ''}."
     return replace(result, memories=tuple(memories), notices=(notice, *result.notices))

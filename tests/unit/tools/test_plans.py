@@ -432,6 +432,8 @@ async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
     await begun(use)
     for text, days in (("The grant is due", 9), ("Leni's recital", 4), ("The fair opens", 40)):
         await use("store", text=text, when=str(day(days)))
+    cleaner = await use("store", text="The window cleaner comes", when=str(day(5)))
+    await use("update_memory", id=cleaner["id"], text="The window cleaner comes later", when=str(day(20)))
     answer = await use("recall", query="What do we have to do in the next ten days?", format="memories")
     assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital", "The grant is due"]
     assert answer["notice"] == f"What is dated {day(1)} to {day(10)}."
