@@ -6,13 +6,14 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.keyword_search import KeywordQuery, SearchSource
-from madeleine.memory.model import Category, ClusterId, Memory, MemoryId, time_span_of_memory
+from madeleine.memory.model import Category, ClusterId, Memory, MemoryId
 from madeleine.memory.recall.outside_memories import NO_NON_MEMORY_MATCHES, NonMemoryMatches
 from madeleine.memory.recall.recall import RecallResult
 from madeleine.memory.recall.search import BrowsedMemories, SearchPage, split_search_terms
@@ -26,9 +27,9 @@ from madeleine.memory.rules.prompting import (
     memories_in_prompt_order,
 )
 from madeleine.memory.rules.ranking.profiles import RankingProfile
-from madeleine.memory.text.coming_days import Days, coming_days_asked_for
 from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
+from madeleine.tools.coming_days import recall_with_days_to_come
 from madeleine.tools.context import conversation_start_prompt
 from madeleine.tools.dates import parse_iso_period_argument, parse_time_window
 from madeleine.tools.explaining import explanation_as_json, ids_of_explained_memories, resolve_explain_argument
@@ -105,22 +106,23 @@ def make_recall_tool(rng: RandomSource) -> Tool:
             return await _start(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
-        today = call.use_cases.recall.now().date()
-        days = None if as_of or any(times.values()) else coming_days_asked_for(arguments.query, today)
-        if days:
-            times = parse_time_window(*map(str, days))
-        limit = arguments.limit or (MAX_MEMORIES_OF_DAYS_TO_COME if days else DEFAULT_FRAGMENT_MEMORY_COUNT)
+        limit = arguments.limit or DEFAULT_FRAGMENT_MEMORY_COUNT
         most = 0 if arguments.limit or arguments.format == "fragments" else MAX_RECALLED_MEMORIES_WITHOUT_LIMIT
         query = arguments.to_dataclass(
             RecallQuery, text=arguments.query, limit=limit, max_limit=most, as_of=as_of, **times
         )
         explain = await resolve_explain_argument(call, arguments.explain)
         format_ = formats[arguments.format]
-        result = await call.use_cases.recall(
-            call.scope, query, format_, language=call.language_model, explain=None if explain is None else [*explain]
+        recall = partial(
+            call.use_cases.recall,
+            call.scope,
+            answer_format=format_,
+            language=call.language_model,
+            explain=None if explain is None else [*explain],
         )
-        if days:
-            result = _in_order_of_dates(result, days)
+        most_of_days = limit if arguments.limit or arguments.format == "fragments" else MAX_MEMORIES_OF_DAYS_TO_COME
+        today = call.use_cases.recall.now().date()
+        result = await recall_with_days_to_come(recall, query, today, most=most_of_days)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = (
             NO_NON_MEMORY_MATCHES
@@ -151,20 +153,6 @@ async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str,
         )
     text = await conversation_start_prompt(call, arguments.token_budget, audited_as="recall")
     return {"start": text} if text else notice_field("Nothing is stored yet.")
-
-
-def _in_order_of_dates(result: RecallResult, days: Days) -> RecallResult:
-    """What was recalled of these days, as a calendar has it: without what has no date but that of its telling, and
-    without an event that was moved to another day."""
-
-    def is_of_these_days(memory: Memory) -> bool:
-        first, last = time_span_of_memory(memory)
-        return bool(memory.scene.when) and first.date() <= days[1] and last.date() >= days[0]
-
-    dated = [scored for scored in result.memories if is_of_these_days(scored[0])]
-    memories = sorted(dated, key=lambda scored: scored[0].happened_at)
-    notice = f"What is dated {days[0]}{f' to {days[1]}' if days[1] > days[0] else ''}."
-    return replace(result, memories=tuple(memories), notices=(notice, *result.notices))
 
 
 def parse_as_of(text: str) -> datetime | None:

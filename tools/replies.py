@@ -312,6 +312,8 @@ def undated_event_notice(stored: StoredSceneResult) -> str:
     if (stored.status != "stored" or stored.repeated) and not stored.superseded:
         return ""
     now = (stored.superseded and stored.superseded.valid_until) or memory.created_at
+    if now.date() < memory.created_at.date():
+        return ""  # its date is since when it is true
     if old and future_day_of_possible_start(old, memory, now):
         return ""  # said with the advice about the old one
     if not (day := future_day_missing_from_dates(memory, now)):

@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain
 
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN_PATTERN
 from madeleine.memory.text.content_words import content_words, lexicons_of_question, verb_or_adjective_mask
+from madeleine.memory.text.lexicon import Lexicon
 from madeleine.memory.text.normalization import fold_text
 
 MIN_CORRECTED_WORD_CHARS = 6
@@ -27,6 +29,9 @@ MAX_JOINT_CHARS = 2
 MAX_ENDING_CHARS = 2
 MIN_INFLECTED_WORD_CHARS = 4
 MIN_STEM_CHARS = 3
+MAX_WORD_CHARS_WITH_GENDER_VOWEL = 6
+_VOWELS = "aeiou"
+_PIECE = re.compile(r"\w+")
 
 StemmerOfLanguage = Callable[[str, str], str]
 """Returns the stem of a lower-case word in a language (its English name); the word itself where no rules are known."""
@@ -46,9 +51,9 @@ def spelling_corrections_from_texts(
     digits are names of other things, not typing errors.
     """
     nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query)
-    languages = _languages_by_inflected_word(words, query)
+    lexicons = _lexicons_by_inflected_word(words, query)
     unknown = [
-        word for word in dict.fromkeys(words) if word in nouns | verbs | languages.keys() or _may_be_misspelt(word)
+        word for word in dict.fromkeys(words) if word in nouns | verbs | lexicons.keys() or _may_be_misspelt(word)
     ]
     if not unknown:
         return {}
@@ -64,8 +69,8 @@ def spelling_corrections_from_texts(
             meant = _commonest_kind(word, counts) or _joined_words(word, counts, words_of_texts)
         if word in verbs:
             meant = _commonest_verb_of_participle(word, counts, prefixes)
-        if meant is None and word in languages:
-            meant = _commonest_word_of_same_stem(word, counts, languages[word], stem)
+        if meant is None and word in lexicons:
+            meant = _commonest_word_of_same_stem(word, counts, lexicons[word], stem)
         if meant is None and word not in known and _may_be_misspelt(word):
             meant = _nearest_word(word, counts)
         if meant is not None:
@@ -86,7 +91,7 @@ def _nouns_verbs_and_participle_prefixes(
     }
     if not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons):
         return plain, set(), ()
-    capitalised = {fold_text(piece) for piece in re.findall(r"\w+", query) if piece[0].isupper()}
+    capitalised = {fold_text(piece) for piece in _PIECE.findall(query) if piece[0].isupper()}
     asked = content_words(query)
     small = {
         fold_text(word) for word, is_verb in zip(asked, verb_or_adjective_mask(query, asked), strict=True) if is_verb
@@ -95,38 +100,42 @@ def _nouns_verbs_and_participle_prefixes(
     return plain & capitalised, plain & small, tuple(sorted(prefixes))
 
 
-def _languages_by_inflected_word(words: Sequence[str], query: str) -> dict[str, tuple[str, ...]]:
-    """Of each word that may stand in another form in the texts the languages of the query. English is left out: the
-    index compares its stems. A name has no forms."""
-    lexicons = [lexicon for lexicon in (lexicons_of_question(query) if query else ()) if lexicon.language != "en"]
-    if not lexicons:
+def _lexicons_by_inflected_word(words: Sequence[str], query: str) -> dict[str, tuple[Lexicon, ...]]:
+    """Of each word that may stand in another form in the texts the languages of the query. There are none where it may
+    be English, whose stems the index compares. A name has no forms."""
+    lexicons = lexicons_of_question(query) if query else ()
+    if not lexicons or any(lexicon.language == "en" for lexicon in lexicons):
         return {}
+    has_noun_capitals = all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
     names = (
-        set() if any(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons) else _capitalised_inside(query)
+        set() if has_noun_capitals else {fold_text(piece) for piece in _PIECE.findall(query)[1:] if piece[0].isupper()}
     )
     return {
-        word: tuple(str(lexicon.entries["name"]) for lexicon in lexicons)
+        word: lexicons
         for word in words
         if MIN_INFLECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha() and word not in names
     }
 
 
-def _capitalised_inside(query: str) -> set[str]:
-    return {fold_text(piece) for piece in re.findall(r"\w+", query)[1:] if piece[0].isupper()}
-
-
 def _commonest_word_of_same_stem(
-    word: str, counts: Mapping[str, int], languages: Iterable[str], stem: StemmerOfLanguage
+    word: str, counts: Mapping[str, int], lexicons: Iterable[Lexicon], stem: StemmerOfLanguage
 ) -> str | None:
-    stems = {language: stem(word, language) for language in languages}
+    """Of a short word one that ends with other vowels is another thing: "hijo" and "hija", "puerto" and "puerta"."""
     forms = (
-        (-count, other)
-        for other, count in counts.items()
-        if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS]
-        and len(other) >= MIN_INFLECTED_WORD_CHARS
-        and any(len(root) >= MIN_STEM_CHARS and stem(other, language) == root for language, root in stems.items())
+        (-counts[other], other)
+        for lexicon in lexicons
+        if len(root := stem(word, lexicon.entries["name"])) >= MIN_STEM_CHARS
+        for other in counts
+        if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS] and len(other) >= MIN_INFLECTED_WORD_CHARS
+        if stem(other, lexicon.entries["name"]) == root and other not in _asking_and_joining_words(lexicon)
+        if len(word) > MAX_WORD_CHARS_WITH_GENDER_VOWEL or word.rstrip(_VOWELS) != other.rstrip(_VOWELS)
     )
     return min(forms, default=(0, None))[1]
+
+
+@cache
+def _asking_and_joining_words(lexicon: Lexicon) -> frozenset[str]:
+    return frozenset(map(fold_text, lexicon.words("question_words", "function_words", "stop_words")))
 
 
 def _commonest_kind(word: str, counts: Mapping[str, int]) -> str | None:

@@ -34,14 +34,13 @@ def _month(day: date) -> Days:
 
 
 _DAYS_OF_KIND: Mapping[str, Callable[[date, int], Days]] = {
-    "tomorrow": lambda today, _: (today + timedelta(days=1),) * 2,
-    "this_week": lambda today, _: (today, _week(today)[1]),
-    "next_week": lambda today, _: _week(today + timedelta(weeks=1)),
-    "this_month": lambda today, _: (today, _month(today)[1]),
-    "next_month": lambda today, _: _month(_month(today)[1] + timedelta(days=1)),
+    "tomorrow": lambda today, _: _days_from(today, 1),
     "next_days": lambda today, count: _days_from(today, count or 7 * DEFAULT_COMING_WEEKS),
     "next_weeks": lambda today, count: _days_from(today, 7 * (count or DEFAULT_COMING_WEEKS)),
+    "next_week": lambda today, _: _week(today + timedelta(weeks=1)),
+    "next_month": lambda today, _: _month(_month(today)[1] + timedelta(days=1)),
 }
+"""In this order, for "the next week" is a span and "next week" a week of the calendar."""
 
 
 def coming_days_asked_for(question: str, today: date) -> Days | None:

@@ -8,7 +8,7 @@ day of the event, which the new one tells anew: it holds at once. "From January 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 from madeleine.memory.model import (
     DatedAction,
@@ -24,6 +24,8 @@ from madeleine.memory.text.future_days import (
     iso_periods_in_text_ranges_as_first_day,
     validity_start_stated_in_text,
 )
+
+MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
 
 
 def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> datetime | None:
@@ -112,23 +114,26 @@ def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
 
 def future_beginning_stated_in_text(memory: Memory, now: datetime) -> datetime | None:
     """The future moment from which on the memory is true by its own text; None if it states none."""
-    begin = validity_start_stated_in_text(memory.scene.action, _telling(memory).date())
+    begin = validity_start_stated_in_text(memory.scene.action, _day_of_telling(memory))
     return begin.start if begin and is_in_future(begin.start, now) else None
 
 
-def _telling(memory: Memory) -> datetime:
-    """When it was told first, as far as is known: what is stored later has the day on which it was told or happened. A
-    day without its year is the one that is nearest to it."""
-    return min(memory.happened_at, memory.created_at)
+def _day_of_telling(memory: Memory) -> date:
+    """A day without its year is the one that is nearest to it. What was stored later than it was told has the day of
+    telling for its date, if it names a day soon after; a fact may have that since which it is true."""
+    told = min(memory.happened_at, memory.created_at).date()
+    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, told)
+    is_soon_after = any(told <= day.start.date() <= told + MAX_DAYS_FROM_TELLING_TO_EVENT for day in named)
+    return told if is_soon_after else memory.created_at.date()
 
 
 def _days_named(memory: Memory) -> list[IsoPeriod]:
-    return dates_in_text_as_iso_periods(memory.scene.action, _telling(memory).date())
+    return dates_in_text_as_iso_periods(memory.scene.action, _day_of_telling(memory))
 
 
 def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
     """ISO, each once, in order; of a period its first day."""
-    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, _telling(memory).date())
+    named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, _day_of_telling(memory))
     days = (day.text for day in named if day.precision == "day" and is_in_future(day.start, now))
     return tuple(dict.fromkeys(days))
 
@@ -136,7 +141,8 @@ def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
 def _is_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
     """Whether a day that the text names is that of an event: it is to come, or was when it was told. What is true since
     a day is told on that day or later."""
-    return named.precision == "day" and (named.end >= now or named.start.date() > _telling(memory).date())
+    told = min(memory.happened_at, memory.created_at)
+    return named.precision == "day" and (named.end >= now or named.start.date() > told.date())
 
 
 def _is_day_of_telling(memory: Memory) -> bool:

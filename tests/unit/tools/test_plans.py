@@ -432,11 +432,36 @@ async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
     await begun(use)
     for text, days in (("The grant is due", 9), ("Leni's recital", 4), ("The fair opens", 40)):
         await use("store", text=text, when=str(day(days)))
-    cleaner = await use("store", text="The window cleaner comes", when=str(day(5)))
-    await use("update_memory", id=cleaner["id"], text="The window cleaner comes later", when=str(day(20)))
     answer = await use("recall", query="What do we have to do in the next ten days?", format="memories")
     assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital", "The grant is due"]
     assert answer["notice"] == f"What is dated {day(1)} to {day(10)}."
-    empty = await use("recall", query="What is on tomorrow?", format="memories")
-    assert (empty["memories"], empty["notice"]) == ([], f"What is dated {day(1)}.")
+    block = await use("recall", query="What do we have to do in the next ten days?", format="prompt")
+    assert "recital" in block["prompt"]
+    assert "fair" not in block["prompt"]
     assert "notice" not in await use("recall", query="What is on tomorrow?", since=str(day(30)), format="memories")
+
+
+async def test_what_has_no_date_is_found_by_a_question_for_the_days_to_come_all_the_same(use: Use) -> None:
+    await begun(use, plumber := "The plumber comes tomorrow")
+    empty = await use("recall", query="What is on tomorrow?", format="memories")
+    assert empty["notice"] == f"Nothing is dated {day(1)}."
+    assert plumber in {memory["text"] for memory in (*empty["memories"], *empty.get("near", ()))}
+    await use("store", text="Leni's recital", when=str(day(1)))
+    answer = await use("recall", query="What is on tomorrow?", format="memories")
+    assert [memory["text"] for memory in answer["memories"]] == ["Leni's recital"]
+    assert plumber in {memory["text"] for memory in answer.get("near", ())}
+
+
+async def test_a_version_that_holds_since_a_past_day_is_offered_no_day_of_an_event(use: Use) -> None:
+    """The advice was refused: the version's date says since when it is true."""
+    await begun(use)
+    old = (await use("store", text=appointment(day(15)), when=str(day(-20))))["id"]
+    answer = await use("store", text=moved_to(day(18)), when=str(day(-5)), supersedes=old)
+    assert "If this is an event" not in answer.get("notice", "")
+
+
+async def test_the_day_of_a_fact_is_not_read_from_the_day_since_which_it_is_true(use: Use) -> None:
+    """A lease of 2019 ends on the next 31 December, as far as is known."""
+    end = day(100)
+    answer = await use("store", text=f"The lease of the workshop ends on {end:%-d %B}.", when="2019-05-01")
+    assert f"If this is an event on {end}" in answer["notice"]

@@ -70,6 +70,7 @@ INFLECTED = (
     "en la clinica trabajan raul y nerea, que estudian",
     "vera no toma penicilina; toma agua",
     "hemos plantado un limonero para don tomas",
+    "la hija de maria cobra para comer",
     "nous avons pris le parapluie, pas le train",
 )
 
@@ -80,9 +81,13 @@ INFLECTED = (
         ("trabaja", "¿Quién trabaja en la clínica?", "trabajan"),
         ("tomar", "¿Qué no puede tomar Vera?", "toma"),
         ("plantas", "¿Qué plantas hay en la terraza?", "plantado"),
-        ("prise", "Qui l'a prise ?", "pris"),
+        ("parapluies", "Où sont les parapluies ?", "parapluie"),
         ("pasamos", "¿Dónde pasamos la Navidad?", None),
         ("estudia", "¿Dónde vive Estudia?", None),
+        ("hijo", "¿Cómo se llama su hijo?", None),
+        ("mario", "¿dónde vive mario?", None),
+        ("paro", "¿Cuánto paro cobra?", None),
+        ("tomar", "Tomar", None),
         ("trabaja", "Who is trabaja?", None),
         ("trabaja", "", None),
     ],
@@ -90,7 +95,7 @@ INFLECTED = (
 def test_a_word_is_found_in_its_other_forms_in_the_language_of_the_question(
     written: str, query: str, meant: str | None
 ) -> None:
-    """ADR 79: "pas" is too short to be a form of "pasamos", a name has no forms, and English ones are in the index."""
+    """ADR 79: "pas" is too short for "pasamos", a son is no daughter, and English forms are in the index."""
     corrections = spelling_corrections_from_texts([written], INFLECTED, query, stem_word_of_language)
     assert corrections.get(written) == meant
 
