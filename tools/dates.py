@@ -1,17 +1,23 @@
-"""Dates in arguments (ADR 0033)."""
+"""Dates in arguments (ADR 0033), and the days to come that a query asks for: it is answered as by a calendar (ruling 19:
+what a filter names matches)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import date, datetime
 from typing import Protocol
 
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import DatedAction, TextOrDatedAction
+from madeleine.memory.recall.recall import RecallResult
+from madeleine.memory.recall.selection import RecallQuery
+from madeleine.memory.text.coming_days import coming_days_asked_for
 from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
 from madeleine.tools.arguments import excerpt_for_error
 
 DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
+MAX_OTHER_MATCHES_NEAR_DATED_ONES = 3
 
 
 class TimelineEntryArgument(Protocol):
@@ -53,3 +59,26 @@ def parse_timeline(argument: str, items: Sequence[str | TimelineEntryArgument] |
         parse_iso_period_argument(f"{argument}.{place}{name}", date)
         entries.append(date.strip() if isinstance(item, str) else DatedAction(date.strip(), item.action))
     return tuple(entries)
+
+
+async def recall_with_days_to_come(
+    recall: Callable[[RecallQuery], Awaitable[RecallResult]], query: RecallQuery, today: date, *, most: int
+) -> RecallResult:
+    """What `recall` makes of the query; for one of days to come what is dated to these, at most `most`, in the order of
+    dates, and near it what matches without a date. A query with a time of its own is left as it is."""
+    has_time = query.as_of or query.since or query.until
+    days = None if has_time else coming_days_asked_for(query.text, today)
+    if days is None:
+        return await recall(query)
+    first, last = map(str, days)
+    named = first if first == last else f"{first} to {last}"
+    window = parse_time_window(first, last)
+    dated = await recall(replace(query, since=window["since"], until=window["until"], limit=most, max_limit=0))
+    others = await recall(query)
+    if not dated.memories:
+        return replace(others, notices=(f"Nothing is dated {named}.", *others.notices))
+    memories = sorted(dated.memories, key=lambda scored: scored[0].happened_at)
+    shown = {memory.id for memory, _ in memories}
+    near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_NEAR_DATED_ONES]
+    notices = (f"What is dated {named}.", *dated.notices)
+    return replace(dated, memories=tuple(memories), near=tuple(near), notices=notices)

@@ -29,9 +29,8 @@ from madeleine.memory.rules.prompting import (
 from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
-from madeleine.tools.coming_days import recall_with_days_to_come
 from madeleine.tools.context import conversation_start_prompt
-from madeleine.tools.dates import parse_iso_period_argument, parse_time_window
+from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, recall_with_days_to_come
 from madeleine.tools.explaining import explanation_as_json, ids_of_explained_memories, resolve_explain_argument
 from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
