@@ -1,5 +1,5 @@
-"""Dates in arguments (ADR 0033), and the days to come that a query asks for: it is answered as by a calendar (ruling 19:
-what a filter names matches)."""
+"""Dates in arguments (ADR 0033), and the days to come that a query asks for: that is answered as by a calendar
+(ruling 19: what a filter names matches)."""
 
 from __future__ import annotations
 
