@@ -18,6 +18,7 @@ from madeleine.tools.arguments import excerpt_for_error
 
 DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
 MAX_OTHER_MATCHES_NEAR_DATED_ONES = 3
+"""Of a query for days to come: what matches it and is dated to other days, or to none."""
 
 
 class TimelineEntryArgument(Protocol):

@@ -55,6 +55,7 @@ MAX_RECALLED_MEMORIES_WITHOUT_LIMIT = 10
 """Of the other formats, where the caller sets no limit."""
 
 MAX_MEMORIES_OF_DAYS_TO_COME = 50
+"""Where a query asks for days to come and the caller sets no limit."""
 MAX_ARCHIVED_HITS_IN_SEARCH = 5
 ARCHIVED_HITS_RESTORE_HINT = (
     "What is archived comes back by the tool archive, or `madeleine archive restore` and its id."
@@ -145,8 +146,8 @@ def make_recall_tool(rng: RandomSource) -> Tool:
 
 async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str, Any]:
     """The start of a conversation (ruling 18). Nothing is activated."""
-    a = arguments
-    if a.themes or a.categories or a.emotions or a.as_of or a.since or a.until:
+    times = (arguments.as_of, arguments.since, arguments.until)
+    if arguments.themes or arguments.categories or arguments.emotions or any(times):
         raise InvalidInput(
             "Without a query recall only begins a conversation. To list by theme or date: search_memory."
         )

@@ -297,12 +297,14 @@ def superseded_too_early_notice(stored: StoredSceneResult) -> str:
 
 def earlier_version_still_current_notice(stored: StoredSceneResult, earlier: Sequence[Memory]) -> str:
     """That what the superseded memory may have superseded itself is current until somebody decides."""
+    if stored.superseded is None:
+        return ""
     return " ".join(
-        f"{one.short_id}, which {stored.superseded.short_id} may have superseded, is still current: "
-        f"{one.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If it is not true any more, store this text once more with "
-        f"supersedes: {one.short_id}."
-        for one in earlier
-        if stored.superseded and one.truth == "current" and one.id != stored.memory.id
+        f"{memory.short_id}, which {stored.superseded.short_id} may have superseded, is still current: "
+        f"{memory.scene.action[:MAX_SUPERSEDED_TEXT_CHARS]!r}. If it is not true any more, store this text once more "
+        f"with supersedes: {memory.short_id}."
+        for memory in earlier
+        if memory.truth == "current" and memory.id != stored.memory.id
     )
 
 

@@ -206,8 +206,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
     )
     is_named = stored.told_again is not None or (before is not None and stored.resembled_memory_id == before.id)
     resembled = stored.may_have_changed or (None if is_named else stored.resembled)
-    named_by_old = (stored.superseded and stored.superseded.may_supersede) or None
-    earlier = (await call.use_cases.browse.by_ids(call.scope, [named_by_old])).memories if named_by_old else ()
+    earlier = await _earlier_memories_left_undecided(call, stored)
     return without_empty_fields(
         id=memory.short_id,
         status=stored.status,
@@ -231,6 +230,14 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         earlier_version_still_current_notice(stored, earlier),
         superseded_too_early_notice(stored) or undated_event_notice(stored),
     )
+
+
+async def _earlier_memories_left_undecided(call: ToolCallContext, stored: StoredSceneResult) -> Sequence[Memory]:
+    """What the superseded memory was proposed to supersede; at most one."""
+    old = stored.superseded
+    if old is None or old.may_supersede is None:
+        return ()
+    return (await call.use_cases.browse.by_ids(call.scope, [old.may_supersede])).memories
 
 
 def _id_and_text(memory: Memory) -> dict[str, str]:

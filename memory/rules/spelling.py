@@ -11,7 +11,12 @@ from functools import cache
 from itertools import chain
 
 from madeleine.memory.rules.searching import SPACED_SCRIPT_CHAR_CLASS, UNSPACED_SCRIPT_RUN_PATTERN
-from madeleine.memory.text.content_words import content_words, lexicons_of_question, verb_or_adjective_mask
+from madeleine.memory.text.content_words import (
+    content_words,
+    lexicons_of_question,
+    verb_or_adjective_mask,
+    words_that_ask_or_join,
+)
 from madeleine.memory.text.lexicon import Lexicon
 from madeleine.memory.text.normalization import fold_text
 
@@ -28,8 +33,10 @@ MAX_JOINT_CHARS = 2
 """Between two parts: "Arbeitsamt", "Sonnenschirm"."""
 MAX_ENDING_CHARS = 2
 MIN_INFLECTED_WORD_CHARS = 4
+"""Of a word and of its other forms: "pas" is none of "pasamos"."""
 MIN_STEM_CHARS = 3
 MAX_WORD_CHARS_WITH_GENDER_VOWEL = 6
+"""Up to which the last vowels may tell one thing from another ("hijo", "hija"); in a longer word they are an ending."""
 _VOWELS = "aeiou"
 _PIECE = re.compile(r"\w+")
 
@@ -50,11 +57,10 @@ def spelling_corrections_from_texts(
     missing, added, replaced, or swapped with its neighbour. The commonest of equally near words is taken. Words with
     digits are names of other things, not typing errors.
     """
-    nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query)
-    lexicons = _lexicons_by_inflected_word(words, query)
-    unknown = [
-        word for word in dict.fromkeys(words) if word in nouns | verbs | lexicons.keys() or _may_be_misspelt(word)
-    ]
+    lexicons = lexicons_of_question(query) if query else ()
+    nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query, lexicons)
+    inflected = _inflected_words(words, query, lexicons)
+    unknown = [word for word in dict.fromkeys(words) if word in nouns | verbs | inflected or _may_be_misspelt(word)]
     if not unknown:
         return {}
     words_of_texts = [_WORD.findall(text) for text in texts]
@@ -69,8 +75,8 @@ def spelling_corrections_from_texts(
             meant = _commonest_kind(word, counts) or _joined_words(word, counts, words_of_texts)
         if word in verbs:
             meant = _commonest_verb_of_participle(word, counts, prefixes)
-        if meant is None and word in lexicons:
-            meant = _commonest_word_of_same_stem(word, counts, lexicons[word], stem)
+        if meant is None and word in inflected:
+            meant = _commonest_word_of_same_stem(word, counts, lexicons, stem)
         if meant is None and word not in known and _may_be_misspelt(word):
             meant = _nearest_word(word, counts)
         if meant is not None:
@@ -79,11 +85,10 @@ def spelling_corrections_from_texts(
 
 
 def _nouns_verbs_and_participle_prefixes(
-    words: Sequence[str], query: str
+    words: Sequence[str], query: str, lexicons: Sequence[Lexicon]
 ) -> tuple[set[str], set[str], tuple[str, ...]]:
     """Of a query in a language that joins words; nothing in another. Where nouns have no capitals, every word may be
     one."""
-    lexicons = lexicons_of_question(query) if query else ()
     if not lexicons or not all(lexicon.entries.get("compounds") for lexicon in lexicons):
         return set(), set(), ()
     plain = {
@@ -100,18 +105,16 @@ def _nouns_verbs_and_participle_prefixes(
     return plain & capitalised, plain & small, tuple(sorted(prefixes))
 
 
-def _lexicons_by_inflected_word(words: Sequence[str], query: str) -> dict[str, tuple[Lexicon, ...]]:
-    """Of each word that may stand in another form in the texts the languages of the query. There are none where it may
-    be English, whose stems the index compares. A name has no forms."""
-    lexicons = lexicons_of_question(query) if query else ()
+def _inflected_words(words: Sequence[str], query: str, lexicons: Sequence[Lexicon]) -> set[str]:
+    """Those that may stand in another form in the texts. None where the query may be English, whose stems the index
+    compares. A name has no forms."""
     if not lexicons or any(lexicon.language == "en" for lexicon in lexicons):
-        return {}
+        return set()
     has_noun_capitals = all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
-    names = (
-        set() if has_noun_capitals else {fold_text(piece) for piece in _PIECE.findall(query)[1:] if piece[0].isupper()}
-    )
+    inside = () if has_noun_capitals else _PIECE.findall(query)[1:]
+    names = {fold_text(piece) for piece in inside if piece[0].isupper()}
     return {
-        word: lexicons
+        word
         for word in words
         if MIN_INFLECTED_WORD_CHARS <= len(word) <= MAX_CORRECTED_WORD_CHARS and word.isalpha() and word not in names
     }
@@ -121,21 +124,25 @@ def _commonest_word_of_same_stem(
     word: str, counts: Mapping[str, int], lexicons: Iterable[Lexicon], stem: StemmerOfLanguage
 ) -> str | None:
     """Of a short word one that ends with other vowels is another thing: "hijo" and "hija", "puerto" and "puerta"."""
+    alike = [
+        other
+        for other in counts
+        if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS] and len(other) >= MIN_INFLECTED_WORD_CHARS
+        if len(word) > MAX_WORD_CHARS_WITH_GENDER_VOWEL or word.rstrip(_VOWELS) != other.rstrip(_VOWELS)
+    ]
     forms = (
         (-counts[other], other)
         for lexicon in lexicons
         if len(root := stem(word, lexicon.entries["name"])) >= MIN_STEM_CHARS
-        for other in counts
-        if other[:MIN_STEM_CHARS] == word[:MIN_STEM_CHARS] and len(other) >= MIN_INFLECTED_WORD_CHARS
-        if stem(other, lexicon.entries["name"]) == root and other not in _asking_and_joining_words(lexicon)
-        if len(word) > MAX_WORD_CHARS_WITH_GENDER_VOWEL or word.rstrip(_VOWELS) != other.rstrip(_VOWELS)
+        for other in alike
+        if stem(other, lexicon.entries["name"]) == root and other not in _folded_words_that_ask_or_join(lexicon)
     )
     return min(forms, default=(0, None))[1]
 
 
 @cache
-def _asking_and_joining_words(lexicon: Lexicon) -> frozenset[str]:
-    return frozenset(map(fold_text, lexicon.words("question_words", "function_words", "stop_words")))
+def _folded_words_that_ask_or_join(lexicon: Lexicon) -> frozenset[str]:
+    return frozenset(map(fold_text, words_that_ask_or_join(lexicon)))
 
 
 def _commonest_kind(word: str, counts: Mapping[str, int]) -> str | None:

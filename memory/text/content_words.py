@@ -64,7 +64,7 @@ def content_words(question: str) -> tuple[str, ...]:
     words = dict.fromkeys(_without_particle(word, lexicons) for word in _WORD.findall(text))
     spaced = [lexicon for lexicon in lexicons if lexicon.entries.get("spaced", True)]
     left_out = all_words_of_lexicon_lists(lexicons, "common_words").union(
-        *map(_words, _lexicons_listing_most(words.keys(), spaced))
+        *map(words_that_ask_or_join, _lexicons_listing_most(words.keys(), spaced))
     )
     return tuple(word for word in words if word not in left_out) or tuple(words)
 
@@ -107,7 +107,7 @@ def lexicons_of_question(question: str) -> tuple[Lexicon, ...]:
 
 
 def _lexicons_listing_most(words: Set[str], lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
-    counts = [len(words & _words(lexicon)) for lexicon in lexicons]
+    counts = [len(words & words_that_ask_or_join(lexicon)) for lexicon in lexicons]
     most = max(counts, default=0)
     return tuple(lexicon for lexicon, count in zip(lexicons, counts, strict=True) if count == most)
 
@@ -164,7 +164,7 @@ def _unless_nothing_is_left(shortened: str, text: str) -> str:
 
 
 @cache
-def _words(lexicon: Lexicon) -> frozenset[str]:
+def words_that_ask_or_join(lexicon: Lexicon) -> frozenset[str]:
     """Pieces of words with an apostrophe are words of their own here, as they are in the question."""
     return frozenset(piece for word in lexicon.words(*_LISTS) for piece in _WORD.findall(_APOSTROPHES.sub(" ", word)))
 

@@ -13,7 +13,7 @@ from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, 
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.written_dates import (
     iso_dates_meant_by_relative_words,
-    month_names_within_dates,
+    replaced_month_names,
     text_with_iso_dates,
 )
 
@@ -41,8 +41,8 @@ def normalize_and_drop_apostrophes(text: str) -> str:
 def normalize_text_for_bm25(text: str) -> str:
     """The words of a text as BM25 compares them: those of `normalize_and_drop_apostrophes` without accents and elided
     articles. Dates are in English words, with their months in the text's own words beside them."""
-    dated = " ".join((text_with_iso_dates(text), *month_names_within_dates(text)))
-    plain = normalize_and_drop_apostrophes(_ELISION.sub(" ", dated))
+    dated = text_with_iso_dates(text)
+    plain = normalize_and_drop_apostrophes(_ELISION.sub(" ", " ".join((dated, *replaced_month_names(text, dated)))))
     return without_accents(_WORD.sub(_regular_form, plain))
 
 

@@ -68,13 +68,13 @@ def text_with_iso_dates(text: str) -> str:
     return month_and_year.sub(lambda m: _words(m, m[2], _month_number(m[1]), None), text)
 
 
-def month_names_within_dates(text: str) -> tuple[str, ...]:
-    """The names of months that `text_with_iso_dates` replaces by English ones: "diciembre" of "2 de diciembre", which
-    is asked for by that name alone, too."""
-    if not any(map(str.isdigit, text)) or not (names := _month_names_in(text)):
+def replaced_month_names(text: str, dated: str) -> tuple[str, ...]:
+    """The names of months that are English ones in `dated`, which `text_with_iso_dates` has made of the text:
+    "diciembre" of "2 de diciembre", which is asked for by that name alone, too."""
+    if dated == text:
         return ()
-    left = {*_LETTERS.findall(text_with_iso_dates(text).lower()), *map(str.lower, ENGLISH_MONTH_NAMES)}
-    return tuple(name for name in names if name not in left)
+    left = {*_LETTERS.findall(dated.lower()), *map(str.lower, ENGLISH_MONTH_NAMES)}
+    return tuple(name for name in _month_names_in(text) if name not in left)
 
 
 def text_with_past_days_as_dates(text: str, today: date) -> str:

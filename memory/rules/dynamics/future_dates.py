@@ -26,6 +26,7 @@ from madeleine.memory.text.future_days import (
 )
 
 MAX_DAYS_FROM_TELLING_TO_EVENT = timedelta(days=60)
+"""Up to which a day without its year is read from the date of a memory, and not from the day on which it was stored."""
 
 
 def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> datetime | None:
