@@ -40,6 +40,7 @@ TOMORROW, NEXT_WEEK, DECEMBER = ("2026-11-28",) * 2, ("2026-11-30", "2026-12-06"
         ("What happened last week?", None),
         ("Is the market in the morning?", None),
         ("What is on 9999999 days from now?", None),
+        ("And then? " * 20 + "What is on next week?", None),
         ("What happened this month?", None),
         ("Was macht sie am Morgen?", None),
         ("¿Qué hace ella por la mañana?", None),
