@@ -29,6 +29,7 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.recall.ports import ClusterWithMemoryCounts
 from madeleine.memory.rules.dynamics.future_dates import (
+    future_beginning_missing_from_dates,
     future_day_missing_from_dates,
     future_day_of_possible_start,
     future_start_of_replacement,
@@ -318,12 +319,12 @@ def undated_event_notice(stored: StoredSceneResult) -> str:
         return ""  # its date is since when it is true
     if old and future_day_of_possible_start(old, memory, now):
         return ""  # said with the advice about the old one
-    if not (day := future_day_missing_from_dates(memory, now)):
+    is_linked = stored.superseded or stored.may_supersede
+    begin = "" if is_linked else future_beginning_missing_from_dates(memory, now)
+    if not (day := begin or future_day_missing_from_dates(memory, now)):
         return ""
-    return (
-        f"If this is an event on {day}, and not what holds already: update_memory({memory.short_id}, when: {day}); "
-        f"it is dated {memory_date(memory)}."
-    )
+    case = f"is true only from {day} on" if begin else f"is an event on {day}, and not what holds already"
+    return f"If this {case}: update_memory({memory.short_id}, when: {day}); it is dated {memory_date(memory)}."
 
 
 def _correction_advice(memory: Memory, before: Memory) -> str:

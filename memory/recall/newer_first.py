@@ -40,8 +40,8 @@ MAX_MATCHES_CHECKED_FOR_NEWER = 10
 @dataclass(frozen=True, slots=True)
 class NewerFirstRanking:
     """`scores`: best first. `read`: the memories that were read for it. `lifted`: each memory that stands before an
-    older one, with its score, and that one. `possible_changes`: of one of the best, the match that was told later,
-    resembles it and tells of a change (ADR 74)."""
+    older one, with its score, and that one. `possible_changes`: of one of the best, what was proposed to supersede it,
+    or the match that was told later, resembles it and tells of a change (ADR 74)."""
 
     scores: Mapping[MemoryId, float]
     read: Mapping[MemoryId, Memory] = field(default_factory=dict)
@@ -137,16 +137,18 @@ async def put_newer_versions_before_older(
 def _possible_changes(
     links: Sequence[PossibleNewerVersionPair], memories: Mapping[MemoryId, Memory], matches: Collection[MemoryId]
 ) -> dict[MemoryId, MemoryId]:
-    """Return, by the id of each older memory, the latest match that resembles it and tells of a change."""
+    """Return, by the id of each older memory, the latest that was proposed to supersede it, or that matches, resembles
+    it and tells of a change."""
     pairs = (
         (memories[link.older], memories[link.newer])
         for link in links
-        if not link.is_proposed and link.newer in matches and link.newer in memories and link.older in memories
+        if link.newer in memories and link.older in memories
+        if link.is_proposed or (link.newer in matches and tells_of_undecided_change(memories[link.newer]))
     )
     return {
         older.id: newer.id
         for older, newer in sorted(pairs, key=lambda pair: pair[1].number)
-        if start_of_truth_or_telling(newer) > start_of_truth_or_telling(older) and tells_of_undecided_change(newer)
+        if start_of_truth_or_telling(newer) > start_of_truth_or_telling(older)
     }
 
 

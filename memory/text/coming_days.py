@@ -9,14 +9,18 @@ from contextlib import suppress
 from datetime import date, timedelta
 
 from madeleine.memory.text.content_words import content_words
+from madeleine.memory.text.future_days import dates_in_text_as_iso_periods
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text
+from madeleine.memory.text.written_dates import month_numbers_by_name, text_without_dates
 
 Days = tuple[date, date]
 """The first and the last one."""
-DEFAULT_COMING_WEEKS = 1
-"""Of "the next few days", without a number."""
+DEFAULT_COMING_DAYS, DEFAULT_COMING_WEEKS = 7, 4
+"""Of "the next few days" and "the next few weeks", without a number."""
 MAX_COMING_COUNT = 1_000
 """Days, or weeks."""
+MAX_DAYS_TO_MONTH_WITHOUT_YEAR = 100
+"""Of a month that is farther away the last one is meant."""
 MAX_CALENDAR_QUESTION_CHARS = 200
 """A longer message names something besides; to look through it in all languages would take tens of milliseconds."""
 _NUMBER_OR_WORD = re.compile(r"\d+|[^\W\d_]+")
@@ -38,7 +42,7 @@ def _month(day: date) -> Days:
 
 _DAYS_OF_KIND: Mapping[str, Callable[[date, int], Days]] = {
     "tomorrow": lambda today, _: _days_from(today, 1),
-    "next_days": lambda today, count: _days_from(today, count or 7 * DEFAULT_COMING_WEEKS),
+    "next_days": lambda today, count: _days_from(today, count or DEFAULT_COMING_DAYS),
     "next_weeks": lambda today, count: _days_from(today, 7 * (count or DEFAULT_COMING_WEEKS)),
     "next_week": lambda today, _: _week(today + timedelta(weeks=1)),
     "next_month": lambda today, _: _month(_month(today)[1] + timedelta(days=1)),
@@ -58,7 +62,29 @@ def coming_days_asked_for(question: str, today: date) -> Days | None:
             if match and _names_nothing(f"{low[: match.start()]} {low[match.end() :]}", lexicon):
                 with suppress(OverflowError):
                     return days_of(today, min(_count(lexicon, match[0]), MAX_COMING_COUNT))
-    return None
+    return _named_days(question, today)
+
+
+def _named_days(question: str, today: date) -> Days | None:
+    """The one day or month that is not over and that the question names ("What is on in December?")."""
+    low = question.lower()
+    months = month_numbers_by_name(low)
+    if not months and not any(map(str.isdigit, question)):
+        return None
+    rest = text_without_dates(question)
+    spans = [(period.start.date(), period.end.date()) for period in dates_in_text_as_iso_periods(question, today)]
+    if not spans:
+        spans = [span for month in set(months.values()) if (span := _month_soon(month, today))]
+        rest = _NUMBER_OR_WORD.sub(lambda word: "" if word[0] in months else word[0], low)
+    if len(spans) != 1 or spans[0][1] < today:
+        return None
+    is_calendar = any(_names_nothing(rest, lexicon) for lexicon in lexicons_for_script_of_text(low))
+    return spans[0] if is_calendar else None
+
+
+def _month_soon(month: int, today: date) -> Days | None:
+    days = _month(today.replace(year=today.year + (month < today.month), month=month, day=1))
+    return days if (days[0] - today).days <= MAX_DAYS_TO_MONTH_WITHOUT_YEAR else None
 
 
 def _count(lexicon: Lexicon, phrase: str) -> int:

@@ -45,6 +45,8 @@ _DATE_OR_NUMBER = re.compile(
     r"\d{1,4}\.\d{1,2}\.\d{2,4}|[a-z]+(?:\d{1,2}|(?:19|20)\d\d)|\d+(?:\.\d+)?[a-z]*(?<!\d{6})", re.ASCII
 )
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
+_CAMEL_CASE = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]*){2,}\b", re.ASCII)
+"""Three parts and more ("parseOrderLine"): two are a brand or a surname as often."""
 _LISTS = ("question_words", "function_words", "stop_words")
 
 
@@ -142,6 +144,12 @@ def is_id_or_address_word(word: str) -> bool:
     """Whether a content word is the name that one thing has in a system: "qx7r2m", "10.20.4.17", "208841", an address
     of mail; no number, quantity, date or year."""
     return "@" in word or bool(_IDENTIFIER.fullmatch(word) and not _DATE_OR_NUMBER.fullmatch(word))
+
+
+def identifier_mask(question: str, words: Sequence[str]) -> tuple[bool, ...]:
+    """Of each content word of the question whether `is_id_or_address_word`, or names code, as it is written there."""
+    in_code = {word.lower() for word in _CAMEL_CASE.findall(question)}
+    return tuple(word in in_code or is_id_or_address_word(word) for word in words)
 
 
 def question_without_words(question: str, words: Collection[str]) -> str:

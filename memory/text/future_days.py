@@ -38,10 +38,24 @@ def iso_periods_in_text_ranges_as_first_day(text: str, told: date) -> list[IsoPe
 
 
 def _spans_named(text: str, told: date) -> Iterator[tuple[str, ...]]:
-    """Each date or month as one ISO text, each "3 to 9 February" as two: its first and its last day."""
+    """Each date or month as one ISO text; of "3 to 9 February" and "from 28 March to 4 April" two, its first and its
+    last day."""
     dated = _with_iso_days(text, told)
-    for match in _ISO_DAY.finditer(dated):
-        yield (*_first_days(dated, match), match[1])
+    last_days = dict(_last_days_of_periods(dated, text))
+    days = list(_ISO_DAY.finditer(dated))
+    for day in days:
+        if day.end() not in last_days:
+            last = next((other for other in days if last_days.get(other.end()) == day.end()), None)
+            yield (*_first_days(dated, day), day[1], *((last[1],) if last else ()))
+
+
+def _last_days_of_periods(dated: str, text: str) -> Iterator[tuple[int, int]]:
+    """(end of its last day, end of its first day), of each period that a word such as "from" begins."""
+    low = dated.lower()
+    for lexicon in probable_lexicons(text):
+        for _, end, _ in _days_from_which_on(low, lexicon):
+            if (rest := _LAST_DAY.match(low, end)) and rest[1]:
+                yield rest.end(), end
 
 
 def _first_days(text: str, last: re.Match[str]) -> Iterator[str]:

@@ -144,6 +144,11 @@ def _month_names_in(text: str) -> tuple[str, ...]:
     return tuple(sorted(_month_numbers().keys() & _LETTERS.findall(text.lower())))
 
 
+def month_numbers_by_name(text: str) -> Mapping[str, int]:
+    """The names of months in the text, in lower case, each with its number, from 1."""
+    return {name: _month_number(name) for name in _month_names_in(text)}
+
+
 @lru_cache(maxsize=100)
 def _named_month_patterns(months: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """`24. Januar 2024`, `January 24, 2024`, `enero de 2024`."""

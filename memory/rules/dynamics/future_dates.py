@@ -94,6 +94,15 @@ def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
     return days[0] if len(days) == 1 else ""
 
 
+def future_beginning_missing_from_dates(memory: Memory, now: datetime) -> str:
+    """The future day or month from which on its text says that something is true, where it is dated to no future day;
+    "" for none."""
+    begin = validity_start_stated_in_text(memory.scene.action, _day_of_telling(memory))
+    if begin is None or not is_in_future(begin.start, now) or _day_to_come(memory, now) is not None:
+        return ""
+    return begin.text
+
+
 def future_day_of_possible_start(old: Memory, new: Memory, now: datetime) -> str:
     """The one future day that the text of the new memory names, where it is dated to none and the old one tells of no
     day: it may take the old one's place only then ("on 1 December it goes to 300 s"). "" for none."""

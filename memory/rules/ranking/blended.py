@@ -257,7 +257,7 @@ def blended_ranking_scores(
     values = chain.from_iterable(map(score_priors, features))
     priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIOR_NAMES)).reshape(-1, len(QUERY_PRIOR_NAMES))
     named = QUERY_PRIOR_NAMES.index("actor")
-    priors[:, named] = np.maximum(priors[:, named], weights.identifier * identifier_match_mask(pool)[matching])
+    priors[:, named] = np.maximum(priors[:, named], weights.identifier * identifier_match_mask(query, pool)[matching])
     parts = {
         "words": words,
         "meaning": meaning,

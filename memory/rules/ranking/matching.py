@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool
 from madeleine.memory.text.content_words import (
     content_words,
-    is_id_or_address_word,
+    identifier_mask,
     name_number_of_each_word,
     probably_not_name_mask,
     verb_or_adjective_mask,
@@ -98,9 +98,9 @@ def common_names_in_query(query: str, pool: CandidatePool, thresholds: MatchThre
     return frozenset(everyday.intersection(names))
 
 
-def identifier_match_mask(pool: CandidatePool) -> NDArray[np.bool_]:
+def identifier_match_mask(query: str, pool: CandidatePool) -> NDArray[np.bool_]:
     """bool, (n,): which candidates hold an identifier that the query names."""
-    identifiers = np.asarray([is_id_or_address_word(word) for word in pool.words], np.bool_)
+    identifiers = np.asarray(identifier_mask(query, pool.words), np.bool_)
     return np.asarray(pool.holds[:, identifiers].any(axis=1), np.bool_)
 
 
@@ -132,7 +132,7 @@ class MatchScoresOfThingsNamedInQuery:
         if unknown.any():
             verbs = np.asarray(verb_or_adjective_mask(query, pool.words), np.float32) @ shares
             weight *= 1 - (1 - UNKNOWN_VERB_WEIGHT) * verbs * unknown
-        return cls(held, unknown, nameless, weight / weight.mean(), identifier_match_mask(pool))
+        return cls(held, unknown, nameless, weight / weight.mean(), identifier_match_mask(query, pool))
 
 
 @dataclass(frozen=True, slots=True)

@@ -427,6 +427,17 @@ async def test_a_day_without_its_year_is_near_to_the_day_of_telling(use: Use) ->
     assert "notice" not in await use("store", text=text, when=str(told))
 
 
+async def test_a_period_and_a_beginning_to_come_are_told_how_to_come_up(use: Use) -> None:
+    """A period across two months has two days, of which none was offered."""
+    begun_on, over_on = day(20), day(55)
+    text = f"From {begun_on:%-d %B} to {over_on:%-d %B} the helpdesk rests."
+    assert f"an event on {begun_on}" in (await use("store", text=text))["notice"]
+    rent = await use("store", text=f"From {day(40):%-d %B %Y} on the parking space costs 90 euros.")
+    assert f"If this is true only from {day(40)} on: update_memory({rent['id']}, when: {day(40)})" in rent["notice"]
+    await use("update_memory", id=rent["id"], when=str(day(40)))
+    assert "parking space" in (await use("recall"))["start"].partition("coming up")[2]
+
+
 async def test_a_question_for_the_days_to_come_is_a_calendar(use: Use) -> None:
     """ "What is coming up next week?" brought what says "week", and not what is dated to it."""
     await begun(use)

@@ -69,6 +69,19 @@ async def test_a_recall_names_beside_a_memory_what_may_tell_a_change_of_it(use: 
     assert "It may tell what became of a memory that is shown." in str(await use("recall", **asked))
 
 
+async def test_a_recall_names_beside_a_memory_what_was_proposed_to_supersede_it(use: Use) -> None:
+    """Where the question names what the older one alone tells of, the newer is not put first; it was not named."""
+    old, new = await stored(
+        use,
+        "The build machines forge-1 to forge-4 are on Ubuntu 20.04.",
+        "forge-1 to forge-4 were reinstalled with Ubuntu 24.04 by Mei-Ling.",
+    )
+    assert [one["id"] for one in new["may_supersede"]] == [old["id"]]  # type: ignore[attr-defined]
+    found = await use("recall", query="Which Ubuntu is on the build machines?", format="memories", limit=1)
+    assert [memory["id"] for memory in found["memories"]] == [old["id"]]
+    assert [(memory["id"], memory["may_supersede"]) for memory in found["near"]] == [(new["id"], old["id"])]
+
+
 async def test_what_is_known_to_have_changed_one_memory_is_not_said_to_change_another(use: Use) -> None:
     old, other = await stored(use, BACKUPS, "Dumps of db-main are kept for a week.")
     new = await use("store", text=LONGER, supersedes=other["id"])

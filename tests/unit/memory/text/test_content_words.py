@@ -6,6 +6,7 @@ import pytest
 
 from madeleine.memory.text.content_words import (
     content_words,
+    identifier_mask,
     is_id_or_address_word,
     name_number_of_each_word,
     question_without_words,
@@ -89,6 +90,14 @@ def test_a_run_of_signs_without_spaces_says_more_than_one_word(
 )
 def test_an_identifier_is_told_from_numbers_quantities_and_dates(words: str, are: bool) -> None:
     assert [word for word in words.split() if is_id_or_address_word(word) != are] == []
+
+
+def test_a_name_in_code_is_an_identifier_as_it_is_written() -> None:
+    question = "Does parseOrderLine of PagerDuty call OrderLineParserFactory or McDonald?"
+    words = content_words(question)
+    named = {word for word, is_one in zip(words, identifier_mask(question, words), strict=True) if is_one}
+    assert named == {"parseorderline", "orderlineparserfactory"}
+    assert identifier_mask("does parseorderline fail", ("parseorderline",)) == (False,)
 
 
 @for_each_row(
