@@ -50,6 +50,9 @@ async def live(life: Life, way: Way, settings: Settings, embedder: CachedEmbedde
                 await lived.live_session(session, life.entry)
             await memory.index_keeper.index_marked_memories()
             await lived.run_night(day, way)
+            if day + 1 in MEASURED_DAYS or life.of_day(day):  # as it is done in the background
+                await memory.index_keeper.embed_missing_pieces()
+                await memory.index_keeper.index_marked_memories()
             if day + 1 in MEASURED_DAYS:
                 measured.append(await measure_day(lived, life, day + 1, settings.data_dir))
         return {
@@ -107,10 +110,12 @@ def main() -> None:
 
 
 def record(figures: dict[str, Any]) -> None:
-    """Lives that were recorded before and not lived now stay: all together take hours."""
+    """Lives, and ways of living them, that were recorded before and not lived now stay: all together take hours."""
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / "life.json"
     recorded = json.loads(file.read_text(encoding="utf-8"))["lives"] if file.exists() else {}
+    for name, life in figures["lives"].items():
+        life["ways"] = recorded.get(name, {}).get("ways", {}) | life["ways"]
     figures = figures | {"lives": recorded | figures["lives"]}
     file.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (RESULTS / "life.md").write_text(markdown(figures), encoding="utf-8")

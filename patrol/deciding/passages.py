@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from madeleine.memory.model import Memory
+from madeleine.memory.rules.ranking.turns import is_said_by_assistant
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory_from_memory
 
 MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
@@ -20,6 +21,9 @@ MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
 MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
 """In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
 in the passage's vector. At 1,100 bytes 42 % of BEAM's passages were longer, and 8 % of LoCoMo's."""
+MAX_ASSISTANT_PASSAGE_BYTES = 1_700
+"""Of what an assistant said, which tells at length what is known anyhow: two pieces of it fit, and it is seldom what is
+asked for. So it takes no part in the passages of what its user told (ADR 80)."""
 MAX_JOINABLE_SCENE_CHARS = 900
 """Of a scene that is joined. A longer one tells enough by itself."""
 
@@ -63,16 +67,18 @@ def _session_and_day(memory: Memory) -> tuple[str, str]:
 
 def _passage_group_key(memory: Memory) -> tuple[str, ...]:
     """Only what is found in the same places, and kept for as long, becomes one passage (spec O2); without a session, by
-    which scenes of a day belong together, only what is of one topic."""
+    which scenes of a day belong together, only what is of one topic. What an assistant says stands apart."""
     topic = "" if memory.provenance.session_id else memory.cluster_id or ""
-    return (*_session_and_day(memory), memory.project or "", memory.level or "", topic)
+    speaker = "assistant" if is_said_by_assistant(memory) else ""
+    return (*_session_and_day(memory), memory.project or "", memory.level or "", topic, speaker)
 
 
 def _parts(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
+    most_bytes = MAX_ASSISTANT_PASSAGE_BYTES if is_said_by_assistant(memories[0]) else MAX_PASSAGE_BYTES
     part: list[Memory] = []
     size = 0
     for memory, line in zip(memories, _lines(memories), strict=True):
-        if part and (size + len(line.encode()) >= MAX_PASSAGE_BYTES or len(part) == MAX_PASSAGE_MEMORIES):
+        if part and (size + len(line.encode()) >= most_bytes or len(part) == MAX_PASSAGE_MEMORIES):
             yield part
             part, size = [], 0
         part.append(memory)

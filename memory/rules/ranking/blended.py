@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
 from madeleine.memory.rules.feelings import mean_vector_of_emotions, similarity_of_feelings
 from madeleine.memory.rules.ranking.matching import identifier_match_mask
+from madeleine.memory.rules.ranking.turns import ASSISTANT_NAMES, first_name_of_actor
 from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
 from madeleine.memory.text.reading import AnalysedText
 
@@ -81,16 +82,6 @@ MAX_SCORE_GAP_DECIDED_BY_EMOTION = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
 _USER_NAMES = frozenset({"user", "human", "me", "i"})
-_MACHINE_NAMES = frozenset(
-    {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
-)
-"""Their answers are rarely what happened."""
-
-
-@lru_cache(maxsize=2_000)
-def first_name_of_actor(actor: str) -> str:
-    match = _WORD.search(actor.casefold())
-    return match.group() if match else ""
 
 
 def first_name_of_speaker(features: RankingFeatures) -> str:
@@ -131,7 +122,7 @@ def score_gains_from_neighbouring_turns(
             added[position] += trust * weights.next_turn * excess[after]
         if before is not None and (
             is_answer_to_turn_before(turn, features[before])
-            or (of_assistant and first_name_of_speaker(turn) in _MACHINE_NAMES)
+            or (of_assistant and first_name_of_speaker(turn) in ASSISTANT_NAMES)
         ):
             added[position] += trust * weights.question * excess[before]
     return added
@@ -173,7 +164,7 @@ def session_score_weight_of_each_candidate(
 
 def speaker_has_personal_name(turn: RankingFeatures) -> bool:
     """Whether somebody says it who is known, and neither an assistant nor its user."""
-    return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *_MACHINE_NAMES}
+    return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *ASSISTANT_NAMES}
 
 
 def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> FloatArray:
@@ -222,7 +213,7 @@ def make_query_prior_scorer(
             by_oneself = weights.user if first_name_of_speaker(candidate) in _USER_NAMES else 0.0
         elif oneself:
             by_oneself = weights.first_person * signals.first_person
-        if advice and signals.prefers and first_name_of_speaker(candidate) not in _MACHINE_NAMES:
+        if advice and signals.prefers and first_name_of_speaker(candidate) not in ASSISTANT_NAMES:
             preferred = weights.preference
         return (
             weights.length * min(candidate.words, weights.length_words) / weights.length_words,

@@ -8,8 +8,27 @@ places.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from madeleine.memory.model import Memory
 from madeleine.memory.rules.storing.statements import cached_comparison_form_of_text
+
+ASSISTANT_NAMES = frozenset(
+    {"assistant", "ai", "agent", "bot", "chatbot", "model", "system", "chatgpt", "gpt", "claude", "gemini", "copilot"}
+)
+"""What they say is rarely what happened."""
+_WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=2_000)
+def first_name_of_actor(actor: str) -> str:
+    match = _WORD.search(actor.casefold())
+    return match.group() if match else ""
+
+
+def is_said_by_assistant(memory: Memory) -> bool:
+    return bool(memory.scene.actors) and first_name_of_actor(memory.scene.actors[0]) in ASSISTANT_NAMES
 
 
 def is_turn_of_conversation(memory: Memory) -> bool:

@@ -50,6 +50,18 @@ def test_passages_are_bounded_and_hold_every_scene_word_for_word(sizes: list[int
     assert [text for text in (memory.scene.action for memory in told) if text in held] == held
 
 
+def test_what_an_assistant_said_stands_apart_from_what_its_user_told() -> None:
+    """ADR 80: in one passage the user's two lines drown in the assistant's page."""
+    user, assistant = ("user",), ("assistant",)
+    told = [
+        of_session(a_memory(text, actors=actors), "s")
+        for text, actors in (("I sing", user), ("x" * 800, assistant), ("I row", user), ("y" * 800, assistant))
+    ]
+    passages = [passage for _, passage in compression_requests_with_passages(told)]
+    assert sorted(passages) == ["I sing\nI row", "x" * 800 + "\n" + "y" * 800]
+    assert len(passages[-1].encode()) > MAX_PASSAGE_BYTES
+
+
 def test_a_scene_of_several_lines_is_one_line_of_a_passage() -> None:
     first, second = (of_session(replace(a_memory("x"), scene=Scene(action=text)), "s") for text in ("a\nb", "c"))
     [(_, passage)] = compression_requests_with_passages([first, second])

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
 from madeleine.memory.model import Emotion, MemoryId
 from madeleine.memory.rules.ranking import blended
-from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, first_name_of_actor, word_and_meaning_scores
+from madeleine.memory.rules.ranking.blended import BlendedRankingWeights, word_and_meaning_scores
+from madeleine.memory.rules.ranking.turns import first_name_of_actor
 from tests.rows import for_each_row
 
 WEIGHTS = BlendedRankingWeights()
