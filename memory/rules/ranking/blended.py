@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from madeleine.memory.index import CandidatePool, MemoryWordingTraits, RankingFeatures
 from madeleine.memory.rules.feelings import mean_vector_of_emotions, similarity_of_feelings
 from madeleine.memory.rules.ranking.matching import identifier_match_mask
-from madeleine.memory.rules.ranking.turns import ASSISTANT_NAMES, first_name_of_actor
 from madeleine.memory.rules.ranking.score_parts import FloatArray, ScoredCandidates
+from madeleine.memory.rules.ranking.turns import ASSISTANT_NAMES, first_name_of_actor
 from madeleine.memory.text.reading import AnalysedText
 
 
