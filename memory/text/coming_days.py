@@ -78,8 +78,19 @@ def _named_days(question: str, today: date) -> Days | None:
         rest = _NUMBER_OR_WORD.sub(lambda word: "" if word[0] in months else word[0], low)
     if len(spans) != 1 or spans[0][1] < today:
         return None
-    is_calendar = any(_names_nothing(rest, lexicon) for lexicon in lexicons_for_script_of_text(low))
+    is_calendar = any(
+        _names_nothing(rest, lexicon) and _asks_for_calendar(low, rest, lexicon)
+        for lexicon in lexicons_for_script_of_text(low)
+    )
     return spans[0] if is_calendar else None
+
+
+def _asks_for_calendar(question: str, rest: str, lexicon: Lexicon) -> bool:
+    """Whether it has a word for it, and asks neither for the past nor for what begins on that day."""
+    others = (lexicon.pattern(name) for name in ("asks_past", "from_day", "from_day_behind"))
+    if any(pattern and pattern.search(question) for pattern in others):
+        return False
+    return not lexicon.words("calendar_words").isdisjoint(_NUMBER_OR_WORD.findall(rest.lower()))
 
 
 def _month_soon(month: int, today: date) -> Days | None:

@@ -45,8 +45,8 @@ _DATE_OR_NUMBER = re.compile(
     r"\d{1,4}\.\d{1,2}\.\d{2,4}|[a-z]+(?:\d{1,2}|(?:19|20)\d\d)|\d+(?:\.\d+)?[a-z]*(?<!\d{6})", re.ASCII
 )
 """Dates with dots, a word with a number behind it ("python3"), numbers and quantities."""
-_CAMEL_CASE = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]*){2,}\b", re.ASCII)
-"""Three parts and more ("parseOrderLine"): two are a brand or a surname as often."""
+_CAMEL_CASE = re.compile(r"\b[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]+){2,}\b", re.ASCII)
+"""Three parts and more ("parseOrderLine"): two are a brand or a surname as often, as is a run of capitals."""
 _LISTS = ("question_words", "function_words", "stop_words")
 
 

@@ -50,11 +50,14 @@ def _spans_named(text: str, told: date) -> Iterator[tuple[str, ...]]:
 
 
 def _last_days_of_periods(dated: str, text: str) -> Iterator[tuple[int, int]]:
-    """(end of its last day, end of its first day), of each period that a word such as "from" begins."""
+    """(end of its last day, end of its first day), of each period that a word such as "from" begins; none of what is
+    moved from one day to another."""
     low = dated.lower()
     for lexicon in probable_lexicons(text):
-        for _, end, _ in _days_from_which_on(low, lexicon):
-            if (rest := _LAST_DAY.match(low, end)) and rest[1]:
+        change = lexicon.pattern("change")
+        for start, end, _ in _days_from_which_on(low, lexicon):
+            rest = _LAST_DAY.match(low, end)
+            if rest and rest[1] and not (change and change.search(low[:start])):
                 yield rest.end(), end
 
 

@@ -42,9 +42,8 @@ def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[li
         filter(is_joinable_episode, memories), key=lambda one: (_passage_group_key(one), _event_order(one))
     )
     for _, group in itertools.groupby(joinable, key=_passage_group_key):
-        for part in _parts(list(group)):
-            if len(part) > 1:
-                yield part, "\n".join(_lines(part))
+        for part in _parts_by_speaker(list(group)):
+            yield part, "\n".join(_lines(part))
 
 
 def is_joinable_episode(memory: Memory) -> bool:
@@ -67,14 +66,25 @@ def _session_and_day(memory: Memory) -> tuple[str, str]:
 
 def _passage_group_key(memory: Memory) -> tuple[str, ...]:
     """Only what is found in the same places, and kept for as long, becomes one passage (spec O2); without a session, by
-    which scenes of a day belong together, only what is of one topic. What an assistant says stands apart."""
+    which scenes of a day belong together, only what is of one topic."""
     topic = "" if memory.provenance.session_id else memory.cluster_id or ""
-    speaker = "assistant" if is_said_by_assistant(memory) else ""
-    return (*_session_and_day(memory), memory.project or "", memory.level or "", topic, speaker)
+    return (*_session_and_day(memory), memory.project or "", memory.level or "", topic)
 
 
-def _parts(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
-    most_bytes = MAX_ASSISTANT_PASSAGE_BYTES if is_said_by_assistant(memories[0]) else MAX_PASSAGE_BYTES
+def _parts_by_speaker(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
+    """Two scenes or more each: what an assistant said, what others said, and of both what is left alone."""
+    by_speaker = (
+        ([one for one in memories if not is_said_by_assistant(one)], MAX_PASSAGE_BYTES),
+        (list(filter(is_said_by_assistant, memories)), MAX_ASSISTANT_PASSAGE_BYTES),
+    )
+    parts = [part for told, most_bytes in by_speaker for part in _parts(told, most_bytes)]
+    if all(told for told, _ in by_speaker):
+        left = sorted((part[0] for part in parts if len(part) == 1), key=_event_order)
+        parts += _parts(left, MAX_PASSAGE_BYTES)
+    yield from (part for part in parts if len(part) > 1)
+
+
+def _parts(memories: Sequence[Memory], most_bytes: int) -> Iterator[list[Memory]]:
     part: list[Memory] = []
     size = 0
     for memory, line in zip(memories, _lines(memories), strict=True):

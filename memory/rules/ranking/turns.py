@@ -28,7 +28,8 @@ def first_name_of_actor(actor: str) -> str:
 
 
 def is_said_by_assistant(memory: Memory) -> bool:
-    return bool(memory.scene.actors) and first_name_of_actor(memory.scene.actors[0]) in ASSISTANT_NAMES
+    """By its whole name: Claude Dupont is a person."""
+    return bool(memory.scene.actors) and memory.scene.actors[0].casefold() in ASSISTANT_NAMES
 
 
 def is_turn_of_conversation(memory: Memory) -> bool:

@@ -93,7 +93,7 @@ def test_an_identifier_is_told_from_numbers_quantities_and_dates(words: str, are
 
 
 def test_a_name_in_code_is_an_identifier_as_it_is_written() -> None:
-    question = "Does parseOrderLine of PagerDuty call OrderLineParserFactory or McDonald?"
+    question = "Does parseOrderLine of PagerDuty call OrderLineParserFactory, PostgreSQL or McDonald?"
     words = content_words(question)
     named = {word for word, is_one in zip(words, identifier_mask(question, words), strict=True) if is_one}
     assert named == {"parseorderline", "orderlineparserfactory"}

@@ -71,6 +71,7 @@ def test_a_period_and_a_part_of_what_is_told_are_no_beginning(text: str) -> None
         ("vom 3. bis 9. Februar 2027 verreist", ["2027-02-03", "2027-02-09"]),
         ("from 18 December to 4 January", ["2026-12-18", "2027-01-04"]),
         ("room 12 on 9 February 2027", ["2027-02-09"]),
+        ("moved from 8 December to 15 December", ["2026-12-08", "2026-12-15"]),
         ("on 29 February", []),
         ("version 12.4 costs 2027 euros", []),
     ],
@@ -84,3 +85,5 @@ def test_of_a_period_the_first_day_can_be_asked_for_alone() -> None:
     assert [day.text for day in iso_periods_in_text_ranges_as_first_day(text, TOLD)] == ["2027-02-13", "2027-03-01"]
     text = "From 28 December until 4 January the office is closed, and on 6 March."
     assert [day.text for day in iso_periods_in_text_ranges_as_first_day(text, TOLD)] == ["2026-12-28", "2027-03-06"]
+    moved = "The exam was moved from 28 December to 5 January."
+    assert [day.text for day in iso_periods_in_text_ranges_as_first_day(moved, TOLD)] == ["2026-12-28", "2027-01-05"]

@@ -60,6 +60,12 @@ def test_what_an_assistant_said_stands_apart_from_what_its_user_told() -> None:
     passages = [passage for _, passage in compression_requests_with_passages(told)]
     assert sorted(passages) == ["I sing\nI row", "x" * 800 + "\n" + "y" * 800]
     assert len(passages[-1].encode()) > MAX_PASSAGE_BYTES
+    assert [
+        passage
+        for _, passage in compression_requests_with_passages(
+            [told[0], of_session(a_memory("Ah", actors=assistant), "s")]
+        )
+    ]
 
 
 def test_a_scene_of_several_lines_is_one_line_of_a_passage() -> None:
