@@ -50,9 +50,8 @@ async def live(life: Life, way: Way, settings: Settings, embedder: CachedEmbedde
                 await lived.live_session(session, life.entry)
             await memory.index_keeper.index_marked_memories()
             await lived.run_night(day, way)
-            if day + 1 in MEASURED_DAYS or life.of_day(day):  # as it is done in the background
-                await memory.index_keeper.embed_missing_pieces()
-                await memory.index_keeper.index_marked_memories()
+            await memory.index_keeper.embed_missing_pieces()  # as it is done in the background
+            await memory.index_keeper.index_marked_memories()
             if day + 1 in MEASURED_DAYS:
                 measured.append(await measure_day(lived, life, day + 1, settings.data_dir))
         return {
