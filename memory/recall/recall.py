@@ -194,8 +194,6 @@ class RecallMemories:
         )
         shown = {memory.id for memory in selection.all_memories}
         changes = [ranked.possible_changes.get(memory.id) for memory, _ in memories]
-        if query.categories or query.themes:  # what does not match is none of what they name
-            changes = [id_ for id_ in changes if id_ in ranked.scores]
         near_misses = ranked.near_misses[: max(0, query.limit - len(memories))]
         near_ids = [id_ for id_ in dict.fromkeys((*changes, *near_misses)) if id_ is not None and id_ not in shown]
         near = await self.ledger.memories_with_ids(scope, near_ids) if near_ids else []
