@@ -18,8 +18,8 @@ SEED = 1
 
 
 async def measure_coming_back(lived: LivedStore) -> dict[str, Any]:
-    """Of a sample of the dead ones that nothing has absorbed: those that a search by their longest words brings, or of a
-    text of few words by it as a phrase, and those of them that are active after the patrol of the next day."""
+    """Of a sample of the dead ones that nothing has absorbed: those that a search brings, by their longest words, or by
+    a text of few words as a phrase, and those of them that are active after the patrol of the next day."""
     dead = [one for one in (await all_memories(lived)).values() if one.status == "dead" and not one.absorbed_into]
     sample = random.Random(SEED).sample(sorted(dead, key=lambda one: one.id), min(SAMPLE, len(dead)))
     if not sample:
