@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 PACKAGES := memory storage inference patrol tools server
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow bench page latency profile dynamics life patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup others attack docs pictures \
+.PHONY: help demo test slow bench page latency profile dynamics life topics patrol-bench duplicates truth unrelated small preferences emotions ingest-bench startup others attack docs pictures \
   check types lint imports dependencies dead-code duplicate-code format lock mcpb clean
 .DELETE_ON_ERROR:
 
@@ -57,6 +57,10 @@ dynamics: $(VENV)/.dev ## simulate a year of use and measure fading and revival 
 life: $(VENV)/.dev ## measure a year of conversations of the data sets in a folder, with and without patrols (DATA=folder BENCH_ARGS="--sets locomo")
 	@if [ -z "$(DATA)" ]; then echo "DATA is missing. Use: make life DATA=/path/to/folder" >&2; exit 2; fi
 	@$(PY) -m benchmarks.life "$(DATA)" $(BENCH_ARGS)
+
+topics: $(VENV)/.dev ## measure how well clusters tell chats of the data sets in a folder apart (DATA=folder BENCH_ARGS="--sets locomo")
+	@if [ -z "$(DATA)" ]; then echo "DATA is missing. Use: make topics DATA=/path/to/folder" >&2; exit 2; fi
+	@$(PY) -m benchmarks.topics "$(DATA)" $(BENCH_ARGS)
 
 patrol-bench: $(VENV)/.dev ## measure the time and memory of a patrol (BENCH_ARGS="--parts growth")
 	@$(PY) -m benchmarks.patrol $(BENCH_ARGS)

@@ -53,7 +53,7 @@ async def measure_day(lived: LivedStore, life: Life, day: int, data_dir: Path) -
         "preferences of the assistant": sum("assistant" in memory.scene.actors for memory in preferences),
         "ledger bytes": _ledger_bytes(data_dir),
         **await _retrieval(lived, life, day, memories),
-        "clusters": await _clusters(lived, memories, topics),
+        "clusters": await measure_clusters(lived, memories, topics),
     }
 
 
@@ -146,7 +146,7 @@ def _on_one_line(text: str) -> str:
 # --- clusters ---------------------------------------------------------------------------------------------------
 
 
-async def _clusters(
+async def measure_clusters(
     lived: LivedStore, memories: Mapping[MemoryId, Memory], topics: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
     """Of the memories that are neither dead nor absorbed; those directly under a root are in no cluster."""
