@@ -51,6 +51,10 @@ MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
 """Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
 MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 """A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
+MIN_NAMED_MEMORIES = 3
+"""Of which a sub-cluster is founded."""
+MAX_NAMING_MEMORIES = 200
+"""First and last ones of a cluster by which it is named anew."""
 
 
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
@@ -70,6 +74,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
         c.id for c in work.non_root_clusters() if work.cluster_vector(c) is None and work.active_member_count(c.id)
     ]
     await work.recompute_cluster_vectors(outdated)
+    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
     new_clusters, regrouped = await move_root_memories_into_topic_clusters(work) if ready else (0, set())
@@ -78,6 +83,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
     touched = {*placed} | regrouped
     touched |= await divide_broad_clusters(work, touched)
+    await rename_grown_clusters(work, counts)
     touched |= roots if new_under_roots else set()
     await work.recompute_cluster_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
@@ -181,7 +187,8 @@ def assign_vectors_to_topics(
 
 
 async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
-    cluster = work.create_empty_sub_cluster(await choose_cluster_name(work, members), parent)
+    name = await choose_cluster_name(work, await work.load_memories(members))
+    cluster = work.create_empty_sub_cluster(name, parent)
     work.move_memory_states_to_cluster(members, cluster.id)
     return cluster
 
@@ -204,11 +211,24 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
     return changed
 
 
-async def choose_cluster_name(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol]) -> str:
-    memories = await work.load_memories(members)
+async def rename_grown_clusters(work: UnitOfWork, counts_before: Mapping[ClusterId, int]) -> None:
+    """A cluster was named by its first few memories: each time that it has grown across a power of two it is named anew
+    (ruling 17), unless somebody has given it its name."""
+    for id_, before in counts_before.items():
+        if work.active_member_count(id_).bit_length() <= max(before, MIN_NAMED_MEMORIES).bit_length():
+            continue
+        living = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
+        states = {state.id: state for state in (*living[:MAX_NAMING_MEMORIES], *living[-MAX_NAMING_MEMORIES:])}
+        memories = await work.load_memories(list(states.values()))
+        if clustering.is_cluster_name_made_of_words(work.clusters[id_].name, memories):
+            name = await choose_cluster_name(work, memories, renamed=id_)
+            work.clusters[id_] = replace(work.clusters[id_], name=name)
+
+
+async def choose_cluster_name(work: UnitOfWork, memories: Sequence[Memory], *, renamed: ClusterId | None = None) -> str:
     words = sorted(clustering.counts_of_words_shared_by_memories(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
-    taken = {cluster.name for cluster in work.clusters.values()}
+    taken = {cluster.name for cluster in work.clusters.values() if cluster.id != renamed}
     return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)), taken)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -30,8 +30,8 @@ def unit_mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None
 
 MIN_CLUSTER_NAME_WORD_CHARS = 3
 MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD = 2
-MAX_CLUSTER_NAME_THEMES, MAX_CLUSTER_NAME_WORDS = 2, 3
-"""Of two words of a topic one is often a person's name; the third says what it is about."""
+MAX_CLUSTER_NAME_THEMES, MAX_CLUSTER_NAME_WORDS = 2, 4
+"""Of two words of a topic one is often a person's name; the others say what it is about."""
 MAX_CLUSTER_NAME_CHARS = 60
 
 
@@ -62,13 +62,29 @@ def cluster_name_from_memories(
     forms = _word_forms_inside_sentences(memories)
     words = [max(forms[word], key=lambda form: (forms[word][form], form), default=word) for word in telling]
     if not common and not words:
-        return " ".join(memories[0].scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
+        return _beginning_of_action(memories[0])
     shown, others = (common, words) if common else (words[:MAX_CLUSTER_NAME_WORDS], words[MAX_CLUSTER_NAME_WORDS:])
     names = [
         ", ".join(parts)[:MAX_CLUSTER_NAME_CHARS]
         for parts in (shown, *([*shown[: MAX_CLUSTER_NAME_WORDS - 1], word] for word in others))
     ]
     return next((name for name in names if name not in taken), names[0])
+
+
+def is_cluster_name_made_of_words(name: str, memories: Iterable[Memory]) -> bool:
+    """Whether `cluster_name_from_memories` may have made it of words or of an action of these memories: a name that
+    somebody has given is seldom a list of such words."""
+    parts = name.lower().split(", ")
+    words: set[str] = set()
+    for memory in memories:
+        if name == _beginning_of_action(memory):
+            return True
+        words |= cluster_name_words_of_memory(memory)
+    return len(parts) > 1 and words.issuperset(parts)
+
+
+def _beginning_of_action(memory: Memory) -> str:
+    return " ".join(memory.scene.action.split())[:MAX_CLUSTER_NAME_CHARS]
 
 
 def _word_forms_inside_sentences(memories: Sequence[Memory]) -> defaultdict[str, Counter[str]]:

@@ -212,6 +212,25 @@ async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(store: 
     assert "gyoza, ramen" in store.names()
 
 
+@pytest.mark.parametrize(
+    ("name", "later"),
+    [("wedding, Bryan, festival", "statement, personal, festival, wedding"), ("Letters", "Letters"), ("Bryan", "Bryan")],
+)
+async def test_a_cluster_that_has_grown_is_named_anew_but_not_if_somebody_named_it(
+    store: StepStore, name: str, later: str
+) -> None:
+    """ruling 17: three first memories tell little of what becomes of a topic."""
+    cluster = store.cluster(name, axis(0))
+    for _ in range(3):
+        store.put(a_memory("Bryan had a wedding at the festival", fresh=False), axis(0), cluster)
+    for _ in range(6):
+        store.put(a_memory("The personal statement, once more"), lean(0.9))
+    await assigned(store)
+    assert store.ledger.state.clusters[cluster.id].name == later
+    assert (await assigned(store))["assigned"] == 0
+    assert store.ledger.state.clusters[cluster.id].name == later
+
+
 async def test_without_a_model_memories_wait_for_their_vectors(store: StepStore) -> None:
     """spec P6 ❶: nothing is guessed; they are recallable by their words meanwhile."""
     waiting = store.put(a_memory("ramen"))

@@ -91,12 +91,12 @@ def test_a_name_differs_from_those_of_other_clusters_where_a_word_can_tell() -> 
     assert cluster_name_from_memories(memories, idf, every_name) == "prices"
 
 
-def test_a_fourth_word_takes_the_place_of_the_third_in_a_name_that_is_taken() -> None:
+def test_a_fifth_word_takes_the_place_of_the_fourth_in_a_name_that_is_taken() -> None:
     """ruling 17"""
-    memories = [a_memory("eggs milk butter cream"), a_memory("butter, cream, milk, eggs")]
-    idf = {"eggs": 4.0, "milk": 3.0, "butter": 2.0, "cream": 1.0}
-    assert cluster_name_from_memories(memories, idf) == "eggs, milk, butter"
-    assert cluster_name_from_memories(memories, idf, {"eggs, milk, butter"}) == "eggs, milk, cream"
+    memories = [a_memory("eggs milk butter cream yeast"), a_memory("yeast, butter, cream, milk, eggs")]
+    idf = {"eggs": 5.0, "milk": 4.0, "butter": 3.0, "cream": 2.0, "yeast": 1.0}
+    assert cluster_name_from_memories(memories, idf) == "eggs, milk, butter, cream"
+    assert cluster_name_from_memories(memories, idf, {"eggs, milk, butter, cream"}) == "eggs, milk, butter, yeast"
 
 
 def test_names_of_people_and_german_nouns_keep_their_capital() -> None:
