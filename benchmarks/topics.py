@@ -28,6 +28,7 @@ from benchmarks.life.lives import LifeSession
 from benchmarks.life.living import NOBODY, SCOPE, LivedStore
 from benchmarks.life.measures import all_memories, measure_clusters
 from madeleine.inference.dense import DenseEmbedder
+from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory_store
 
@@ -60,7 +61,7 @@ async def live(chats: Sequence[Sequence[Document]], embedder: CachedEmbedder, *,
         for number, turn in enumerate(row)
         if turn is not None
     ]
-    topics: dict[str, str] = {}
+    topics: dict[MemoryId, str] = {}
     with tempfile.TemporaryDirectory(prefix="madeleine-") as temporary:
         settings = Settings(data_dir=Path(temporary), being=SCOPE.being_id)
         async with open_memory_store(settings, embedder=embedder, background=False) as memory:

@@ -214,7 +214,11 @@ async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(store: 
 
 @pytest.mark.parametrize(
     ("name", "later"),
-    [("wedding, Bryan, festival", "statement, personal, festival, wedding"), ("Letters", "Letters"), ("Bryan", "Bryan")],
+    [
+        ("wedding, Bryan, festival", "statement, personal, festival, wedding"),
+        ("Letters", "Letters"),
+        ("Bryan", "Bryan"),
+    ],
 )
 async def test_a_cluster_that_has_grown_is_named_anew_but_not_if_somebody_named_it(
     store: StepStore, name: str, later: str
