@@ -145,7 +145,7 @@ class PatrolReport:
         )
 
     def as_json_without_empty_steps(self) -> dict[str, Any]:
-        """`as_json` without the counts of 0 and the steps that did nothing; why steps were skipped once (ruling 23)."""
+        """`as_json` without what is 0 or false, and without idle steps; why steps were skipped once (ruling 23)."""
         skipped: dict[str, list[str]] = {}
         for step in self.steps:
             if step.skipped and step.skipped != STEP_SKIP_REASON_WITHOUT_MODEL_KEY:
@@ -154,7 +154,8 @@ class PatrolReport:
         notice = {"notice": f"{STEP_SKIP_REASON_WITHOUT_MODEL_KEY}. {DECIDE_PENDING_ADVICE}"} if without_key else {}
         steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
         shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
-        return notice | self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
+        report = notice | self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
+        return {name: value for name, value in report.items() if name != "dry_run" or value}
 
     def _pending_as_json(self) -> list[dict[str, Any]]:
         """Each memory's text once."""
