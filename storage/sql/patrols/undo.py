@@ -275,7 +275,7 @@ class _Undo:
         targets = json_list_bind_value({change.target for change in changes if change.kind != "clock"})
         later = await self._rows(_SELECT_LATER, tuple, targets=targets, last=max(change.seq for change in changes))
         for kind, target, before, after, later_run in later:
-            # A cluster's mean is computed anew; its name and its place are not.
+            # A cluster's mean is computed anew, a later name is kept, and its place does not change.
             if kind != "clock" and not (kind == "cluster" and before is not None and after is not None):
                 raise CannotUndo(
                     f"The later patrol run {later_run} has touched the same {kind} {target}. Nothing was changed: "
