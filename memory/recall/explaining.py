@@ -125,15 +125,19 @@ class RecallExplainer:
             return "recalled", "Its text is cut to fit the token budget." if id_ in self.selection.truncated else ""
         if state := self._state(memory):
             return state
+        if id_ in self.near and id_ in self.ranked.near_misses:
+            return "near", f"{self._below_gate(id_)} It is related, and named so."
+        outcome, reason = await self._why_not_among_memories(memory)
+        if id_ in self.near:
+            return "near", f"{reason} It may tell what became of a memory that is shown."
+        return outcome, reason
+
+    async def _why_not_among_memories(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
+        id_ = memory.id
         if filtered := self._filtered(memory):
             return "filtered", filtered
         if id_ in self.ranked.scores:
-            outcome, reason = await self._left_out(memory)
-            if id_ in self.near:
-                return "near", f"{reason} It may tell what became of a memory that is shown."
-            return outcome, reason
-        if id_ in self.near:
-            return "near", f"{self._below_gate(id_)} It is related, and named so."
+            return await self._left_out(memory)
         if id_ in self.ranked.pool.ids:
             return "below the gate", self._below_gate(id_)
         return "no candidate", await self._no_candidate(memory)
