@@ -2,8 +2,8 @@
 
 Twelve chats of a set (or as many as it has), their first 36 turns each, are interleaved turn by turn and stored, 40 a
 night, and a patrol follows each night; nobody decides. The clusters at the end are compared with the chats. Once with
-the dates of the turns, once without any. A chat is a conversation; of a set whose sessions are unrelated, a session. Of
-a set of paragraphs on some subjects, all are stored in order, and the largest share alone is told.
+the dates of the turns, once without any. A chat is a unit of the set, or a session where all is one unit: of JSQuAD an
+article.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 import itertools
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,23 +34,20 @@ from madeleine.server.wiring.open_memory import open_memory_store
 
 CHATS, TURNS_OF_CHAT, TURNS_A_NIGHT = 12, 36, 40
 MIN_TURNS_OF_CHAT = 30
-MAX_PARAGRAPHS = 400
 
 
 def chats_of(folder: Path, name: str) -> list[Sequence[Document]]:
-    """The first turns of each chat of at least 30, or one list of paragraphs."""
+    """The first turns of each chat of at least 30."""
     units = data_sets.read(folder, name)
-    by_session: Mapping[str, list[Document]] = _by_session(units[0].documents) if len(units) == 1 else {}
-    told = list(by_session.values()) if by_session else [list(unit.documents) for unit in units]
-    chats = [turns[:TURNS_OF_CHAT] for turns in told if len(turns) >= MIN_TURNS_OF_CHAT]
-    return list(chats[:CHATS]) if len(chats) > 1 else [units[0].documents[:MAX_PARAGRAPHS]]
+    chats = [unit.documents for unit in units] if len(units) > 1 else _sessions(units[0].documents)
+    return [turns[:TURNS_OF_CHAT] for turns in chats if len(turns) >= MIN_TURNS_OF_CHAT][:CHATS]
 
 
-def _by_session(documents: Sequence[Document]) -> Mapping[str, list[Document]]:
+def _sessions(documents: Sequence[Document]) -> Sequence[Sequence[Document]]:
     sessions: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         sessions[document.session].append(document)
-    return sessions
+    return list(sessions.values())
 
 
 async def live(chats: Sequence[Sequence[Document]], embedder: CachedEmbedder, *, dated: bool) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def main() -> None:
     table = Table("set", "chats", "dates", "clusters", "largest %", "adjusted Rand", "in no cluster %")
     rows = asyncio.run(run(arguments.folder, names))
     for row in rows:
-        rand = f"{row['adjusted Rand']:.2f}" if row["chats"] > 1 else ""
+        rand = f"{row['adjusted Rand']:.2f}"
         cells = (row["set"], row["chats"], row["dates"], row["count"], row["largest %"], rand, row["in no cluster %"])
         table.add_row(*map(str, cells))
     console = Console(width=140)

@@ -41,24 +41,24 @@ def _spans_named(text: str, told: date) -> Iterator[tuple[str, ...]]:
     """Each date or month as one ISO text; of "3 to 9 February" and "from 28 March to 4 April" two, its first and its
     last day."""
     dated = _with_iso_days(text, told)
-    last_days = dict(_last_days_of_periods(dated, text))
-    days = list(_ISO_DAY.finditer(dated))
-    for day in days:
-        if day.end() not in last_days:
-            last = next((other for other in days if last_days.get(other.end()) == day.end()), None)
+    days = {day.end(): day for day in _ISO_DAY.finditer(dated)}
+    last_end_by_first_end = dict(_ends_of_periods(dated, text))
+    for end, day in days.items():
+        if end not in last_end_by_first_end.values():
+            last = days.get(last_end_by_first_end.get(end, -1))
             yield (*_first_days(dated, day), day[1], *((last[1],) if last else ()))
 
 
-def _last_days_of_periods(dated: str, text: str) -> Iterator[tuple[int, int]]:
-    """(end of its last day, end of its first day), of each period that a word such as "from" begins; none of what is
-    moved from one day to another."""
+def _ends_of_periods(dated: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where the first and the last day of each period end that a word such as "from" begins; none of what is moved from
+    one day to another."""
     low = dated.lower()
     for lexicon in probable_lexicons(text):
         change = lexicon.pattern("change")
         for start, end, _ in _days_from_which_on(low, lexicon):
             rest = _LAST_DAY.match(low, end)
             if rest and rest[1] and not (change and change.search(low[:start])):
-                yield rest.end(), end
+                yield end, rest.end()
 
 
 def _first_days(text: str, last: re.Match[str]) -> Iterator[str]:

@@ -51,8 +51,6 @@ MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
 """Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
 MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 """A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
-MIN_NAMED_MEMORIES = 3
-"""Of which a sub-cluster is founded."""
 MAX_NAMING_MEMORIES = 200
 """First and last ones of a cluster by which it is named anew."""
 
@@ -74,7 +72,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
         c.id for c in work.non_root_clusters() if work.cluster_vector(c) is None and work.active_member_count(c.id)
     ]
     await work.recompute_cluster_vectors(outdated)
-    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
+    counts_before = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
     new_clusters, regrouped = await move_root_memories_into_topic_clusters(work) if ready else (0, set())
@@ -83,7 +81,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
     touched = {*placed} | regrouped
     touched |= await divide_broad_clusters(work, touched)
-    await rename_grown_clusters(work, counts)
+    await rename_grown_clusters(work, counts_before)
     touched |= roots if new_under_roots else set()
     await work.recompute_cluster_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
@@ -215,7 +213,7 @@ async def rename_grown_clusters(work: UnitOfWork, counts_before: Mapping[Cluster
     """A cluster was named by its first few memories: each time that it has grown across a power of two it is named anew
     (ruling 17), unless somebody has given it its name."""
     for id_, before in counts_before.items():
-        if work.active_member_count(id_).bit_length() <= max(before, MIN_NAMED_MEMORIES).bit_length():
+        if work.active_member_count(id_).bit_length() <= max(before, topics.MIN_NEW_CLUSTER_MEMORIES).bit_length():
             continue
         living = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
         states = {state.id: state for state in (*living[:MAX_NAMING_MEMORIES], *living[-MAX_NAMING_MEMORIES:])}

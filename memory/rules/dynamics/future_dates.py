@@ -97,10 +97,8 @@ def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
 def future_beginning_missing_from_dates(memory: Memory, now: datetime) -> str:
     """The future day or month from which on its text says that something is true, where it is dated to no future day;
     "" for none."""
-    begin = validity_start_stated_in_text(memory.scene.action, _day_of_telling(memory))
-    if begin is None or not is_in_future(begin.start, now) or _day_to_come(memory, now) is not None:
-        return ""
-    return begin.text
+    begin = _future_beginning_stated_in_text(memory, now) if _day_to_come(memory, now) is None else None
+    return begin.text if begin else ""
 
 
 def future_day_of_possible_start(old: Memory, new: Memory, now: datetime) -> str:
@@ -124,8 +122,13 @@ def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
 
 def future_beginning_stated_in_text(memory: Memory, now: datetime) -> datetime | None:
     """The future moment from which on the memory is true by its own text; None if it states none."""
+    begin = _future_beginning_stated_in_text(memory, now)
+    return begin.start if begin else None
+
+
+def _future_beginning_stated_in_text(memory: Memory, now: datetime) -> IsoPeriod | None:
     begin = validity_start_stated_in_text(memory.scene.action, _day_of_telling(memory))
-    return begin.start if begin and is_in_future(begin.start, now) else None
+    return begin if begin and is_in_future(begin.start, now) else None
 
 
 def _day_of_telling(memory: Memory) -> date:
