@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import Cluster, ClusterId, Memory, MemoryId
-from madeleine.memory.rules.dynamics.clustering import MAX_CLUSTER_NAME_CHARS
+from madeleine.memory.rules.dynamics.naming import MAX_CLUSTER_NAME_CHARS
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.patrol.deciding.answers import (
     AgentDecision,

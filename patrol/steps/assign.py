@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,8 +20,6 @@ from madeleine.memory.errors import LanguageModelUnavailable, UnusableAnswer
 from madeleine.memory.ingest.notes import PARSE_FAILED_MARK, SCENE_NOTE_TYPE, memory_or_fault_from_scene_note
 from madeleine.memory.language_model import MeteredModel, Prompt, RejectedModelAnswer
 from madeleine.memory.model import (
-    Cluster,
-    ClusterId,
     Memory,
     MemoryId,
     Note,
@@ -43,16 +41,16 @@ from madeleine.patrol.deciding.requests import (
     json_with_escaped_tags,
     shorten_with_ellipsis,
 )
+from madeleine.patrol.steps.regroup import (
+    RegroupedTopics,
+    divide_broad_clusters,
+    regroup_loose_memories,
+    rename_changed_clusters,
+)
 from madeleine.patrol.unit_of_work import PreparedStepInputs, UnitOfWork
 
 MAX_ASSIGNMENT_BATCH_MEMORIES = 2_000
 """Memories that are given their clusters in one transaction; calls that store wait for it."""
-MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
-"""Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
-MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
-"""A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
-MAX_NAMING_MEMORIES = 200
-"""First and last ones of a cluster by which it is named anew."""
 
 
 async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
@@ -75,13 +73,13 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     counts_before = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
-    new_clusters, regrouped = await move_root_memories_into_topic_clusters(work) if ready else (0, set())
+    regrouped = await regroup_loose_memories(work) if ready else RegroupedTopics()
     placed = [state.cluster_id for state in await work.load_memory_states([state.id for state in ready])]
     roots = {root.id for root in work.root_clusters()}
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
-    touched = {*placed} | regrouped
+    touched = {*placed} | regrouped.changed
     touched |= await divide_broad_clusters(work, touched)
-    await rename_grown_clusters(work, counts_before)
+    await rename_changed_clusters(work, counts_before, regrouped.young)
     touched |= roots if new_under_roots else set()
     await work.recompute_cluster_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)
@@ -91,7 +89,7 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
         "assigned": len(ready),
         "to_clusters": len(ready) - left_under_roots,
         "to_roots": left_under_roots,
-        "new_clusters": new_clusters,
+        "new_clusters": regrouped.founded_count,
         "waiting_for_vectors": len(unclustered) - len(ready),
     }
 
@@ -138,96 +136,6 @@ async def assign_memories_to_roots(
             work.put_memory_state(replace(state, cluster_id=root.id))
             count += 1
     return count
-
-
-async def move_root_memories_into_topic_clusters(work: UnitOfWork) -> tuple[int, set[ClusterId | None]]:
-    """Memories that lie directly under a root join a sub-cluster or found one, under the root that most of them lie
-    under (rulings 4 and 17). Returns how many sub-clusters are new, and all clusters that have changed."""
-    roots = [root.id for root in work.root_clusters()]
-    free = [state for root in roots for state in await work.states_of_cluster_members(root) if state.status != "dead"]
-    clusters = work.non_root_clusters()
-    if len(free) + sum(work.active_member_count(cluster.id) for cluster in clusters) > MAX_MEMORIES_SEARCHED_FOR_TOPICS:
-        clusters, free = [], free[-MAX_MEMORIES_SEARCHED_FOR_TOPICS:]
-    await work.preload_cluster_members([cluster.id for cluster in clusters])
-    settled = [
-        state
-        for cluster in clusters
-        for state in await work.states_of_cluster_members(cluster.id)
-        if state.counts_in_cluster_mean
-    ]
-    vectors = await work.load_memory_vectors([*free, *settled])
-    states = [state for state in (*free, *settled) if state.id in vectors]
-    if not states:
-        return 0, set()
-    number = {cluster.id: number for number, cluster in enumerate(clusters)}
-    homes = [number.get(state.cluster_id) if state.cluster_id else None for state in states]
-    # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
-    # writer, so those that write wait.
-    found = await asyncio.to_thread(
-        assign_vectors_to_topics, np.stack([vectors[s.id] for s in states]), homes, work.space
-    )
-    changed: set[ClusterId | None] = {states[row].cluster_id for row in found.joined}
-    for row, home in found.joined.items():
-        work.put_memory_state(replace(states[row], cluster_id=clusters[home].id))
-        changed.add(clusters[home].id)
-    for group in found.founded:
-        members = [states[row] for row in group]
-        root_id = Counter(member.cluster_id for member in members).most_common(1)[0][0]
-        assert root_id is not None
-        changed |= {member.cluster_id for member in members} | {(await add_topic_cluster(work, members, root_id)).id}
-    return len(found.founded), changed
-
-
-def assign_vectors_to_topics(
-    vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
-) -> topics.TopicAssignments:
-    return topics.assign_unclustered_vectors_to_topics(topics.without_shared_centre(vectors, space), homes)
-
-
-async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
-    name = await choose_cluster_name(work, await work.load_memories(members))
-    cluster = work.create_empty_sub_cluster(name, parent)
-    work.move_memory_states_to_cluster(members, cluster.id)
-    return cluster
-
-
-async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | None]) -> set[ClusterId]:
-    """A sub-cluster that has grown and holds too much of the memory is divided into its topics; the largest keeps it
-    (ruling 17). Returns the clusters that have changed."""
-    counts = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
-    fewest = max(MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE * sum(counts.values()))
-    changed: set[ClusterId] = set()
-    for id_ in sorted(id_ for id_ in grown if id_ is not None and counts.get(id_, 0) > fewest):
-        states = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
-        vectors = await work.load_memory_vectors(states)
-        states = [state for state in states if state.id in vectors]
-        rows = np.stack([vectors[state.id] for state in states])
-        found = await asyncio.to_thread(assign_vectors_to_topics, rows, [None] * len(rows), work.space)
-        for group in found.founded[1:]:
-            cluster = await add_topic_cluster(work, [states[row] for row in group], work.clusters[id_].parent_id)
-            changed |= {id_, cluster.id}
-    return changed
-
-
-async def rename_grown_clusters(work: UnitOfWork, counts_before: Mapping[ClusterId, int]) -> None:
-    """A cluster was named by its first few memories: each time that it has grown across a power of two it is named anew
-    (ruling 17), unless somebody has given it its name."""
-    for id_, before in counts_before.items():
-        if work.active_member_count(id_).bit_length() <= max(before, topics.MIN_NEW_CLUSTER_MEMORIES).bit_length():
-            continue
-        living = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
-        states = {state.id: state for state in (*living[:MAX_NAMING_MEMORIES], *living[-MAX_NAMING_MEMORIES:])}
-        memories = await work.load_memories(list(states.values()))
-        if clustering.is_cluster_name_made_of_words(work.clusters[id_].name, memories):
-            name = await choose_cluster_name(work, memories, renamed=id_)
-            work.clusters[id_] = replace(work.clusters[id_], name=name)
-
-
-async def choose_cluster_name(work: UnitOfWork, memories: Sequence[Memory], *, renamed: ClusterId | None = None) -> str:
-    words = sorted(clustering.counts_of_words_shared_by_memories(memories))
-    idf = await work.word_idf.idf(work.scope, words) if words else []
-    taken = {cluster.name for cluster in work.clusters.values() if cluster.id != renamed}
-    return clustering.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)), taken)
 
 
 logger = logging.getLogger(__name__)

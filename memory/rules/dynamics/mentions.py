@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.model import DatedAction, Memory, Scene, TextOrDatedAction
-from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories, counts_of_words_shared_by_memories
+from madeleine.memory.rules.dynamics.naming import cluster_name_from_memories, counts_of_naming_words
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 
 FORGOTTEN_TEXT_MARK = "[forgotten]"
@@ -59,7 +59,7 @@ def cluster_name_after_forgetting(name: str, gone: str, members: Collection[Memo
     if not members:
         return fallback
     memories = list(members)
-    return cluster_name_from_memories(memories, dict.fromkeys(counts_of_words_shared_by_memories(memories), 1.0))
+    return cluster_name_from_memories(memories, dict.fromkeys(counts_of_naming_words(memories), 1.0))
 
 
 def report_without_forgotten_mentions(report: Any, gone: str, names: Collection[str]) -> Any:

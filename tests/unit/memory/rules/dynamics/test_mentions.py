@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from madeleine.memory.model import DatedAction, Scene
-from madeleine.memory.rules.dynamics.clustering import cluster_name_from_memories
 from madeleine.memory.rules.dynamics.mentions import (
     FORGOTTEN_TEXT_MARK,
     all_texts_of_memory,
@@ -18,6 +17,7 @@ from madeleine.memory.rules.dynamics.mentions import (
     report_without_forgotten_mentions,
     scene_without_timeline_repeats_of_texts,
 )
+from madeleine.memory.rules.dynamics.naming import cluster_name_from_memories
 from tests.doubles import a_memory
 from tests.rows import for_each_row
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from madeleine.memory.model import Memory
-from madeleine.memory.rules.dynamics.clustering import (
+from madeleine.memory.rules.dynamics.naming import (
     cluster_name_from_memories,
     cluster_name_words_of_memory,
-    counts_of_words_shared_by_memories,
+    counts_of_naming_words,
+    is_cluster_name_from_memories,
 )
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -35,11 +36,11 @@ def test_a_theme_that_one_memory_repeats_counts_once() -> None:
     memories = [
         a_memory("ramen dinner", themes=("food", "food")), a_memory("ramen lunch"), a_memory("ramen supper")
     ]  # fmt: skip
-    assert cluster_name_from_memories(memories, {"ramen": 1.0}) == "ramen"
+    assert cluster_name_from_memories(memories, {"ramen": 2.0}) == "ramen, dinner"
 
 
 def test_without_common_themes_the_most_telling_words_name_it() -> None:
-    """ruling 4: count × IDF: ramen 3 × 1.0, broth 2 × 4.0, kitchen 2 × 2.0."""
+    """ruling 17: count × (IDF + ln share): ramen 3 × 1.0, broth 2 × (4.0 - 0.4), kitchen 2 × (2.0 - 0.4)."""
     memories = [a_memory("Ramen with broth"), a_memory("ramen, broth, kitchen"), a_memory("The kitchen and ramen")]
     assert cluster_name_from_memories(memories, {"ramen": 1.0, "broth": 4.0, "kitchen": 2.0}) == "broth, kitchen, ramen"
 
@@ -71,10 +72,49 @@ def test_actors_and_function_words_and_short_words_name_nothing() -> None:
     assert cluster_name_words_of_memory(memory) == {"bar"}
 
 
-def test_a_word_is_common_if_two_memories_hold_it() -> None:
-    """ruling 4"""
-    counts = counts_of_words_shared_by_memories([a_memory("ramen ramen soup"), a_memory("Ramen"), a_memory("noodles")])
-    assert counts == {"ramen": 2}
+def test_words_that_two_memories_hold_name_them_and_one_alone_with_another() -> None:
+    """ruling 4: a name of one word could not be told from one that somebody has given."""
+    memories = [a_memory("ramen ramen soup"), a_memory("Ramen, soup"), a_memory("noodles")]
+    assert counts_of_naming_words(memories) == {"ramen": 2, "soup": 2}
+    assert counts_of_naming_words(memories[1:]) == {}
+    assert counts_of_naming_words([memories[0], a_memory("Ramen")]) == {"ramen": 2, "soup": 1}
+
+
+def test_a_rare_word_of_few_does_not_name_what_most_are_about() -> None:
+    """ruling 17: "href" is in two pages of ten, "portfolio" in eight, and elsewhere, too."""
+    memories = [a_memory(f"The portfolio, {'abcdefgh'[i] * 3}") for i in range(6)]
+    memories += [a_memory(f"The portfolio with an href, {'xy'[i] * 3}") for i in range(2)]
+    memories += [a_memory("Something else"), a_memory("Another thing")]
+    assert cluster_name_from_memories(memories, {"portfolio": 3.0, "href": 6.0}) == "portfolio, href"
+
+
+def test_words_that_stand_side_by_side_are_a_phrase_and_forms_of_one_word_are_one() -> None:
+    """ruling 17: half of those that hold "statement" hold "personal statement"."""
+    memories = [
+        a_memory("She wrote her personal statement, and hiked"),
+        a_memory("The Personal Statement took a hike of an hour"),
+        a_memory("Her statement. Personal things in a Cover-Letter; hiking"),
+        a_memory("Another cover letter, another hike"),
+    ]
+    idf = {"personal": 1.0, "statement": 4.0, "cover": 3.0, "letter": 3.0, "hike": 2.5, "hiked": 2.4, "hiking": 2.3}
+    assert cluster_name_from_memories(memories, idf) == "personal statement, cover letter, hike"
+
+
+@for_each_row(
+    ("name", "is_made"),
+    [
+        ("personal statement, festival", True),
+        ("Festival, Statement", True),
+        ("rome, food", True),
+        ("The personal statement of the festival", True),
+        ("Letters", False),
+        ("festival", False),
+        ("statement, letters", False),
+    ],
+)
+def test_a_name_that_the_patrol_may_have_made_is_known_again(name: str, is_made: bool) -> None:
+    memories = [a_memory("The personal statement of the festival", themes=("rome", "food")) for _ in range(2)]
+    assert is_cluster_name_from_memories(name, memories) == is_made
 
 
 def test_a_name_differs_from_those_of_other_clusters_where_a_word_can_tell() -> None:
