@@ -8,13 +8,13 @@ from typing import Any, Literal, get_args
 
 from madeleine.memory.model import MemoryId, RunId, short_id_of_non_memory
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.patrol.deciding.requests import (
+from madeleine.patrol.deciding.rendering import (
     AGENT_GUIDANCE_BY_DECISION_NAME,
     DECISION_GUIDANCE_INTRODUCTION,
-    DecisionRequest,
     decision_request_for_agent,
     guidance_names,
 )
+from madeleine.patrol.deciding.requests import DecisionRequest
 
 PatrolStepName = Literal[
     "assign",

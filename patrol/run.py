@@ -21,7 +21,8 @@ from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import AgentDecision, RejectedAgentDecision
-from madeleine.patrol.deciding.requests import DecisionRequest, guidance_names
+from madeleine.patrol.deciding.rendering import guidance_names
+from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import (
     DECISION_HANDLERS,
     MAX_OFFERED_DECISION_REQUESTS_BYTES,

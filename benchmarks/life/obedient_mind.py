@@ -47,10 +47,11 @@ def _decide(request: DecisionRequest) -> AgentDecision:
 
 
 def _consolidate(request: DecisionRequest) -> AgentDecision:
-    usable = [memory for memory in request.memories if not memory.pinned and memory.truth == "current"]
+    memories = request.memories_to_decide
+    usable = [memory for memory in memories if not memory.pinned and memory.truth == "current"]
     groups = repeated(usable)
     merged = {memory.id for group in groups for memory in group}
-    dying = [memory for memory in request.memories if memory.status == "dying" and memory.id not in merged]
+    dying = [memory for memory in memories if memory.status == "dying" and memory.id not in merged]
     return AgentDecision(
         offer=request.id,
         merges=[[memory.id for memory in reversed(group)] for group in groups],

@@ -13,21 +13,13 @@ from madeleine.memory.embedding import cached_vectors_of_any_precision
 from madeleine.memory.language_model import RejectedModelAnswer
 from madeleine.memory.model import (
     LIVING_STATUSES,
-    Category,
     Cluster,
     ClusterId,
-    DatedAction,
     Memory,
     MemoryId,
-    TextOrDatedAction,
     Vector,
-    date_of_timeline_entry,
-    parse_iso_moment,
 )
 from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
-from madeleine.memory.rules.dynamics.mentions import MERGED_LESSONS_SEPARATOR
-from madeleine.memory.rules.dynamics.truth import beginning_of_validity
-from madeleine.memory.rules.feelings import MAX_EMOTION_LABELS
 from madeleine.memory.rules.storing.likeness import describe_difference_in_facts
 from madeleine.patrol.deciding.answers import (
     AgentDecision,
@@ -38,6 +30,8 @@ from madeleine.patrol.deciding.answers import (
     DecisionHandler,
 )
 from madeleine.patrol.deciding.compress import summary_as_memory
+from madeleine.patrol.deciding.dying import requests_about_dying_memories
+from madeleine.patrol.deciding.merged import survivor_after_merge
 from madeleine.patrol.deciding.passages import join_episodes_into_passages
 from madeleine.patrol.deciding.possible_duplicates import (
     CONSOLIDATION_REQUEST_LIMITS,
@@ -52,21 +46,14 @@ from madeleine.patrol.deciding.requests import (
     MemoryInDecisionRequest,
     offered_memories_split_by_request_size,
     offered_memories_within_limits,
-    shorten_with_ellipsis,
 )
 from madeleine.patrol.unit_of_work import UnitOfWork, patrol_fields_from_memory
 
-SURVIVOR_IMPORTANCE_BONUS = 0.05
-"""Added to a survivor's importance, once a merge (spec P6 ❹)."""
-CATEGORIES_IN_ASCENDING_MERGE_WEIGHT: Sequence[Category] = ("working", "episodic", "semantic", "social", "procedural")
-"""The later weighs more: a preference stays one whatever it is merged with."""
 IMPORTANCE_FLOOR_OF_KEPT_MEMORY = 0.15
 """0.15 × exp(−30 / 30) is above the floor of 0.05: a kept memory is not asked about again within 30 days."""
 DYING_MEMORIES_DECISION_KEY = ""
 MAX_DYING_MEMORIES_READ = 500
 """Dying memories that are asked about in one patrol at most, the oldest."""
-MAX_TIMELINE_ACTION_CHARS = 2_000
-"""Of an action in a timeline."""
 
 
 class MemoryMergeAnswerSchema(DecisionAnswerSchema):
@@ -121,7 +108,8 @@ class ConsolidationAnswer(DecisionAnswer):
         for id_ in (*self.make_dead, *self.keep):
             if id_ in offered and offered[id_].status != "dying":
                 yield f"Memory {id_!r} is {offered[id_].status}: make_dead and keep take dying memories only."
-        undecided = [memory.id for memory in request.memories if memory.status == "dying" and memory.id not in named]
+        dying = (memory for memory in request.memories if memory.status == "dying" and memory.part_of not in named)
+        undecided = [memory.id for memory in dying if memory.id not in named]
         if undecided:
             yield f"Decide every dying memory, in merges, make_dead or keep: {', '.join(map(repr, undecided))}."
 
@@ -137,14 +125,24 @@ class ConsolidationAnswer(DecisionAnswer):
                 obstacles, f"it was not merged into {merge.survivor}", left_out
             ):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
+        make_dead, kept = self._with_parts_of_texts(current.request)
         obstacles = {
-            id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in self.make_dead
+            id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in make_dead
         }
         make_dead = current.unblocked_memory_ids(obstacles, "it was not made dead", left_out)
         keep = current.unblocked_memory_ids(
-            {id_: current.change_since_offer(id_) for id_ in self.keep}, "as it is", left_out
+            {id_: current.change_since_offer(id_) for id_ in kept}, "as it is", left_out
         )
         return CheckedDecisionAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
+
+    def _with_parts_of_texts(self, request: DecisionRequest) -> tuple[tuple[MemoryId, ...], tuple[MemoryId, ...]]:
+        """`make_dead` and `keep` with the other parts of each text: they are let go of with its first one, else kept,
+        unless the answer names them (ADR 82)."""
+        named = {id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed)}
+        named.update(self.make_dead, self.keep)
+        parts = [memory for memory in request.memories if memory.part_of in named and memory.id not in named]
+        let_go = tuple(memory.id for memory in parts if memory.part_of in self.make_dead)
+        return self.make_dead + let_go, self.keep + tuple(part.id for part in parts if part.id not in let_go)
 
 
 ADVICE_TO_KEEP_BOTH_FACTS = (
@@ -298,17 +296,6 @@ def consolidation_requests(
     return requests
 
 
-def requests_about_dying_memories(
-    dying: Sequence[Memory], limits: DecisionRequestLimits = CONSOLIDATION_REQUEST_LIMITS
-) -> list[DecisionRequest]:
-    """All of them, of all clusters, those of a session together. What is dying was compared with what resembles it when
-    it was fresh."""
-    sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
-    by_session = sorted(dying, key=lambda memory: sessions.index(memory.provenance.session_id))
-    parts = offered_memories_split_by_request_size(by_session, "consolidate", limits)
-    return [DecisionRequest(kind="consolidate", memories=tuple(part)) for part in parts]
-
-
 # --- what memories become ---------------------------------------------------------------------------------------
 
 
@@ -329,38 +316,6 @@ def memories_changed_by_consolidation(answer: ConsolidationAnswer, current: Curr
     return list(changed.values())
 
 
-def survivor_after_merge(survivor: Memory, absorbed: Sequence[Memory]) -> Memory:
-    """Keeps its words and when it happened; takes over the others' histories, lessons and reactivations, the greatest
-    importance and the category that weighs most, feelings where it has none; is as recently activated as the latest of
-    them (ruling 20). Where one of them had superseded another, it is the later version now (ruling 14)."""
-    together = (survivor, *absorbed)
-    superseding = [memory.valid_from for memory in absorbed if memory.valid_from]
-    begin = beginning_of_validity(survivor)
-    merged = replace(
-        survivor,
-        scene=replace(survivor.scene, when=merged_timeline(survivor, absorbed)),
-        feeling=next((memory.feeling for memory in together if memory.feeling), ""),
-        emotions=tuple(dict.fromkeys(label for memory in together for label in memory.emotions))[:MAX_EMOTION_LABELS],
-        emotion=next((memory.emotion for memory in together if memory.emotion), None),
-        lesson=_joined_lessons(together),
-        category=max((memory.category for memory in together), key=CATEGORIES_IN_ASCENDING_MERGE_WEIGHT.index),
-        valid_from=min(superseding + ([begin] if begin else [])) if superseding else survivor.valid_from,
-        importance=min(1.0, max(memory.importance for memory in together) + SURVIVOR_IMPORTANCE_BONUS),
-        session_count=min(memory.session_count for memory in together),
-        reactivation_count=survivor.reactivation_count + sum(memory.reactivation_count for memory in absorbed),
-        fresh=False,
-    )
-    return replace(merged, status=status_from_decayed_importance(merged))
-
-
-def _joined_lessons(memories: Sequence[Memory]) -> str:
-    """Each once; one that another holds is left out."""
-    lessons = list(dict.fromkeys(memory.lesson.strip() for memory in memories if memory.lesson.strip()))
-    return MERGED_LESSONS_SEPARATOR.join(
-        one for one in lessons if not any(one != other and one in other for other in lessons)
-    )
-
-
 def memory_after_keep_decision(memory: Memory) -> Memory:
     """It still holds: its clock starts again, as by a recall, and it lasts a month at least (rulings 2 and 20)."""
     importance = max(memory.importance, IMPORTANCE_FLOOR_OF_KEPT_MEMORY)
@@ -373,28 +328,3 @@ def memory_after_keep_decision(memory: Memory) -> Memory:
 def as_dead_memory(memory: Memory) -> Memory:
     """Its reactivations start again, so that it comes back only if it is recalled from now on (ruling 3)."""
     return replace(memory, status="dead", reactivation_count=0, fresh=False)
-
-
-def merged_timeline(survivor: Memory, absorbed: Sequence[Memory]) -> tuple[TextOrDatedAction, ...]:
-    """The survivor's own entries as they are, then the histories of the others by date, undated ones last (spec P4).
-    Nothing twice, and not what the survivor says itself of that day. A survivor without entries begins with its day,
-    for the first entry is read as a memory's date."""
-    own = {(date_of_timeline_entry(item), item.action) for item in dated_actions_of_memory(survivor)}
-    told = [item for memory in absorbed for item in dated_actions_of_memory(memory)]
-    items = {(date_of_timeline_entry(item), item.action): item for item in told}
-    new = sorted((key for key in items if key not in own), key=lambda key: (parse_iso_moment(key[0]) is None, key))
-    first = survivor.scene.when or ((survivor.happened_at.date().isoformat(),) if new else ())
-    return (*first, *(items[key] for key in new))
-
-
-def dated_actions_of_memory(memory: Memory) -> list[DatedAction]:
-    """Its action on each of its plain dates, on the day it happened if it has none; then what it took over before
-    and what later tellings have added."""
-    when = memory.scene.when
-    dates = [date_of_timeline_entry(item) for item in when if isinstance(item, str)] or [
-        memory.happened_at.date().isoformat()
-    ]
-    dated = [DatedAction(date, memory.scene.action) for date in dates]
-    dated += [item for item in when if isinstance(item, DatedAction)]
-    dated += [DatedAction(item, memory.scene.action) if isinstance(item, str) else item for item in memory.retold]
-    return [replace(item, action=shorten_with_ellipsis(item.action, MAX_TIMELINE_ACTION_CHARS)) for item in dated]

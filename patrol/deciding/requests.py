@@ -7,22 +7,17 @@ that no memory can write (`escape_tags_on_one_line`), as JSON.
 
 from __future__ import annotations
 
-import json
-import tomllib
 import uuid
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from madeleine.memory.language_model import Prompt
 from madeleine.memory.model import (
-    DEFAULT_IMPORTANCE,
     Category,
     ClusterId,
     DatedAction,
@@ -32,10 +27,8 @@ from madeleine.memory.model import (
     TruthStatus,
     date_of_timeline_entry,
     short_id_of_memory_number,
-    short_id_of_non_memory,
 )
 from madeleine.memory.patrol_records import DecisionRequestId
-from madeleine.memory.rules.prompting import escape_tags_on_one_line
 from madeleine.memory.rules.ranking.budget import positions_within_token_budget
 
 DecisionKind = Literal["consolidate", "split", "supersede", "repair", "diary", "compress"]
@@ -67,6 +60,8 @@ DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] 
     "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 1_200),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
+MIN_PART_TEXT_CHARS = 60
+"""Of each part of a text that is offered as one."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
 STORING_TIME_SORT_KEY = attrgetter("created_at", "id")
@@ -97,6 +92,8 @@ class MemoryInDecisionRequest:
     dialogue: tuple[str, ...] = ()
     stored: str = ""
     last_asked: str = ""
+    part_of: MemoryId | None = None
+    """Of a part of one ingested text, the part by which all are decided (ADR 82)."""
 
     @property
     def short_id(self) -> str:
@@ -144,6 +141,19 @@ class DecisionRequest:
     def as_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = _request_adapter().dump_python(self, mode="json")
         return fields
+
+    def parts_of(self, id_: MemoryId) -> list[MemoryInDecisionRequest]:
+        """The other parts of the text that this memory begins."""
+        return [memory for memory in self.memories if memory.part_of == id_]
+
+    @property
+    def memories_to_decide(self) -> list[MemoryInDecisionRequest]:
+        """Without those that are decided with the first part of their text; that has the texts of all."""
+        return [
+            replace(memory, text=" ".join(part.text for part in (memory, *self.parts_of(memory.id))))
+            for memory in self.memories
+            if memory.part_of is None
+        ]
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DecisionRequest:
@@ -234,162 +244,25 @@ def offered_memories_split_by_request_size(
     memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits | None = None
 ) -> list[list[MemoryInDecisionRequest]]:
     """All of them, in order, as many parts as do not fit into one request."""
+    return offered_texts_split_by_request_size([[memory] for memory in memories], kind, limits)
+
+
+def offered_texts_split_by_request_size(
+    texts: Sequence[Sequence[Memory]], kind: DecisionKind, limits: DecisionRequestLimits | None = None
+) -> list[list[MemoryInDecisionRequest]]:
+    """All of them, in order, as many parts as do not fit into one request, each text in one. A text of several memories
+    is offered as one, with the beginning of each."""
     limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
     parts: list[list[MemoryInDecisionRequest]] = []
     characters = 0
-    for memory in (offered_memory_from_memory(memory, kind, limits) for memory in memories):
-        characters += memory.size_bytes
-        if not parts or len(parts[-1]) == limits.memories or characters > limits.size:
+    for memories in texts:
+        shortened = replace(limits, text_chars=max(MIN_PART_TEXT_CHARS, limits.text_chars // len(memories)))
+        first, *others = (offered_memory_from_memory(memory, kind, shortened) for memory in memories)
+        offered = [first, *(replace(memory, part_of=first.id) for memory in others)]
+        size = sum(memory.size_bytes for memory in offered)
+        characters += size
+        if not parts or len(parts[-1]) + len(offered) > limits.memories or characters > limits.size:
             parts.append([])
-            characters = memory.size_bytes
-        parts[-1].append(memory)
+            characters = size
+        parts[-1] += offered
     return parts
-
-
-# --- texts for a model, and for the agent -------------------------------------------------------------------------
-
-_PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
-DECISION_SYSTEM_PROMPTS: Mapping[str, str] = {
-    kind: f"{text}\n\n{_PROMPTS['data']}" for kind, text in _PROMPTS["system"].items()
-}
-"""For a language model, by the purpose of the prompt."""
-SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
-"""spec L3, word for word."""
-AGENT_GUIDANCE_BY_DECISION_NAME: Mapping[str, str] = _PROMPTS["guidance"]
-"""For the agent that reads requests in a tool's answer, once each (`guidance_names`)."""
-DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
-MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
-
-
-def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
-    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status."""
-    names: dict[str, None] = {}
-    for request in requests:
-        names[request.kind] = None
-        if request.kind == "consolidate" and any(memory.status == "dying" for memory in request.memories):
-            names["dying"] = None
-    return list(names)
-
-
-def decision_prompt(request: DecisionRequest) -> Prompt:
-    """With numbers for ids (`Answer.from_model_answer`)."""
-    return Prompt(
-        purpose=request.kind,
-        system=DECISION_SYSTEM_PROMPTS[request.kind],
-        text=_prompt_text(request),
-        size="large",
-        max_tokens=MAX_ANSWER_TOKENS_BY_DECISION_KIND[request.kind],
-    )
-
-
-def decision_request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
-    """As a tool's answer shows it: with ids, without empty fields; of memories already `already_shown` the id alone."""
-    fields: dict[str, Any] = {
-        "cluster": escape_tags_on_one_line(request.cluster),
-        "session_id": request.session_id,
-        "when": request.date,
-        "felt": request.felt,
-        "note": escape_tags_on_one_line(request.note),
-        "reason": escape_tags_on_one_line(request.reason),
-        "earlier": _quoted_lines(request.earlier),
-        "think": [escape_tags_on_one_line(point) for point in request.think],
-    }
-    statuses = {memory.status for memory in request.memories}
-    if request.kind == "consolidate" and statuses == {"dying"}:
-        fields["status"] = "dying"
-    memories: list[dict[str, Any]] = []
-    when = ""
-    for memory in request.memories:
-        shown = {} if memory.id in already_shown else _brief_memory_fields(memory, request.kind, fields)
-        memories.append(
-            {"id": memory.short_id} | {name: value for name, value in shown.items() if (name, value) != ("when", when)}
-        )
-        when = shown.get("when", "")
-    fields["memories"] = memories
-    filled_fields = {name: value for name, value in fields.items() if value}
-    return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}
-
-
-def _prompt_text(request: DecisionRequest) -> str:
-    match request.kind:
-        case "compress":
-            lines = (f"- {escape_tags_on_one_line(f'{memory.when}: {memory.text}')}" for memory in request.memories)
-            return SESSION_SUMMARY_PROMPT.format(session_content=enclose_in_memory_tag(*lines))
-        case "diary":
-            entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
-            if request.think:
-                entries.append({"think": [escape_tags_on_one_line(point) for point in request.think]})
-            if request.felt:
-                entries.append({"felt": request.felt})
-            entries += [_memory_fields(memory, "diary") for memory in request.memories]
-            return f"The day: {request.date}\n{enclose_in_memory_tag(*map(json_with_escaped_tags, entries))}"
-        case "repair":
-            note = {"left": request.date, "note": request.note, "reason": request.reason}
-            return enclose_in_memory_tag(json_with_escaped_tags(note))
-        case "supersede":
-            return enclose_in_memory_tag(
-                *(json_with_escaped_tags(_memory_fields(memory, "supersede")) for memory in request.memories)
-            )
-        case _:
-            numbered = [
-                {"n": number} | _memory_fields(memory, request.kind)
-                for number, memory in enumerate(request.memories, start=1)
-            ]
-            cluster = [{"cluster": escape_tags_on_one_line(request.cluster)}] if request.cluster else []
-            return enclose_in_memory_tag(*map(json_with_escaped_tags, [*cluster, *numbered]))
-
-
-def enclose_in_memory_tag(*lines: str) -> str:
-    return "\n".join(["<memory>", *lines, "</memory>"])
-
-
-def json_with_escaped_tags(value: dict[str, Any]) -> str:
-    """Quoted as a whole too: `<` at the end of one text and `memory>` in the next could be read as a tag."""
-    return escape_tags_on_one_line(json.dumps(value, ensure_ascii=False))
-
-
-def _memory_fields(memory: MemoryInDecisionRequest, kind: DecisionKind) -> dict[str, Any]:
-    """Importance, status and marks only where they bear on the decision."""
-    fields: dict[str, Any] = {
-        "when": escape_tags_on_one_line(memory.when),
-        "text": escape_tags_on_one_line(memory.text),
-    }
-    if memory.feeling and kind != "compress":
-        fields["feeling"] = escape_tags_on_one_line(memory.feeling)
-    if memory.actors and kind != "compress":
-        fields["actors"] = [escape_tags_on_one_line(actor) for actor in memory.actors]
-    if kind in {"consolidate", "diary"}:
-        fields["importance"] = round(memory.importance, 2)
-    if kind == "consolidate":
-        told = {"setting": memory.setting, "dialogue": memory.dialogue, "lesson": memory.lesson}
-        fields |= {name: _escaped(value) for name, value in told.items() if value}
-        fields |= {"category": memory.category} if memory.category != "episodic" else {}
-        if memory.status != "active":
-            stored = {"stored": memory.stored} if memory.stored != memory.when else {}
-            fields |= {"status": memory.status, **stored, "last_asked": memory.last_asked or "never"}
-        fields |= {"truth": memory.truth} if memory.truth != "current" else {}
-        fields |= {name: True for name in ("fresh", "pinned") if getattr(memory, name)}
-    return fields
-
-
-def _brief_memory_fields(
-    memory: MemoryInDecisionRequest, kind: DecisionKind, of_request: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Without what goes without saying: the importance that a memory has unless it is told otherwise, that it was never
-    asked for, an actor whom the text names first, and what the request says of all."""
-    fields = _memory_fields(memory, kind)
-    usual = {"importance": DEFAULT_IMPORTANCE, "last_asked": "never", "status": of_request.get("status")}
-    named = [actor for actor in memory.actors if not memory.text.startswith(f"{actor}:")]
-    return {
-        name: value
-        for name, value in fields.items()
-        if value != usual.get(name) and not (name == "actors" and not named)
-    }
-
-
-def _escaped(value: str | Sequence[str]) -> str | list[str]:
-    return escape_tags_on_one_line(value) if isinstance(value, str) else [*map(escape_tags_on_one_line, value)]
-
-
-def _quoted_lines(text: str) -> str:
-    return escape_tags_on_one_line(" / ".join(line for line in text.splitlines() if line.strip()))

@@ -34,14 +34,9 @@ from madeleine.patrol.deciding.passages import (
     compression_requests_with_passages,
     is_joinable_episode,
 )
+from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent
 from madeleine.patrol.deciding.repair import NoteRepairDecisionHandler
-from madeleine.patrol.deciding.requests import (
-    DECISION_REQUEST_LIMITS_FOR_AGENT,
-    DecisionKind,
-    DecisionRequest,
-    decision_prompt,
-    decision_request_for_agent,
-)
+from madeleine.patrol.deciding.requests import DECISION_REQUEST_LIMITS_FOR_AGENT, DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitDecisionHandler
 from madeleine.patrol.deciding.supersede import SupersessionDecisionHandler
 from madeleine.patrol.report import AgentDecisionResult, PatrolStepName, PatrolStepReport

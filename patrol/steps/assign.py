@@ -35,12 +35,8 @@ from madeleine.memory.rules.storing.secrets import RedactText, redact_note_conte
 from madeleine.memory.vector_space import VectorRows, VectorSpace
 from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import DecisionAnswerSchema
-from madeleine.patrol.deciding.requests import (
-    DECISION_SYSTEM_PROMPTS,
-    enclose_in_memory_tag,
-    json_with_escaped_tags,
-    shorten_with_ellipsis,
-)
+from madeleine.patrol.deciding.rendering import DECISION_SYSTEM_PROMPTS, enclose_in_memory_tag, json_with_escaped_tags
+from madeleine.patrol.deciding.requests import shorten_with_ellipsis
 from madeleine.patrol.steps.regroup import (
     RegroupedTopics,
     divide_broad_clusters,

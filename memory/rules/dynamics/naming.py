@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from math import log
@@ -26,15 +26,23 @@ BETWEEN_WORDS_OF_PHRASE = " ", "-", ""
 def cluster_name_words_of_memory(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case: not those that join or ask in its language, nor
     numbers, nor names of its actors."""
-    actors = {word.low for actor in memory.scene.actors for word in AnalysedText(actor).words}
+    actors = _words_of_actors([memory])
     words = {word for word in content_words(memory.scene.action) if len(word) >= MIN_CLUSTER_NAME_WORD_CHARS}
     return {word for word in words if not any(map(str.isdigit, word))} - actors
 
 
+def _words_of_actors(memories: Iterable[Memory]) -> set[str]:
+    actors = {actor for memory in memories for actor in memory.scene.actors}
+    return {word.low for actor in actors for word in AnalysedText(actor).words}
+
+
 def counts_of_naming_words(memories: Sequence[Memory]) -> Counter[str]:
-    """Words that at least two of the memories hold, with how many do. Where there is only one such word, all others,
-    too: one word alone could not be told from a name that somebody has given."""
+    """Words that at least two of the memories hold, with how many do; not the names of those who act in them: they
+    address each other, whatever they talk about. Where there is only one such word, all others, too: one word alone
+    could not be told from a name that somebody has given."""
     counts = Counter(word for memory in memories for word in cluster_name_words_of_memory(memory))
+    for word in _words_of_actors(memories):
+        del counts[word]
     shared = Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD})
     return counts if len(shared) == 1 else shared
 
@@ -107,6 +115,8 @@ def _most_telling_phrases(memories: Sequence[Memory], idf: Mapping[str, float]) 
         words = forms.pair_with_word(word, max(MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD, counts[word] / 2), named)
         phrases.append(forms.commonest_form(words))
         named.update(words)
+    if len(phrases) == 1:
+        return [forms.commonest_form((word,)) for word in sorted(named)]
     return phrases[:2] if is_one_shared else phrases
 
 

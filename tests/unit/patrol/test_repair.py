@@ -6,7 +6,8 @@ import pytest
 
 from madeleine.memory.model import Note, NoteId
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.patrol.deciding.requests import DecisionRequest, decision_request_for_agent
+from madeleine.patrol.deciding.rendering import decision_request_for_agent
+from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel
 

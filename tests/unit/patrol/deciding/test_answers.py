@@ -19,16 +19,15 @@ from madeleine.patrol.deciding.answers import AgentDecision, DecisionAnswer
 from madeleine.patrol.deciding.compress import SessionSummaryAnswer
 from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge
 from madeleine.patrol.deciding.diary import DiaryWritingAnswer
-from madeleine.patrol.deciding.repair import NoteRepairAnswer
-from madeleine.patrol.deciding.requests import (
+from madeleine.patrol.deciding.rendering import (
     AGENT_GUIDANCE_BY_DECISION_NAME,
     DECISION_SYSTEM_PROMPTS,
     SESSION_SUMMARY_PROMPT,
-    DecisionKind,
-    DecisionRequest,
     decision_prompt,
     decision_request_for_agent,
 )
+from madeleine.patrol.deciding.repair import NoteRepairAnswer
+from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, ask_model_to_decide
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.supersede import SupersessionAnswer

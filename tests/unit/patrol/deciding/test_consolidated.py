@@ -10,13 +10,8 @@ import pytest
 from madeleine.memory.model import DatedAction, Memory, MemoryId, TextOrDatedAction
 from madeleine.memory.rules.dynamics.importance import status_from_decayed_importance
 from madeleine.patrol.deciding.answers import CurrentOfferedMemories
-from madeleine.patrol.deciding.consolidate import (
-    ConsolidationAnswer,
-    MemoryMerge,
-    memories_changed_by_consolidation,
-    merged_timeline,
-    survivor_after_merge,
-)
+from madeleine.patrol.deciding.consolidate import ConsolidationAnswer, MemoryMerge, memories_changed_by_consolidation
+from madeleine.patrol.deciding.merged import merged_timeline, survivor_after_merge
 from tests.doubles import NOW, a_memory
 from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import HOME, request_of

@@ -24,15 +24,15 @@ from madeleine.memory.model import (
 )
 from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.compress import session_compression_requests
-from madeleine.patrol.deciding.consolidate import consolidation_requests, requests_about_dying_memories
+from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.diary import decision_requests_for_diary
+from madeleine.patrol.deciding.dying import requests_about_dying_memories
+from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
     DecisionRequest,
     DecisionRequestLimits,
-    decision_prompt,
-    decision_request_for_agent,
     offered_memory_from_memory,
 )
 from madeleine.patrol.deciding.split import cluster_split_requests

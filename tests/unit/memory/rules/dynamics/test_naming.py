@@ -100,6 +100,22 @@ def test_words_that_stand_side_by_side_are_a_phrase_and_forms_of_one_word_are_on
     assert cluster_name_from_memories(memories, idf) == "personal statement, cover letter, hike"
 
 
+def test_those_who_talk_do_not_name_what_they_talk_about() -> None:
+    """ruling 17: they address each other."""
+    memories = [a_memory("Thanks, Calvin! The car", actors=("Dave",)), a_memory("Calvin, the cars?", actors=("Dave",))]
+    memories.append(a_memory("My car and the garage", actors=("Calvin",)))
+    memories.append(a_memory("A garage, Dave", actors=("Calvin",)))
+    assert cluster_name_from_memories(memories, {"calvin": 9.0, "car": 2.0, "garage": 1.0}) == "car, garage"
+
+
+def test_one_phrase_alone_is_told_word_by_word() -> None:
+    """ruling 17: a name of one part would be taken for one that somebody has given."""
+    memories = [a_memory("The support group was kind"), a_memory("Joined a support group")]
+    name = cluster_name_from_memories(memories, {"support": 2.0, "group": 1.0})
+    assert name == "group, support"
+    assert is_cluster_name_from_memories(name, memories)
+
+
 @for_each_row(
     ("name", "is_made"),
     [
