@@ -32,11 +32,13 @@ def requests_about_dying_memories(
 
 def memories_by_ingested_text(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
     """Each memory by itself, but the parts of one ingested text together: what was told in one call, in one go, is kept
-    or let go of in one decision (ADR 82). Not a part with a lesson, a pinned one or another category."""
+    or let go of in one decision (ADR 82). Not a part with a lesson, a preference or a pinned one, nor parts of
+    two categories."""
 
     def text_key(memory: Memory) -> tuple[object, ...]:
         origin = memory.provenance
-        if origin.tool != INGEST_TOOL_NAME or memory.lesson or memory.pinned or memory.truth != "current":
+        weighs_by_itself = memory.lesson or memory.pinned or memory.category == "procedural"
+        if origin.tool != INGEST_TOOL_NAME or weighs_by_itself or memory.truth != "current":
             return (memory.id,)
         return origin.session_id, origin.client, memory.created_at, memory.scene.actors, memory.category
 

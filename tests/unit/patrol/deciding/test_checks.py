@@ -67,6 +67,30 @@ def test_every_dying_memory_is_decided_if_only_to_be_kept() -> None:
 
 
 @for_each_row(
+    ("answer", "dead", "kept_ids"),
+    [
+        (ConsolidationAnswer((), (A,), (D,)), "ABC", "D"),
+        (ConsolidationAnswer((), (D,), (A,)), "D", "ABC"),
+        (ConsolidationAnswer((), (A, D), (C,)), "ADB", "C"),
+        (ConsolidationAnswer((), (B, D), (A,)), "BD", "AC"),
+        (ConsolidationAnswer((MemoryMerge(D, (A,)),)), "", "BC"),
+    ],
+)
+def test_parts_of_a_text_go_with_its_first_one_unless_they_are_named(
+    answer: ConsolidationAnswer, dead: str, kept_ids: str
+) -> None:
+    """ADR 82"""
+    memories = [fading(name) for name in "ABCD"]
+    offer = request_of("consolidate", memories)
+    first, *others, alone = offer.memories
+    offer = replace(offer, memories=(first, *(replace(part, part_of=A) for part in others), alone))
+    result = kept(answer, offer, current_of(memories)).answer
+    assert isinstance(result, ConsolidationAnswer)
+    assert (result.make_dead, result.keep) == (ids(dead), ids(kept_ids))
+    assert kept(result, offer, current_of(memories)).answer == result
+
+
+@for_each_row(
     ("answer", "reason"),
     [
         (ConsolidationAnswer((MemoryMerge(A, ids("Z")),)), "'Z' was not offered"),

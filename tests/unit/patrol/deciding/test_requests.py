@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,14 +30,17 @@ from madeleine.patrol.deciding.diary import decision_requests_for_diary
 from madeleine.patrol.deciding.dying import requests_about_dying_memories
 from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent
 from madeleine.patrol.deciding.requests import (
+    DECISION_REQUEST_LIMITS_FOR_AGENT,
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
     DecisionRequest,
     DecisionRequestLimits,
+    is_unchanged_since_offer,
     offered_memory_from_memory,
 )
 from madeleine.patrol.deciding.split import cluster_split_requests
 from tests.doubles import NOW, a_memory, unit
+from tests.rows import for_each_row
 from tests.unit.patrol.deciding.request_fixtures import DINNERS, HOME, ROOT, request_of
 
 LIMITS = DecisionRequestLimits()
@@ -136,6 +140,59 @@ def test_what_nothing_resembles_needs_no_decision() -> None:
 
 
 # --- ❹ ----------------------------------------------------------------------------------------------------------
+
+
+def ingested(text: str, at: int = 0, **fields: Any) -> Memory:
+    origin = Provenance(tool="ingest", session_id="s")
+    memory = a_memory(text, provenance=origin, fresh=False, status="dying", **fields)
+    return replace(memory, created_at=NOW + timedelta(seconds=at))
+
+
+def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
+    """ADR 82: told in one call, decided at once; of each part its beginning."""
+    page = [ingested(f"Part {i} {'of the page ' * 30}", actors=("assistant",)) for i in range(3)]
+    (offer,) = requests_about_dying_memories([*page, ingested("Another call", 1)])
+    assert ids(offer) == [*(part.id for part in page), offer.memories[3].id]
+    shown, other = decision_request_for_agent(offer)["memories"]
+    assert (shown["id"], shown["parts"]) == (page[0].id, 3)
+    assert [shown["text"].count(f"Part {i} of the page") for i in range(3)] == [1, 1, 1]
+    assert "parts" not in other
+    offered = zip(page, offer.memories[:3], strict=True)
+    assert all(is_unchanged_since_offer(part, memory.text, "consolidate") for part, memory in offered)
+    assert '"n": 1' in (text := decision_prompt(offer).text)
+    assert ('"n": 2' in text, '"n": 4' in text) == (False, True), "a model names a text by the number of its first part"
+    assert DecisionRequest.from_json(offer.as_json()) == offer
+
+
+@for_each_row(
+    "other",
+    [
+        ingested("A part", 1),
+        ingested("A part", actors=("user",)),
+        ingested("A part", category="procedural"),
+        ingested("A part", lesson="Ask first"),
+        ingested("A part", pinned=True),
+        replace(ingested("A part"), provenance=Provenance(tool="store", session_id="s")),
+    ],
+)
+def test_what_was_not_told_in_one_go_or_weighs_otherwise_is_decided_by_itself(other: Memory) -> None:
+    """ADR 82"""
+    (offer,) = requests_about_dying_memories([ingested("First"), other, ingested("Last")])
+    assert [memory.part_of for memory in offer.memories if memory.id == other.id] == [None]
+    assert other.id not in {memory.part_of for memory in offer.memories}
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 900)), max_size=12))
+def test_no_text_is_torn_and_no_part_is_missing(texts: list[tuple[int, int]]) -> None:
+    """ADR 82, ruling 20: every dying memory is in one offer, with the first part of its text."""
+    dying = [ingested("x" * size, at) for at, (count, size) in enumerate(texts) for _ in range(count)]
+    limits = DECISION_REQUEST_LIMITS_FOR_AGENT["consolidate"]
+    offers = requests_about_dying_memories(dying, limits)
+    assert [id_ for offer in offers for id_ in ids(offer)] == [memory.id for memory in dying]
+    for offer in offers:
+        assert len(offer.memories) <= limits.memories
+        firsts = {memory.id for memory in offer.memories if memory.part_of is None}
+        assert {memory.part_of for memory in offer.memories if memory.part_of} <= firsts
 
 
 def test_fresh_memories_come_first_then_the_nearest_settled_and_dying_ones() -> None:
