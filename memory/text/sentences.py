@@ -1,4 +1,4 @@
-"""Sentence boundaries, in any language (spec L1, step 2), and the best place to cut a long text."""
+"""Sentence boundaries, in any language (spec L1, step 2), the best place to cut a long text, and its prose."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ from madeleine.memory.text.lexicon import (
 _SENTENCE_END = load_language_neutral_pattern("sentence_end")
 _LAST_WORD = re.compile(r"((?:\w\.)*\w+)\.?$")
 _NEXT_WORD = re.compile(r"\W{0,3}(\w+)")
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
+
+
+def text_without_code_blocks(text: str) -> str:
+    """Each block between fences of Markdown, an open one to the end, is a line's end."""
+    return _CODE_BLOCK.sub("\n", text)
 
 
 def split_sentences(text: str) -> list[str]:

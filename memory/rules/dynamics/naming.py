@@ -12,6 +12,7 @@ from math import log
 from madeleine.memory.model import Memory
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.reading import AnalysedText
+from madeleine.memory.text.sentences import text_without_code_blocks
 
 MIN_CLUSTER_NAME_WORD_CHARS = 3
 MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD = 2
@@ -27,8 +28,13 @@ def cluster_name_words_of_memory(memory: Memory) -> set[str]:
     """The words of the action that could name a group, lower case: not those that join or ask in its language, nor
     numbers, nor names of its actors."""
     actors = _words_of_actors([memory])
-    words = {word for word in content_words(memory.scene.action) if len(word) >= MIN_CLUSTER_NAME_WORD_CHARS}
+    words = {word for word in content_words(_prose(memory)) if len(word) >= MIN_CLUSTER_NAME_WORD_CHARS}
     return {word for word in words if not any(map(str.isdigit, word))} - actors
+
+
+def _prose(memory: Memory) -> str:
+    """The action without its blocks of code, if anything is left: "href" and "charset" are in every page."""
+    return text_without_code_blocks(memory.scene.action).strip() or memory.scene.action
 
 
 def _words_of_actors(memories: Iterable[Memory]) -> set[str]:
@@ -108,6 +114,7 @@ def _most_telling_phrases(memories: Sequence[Memory], idf: Mapping[str, float]) 
         forms.count_those_of_memory(memory)
     phrases: list[str] = []
     named: set[str] = set()
+    words: tuple[str, ...] = ()
     is_one_shared = any(count < MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD for count in counts.values())
     for word in sorted(counts, key=lambda word: (-telling(word), word)):
         if any(_are_forms_of_one_word(word, other) for other in named):
@@ -116,7 +123,7 @@ def _most_telling_phrases(memories: Sequence[Memory], idf: Mapping[str, float]) 
         phrases.append(forms.commonest_form(words))
         named.update(words)
     if len(phrases) == 1:
-        return [forms.commonest_form((word,)) for word in sorted(named)]
+        return [forms.commonest_form((word,)) for word in words]
     return phrases[:2] if is_one_shared else phrases
 
 
@@ -135,7 +142,7 @@ class _WrittenForms:
 
     def count_those_of_memory(self, memory: Memory) -> None:
         naming = cluster_name_words_of_memory(memory)
-        text = AnalysedText(memory.scene.action)
+        text = AnalysedText(_prose(memory))
         words = [word for word in text.words if word.low in naming]
         forms: set[tuple[tuple[str, ...], str]] = {((word.low,), word.text) for word in words if not word.opens}
         for first, second in pairwise(words):

@@ -19,6 +19,7 @@ from madeleine.memory.text.lexicon import (
     text_without_lexicon_pattern,
 )
 from madeleine.memory.text.reading import AnalysedText, WordInText
+from madeleine.memory.text.sentences import text_without_code_blocks
 
 MIN_WORTHY_STATEMENT_WORDS = 6
 """Words from which a statement without any sign counts."""
@@ -37,7 +38,6 @@ REMEMBER_REASONS_BY_PATTERN: Mapping[str, str] = {
 }
 """Pattern of the lexicons → reason, in the order in which a reason is given; in questions and orders they count too."""
 
-_CODE_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _QUOTE_LINE = re.compile(r"^[ \t]{0,8}>.*$", re.M)
 _URL = re.compile(r"\b(?:https?|ftp|file)://\S+|\bwww\.\S+")
@@ -91,7 +91,7 @@ def text_without_code_and_quotes(text: str) -> str:
     text = without_recalled_text(
         unicodedata.normalize("NFKC", text[:MAX_TEXT_CHARS_JUDGED_FOR_WORTH]).replace("’", "'")
     )
-    text = _QUOTE_LINE.sub("", _CODE_FENCE.sub("\n", text))
+    text = _QUOTE_LINE.sub("", text_without_code_blocks(text))
     lines = [line for line in text.splitlines() if not _CODE_LINE.search(line)]
     return _URL.sub(" ", _INLINE_CODE.sub(" ", "\n".join(lines))).strip()
 

@@ -108,11 +108,18 @@ def test_those_who_talk_do_not_name_what_they_talk_about() -> None:
     assert cluster_name_from_memories(memories, {"calvin": 9.0, "car": 2.0, "garage": 1.0}) == "car, garage"
 
 
+def test_code_names_nothing_where_there_is_prose() -> None:
+    """ruling 17"""
+    pages = [a_memory(f"The portfolio page, {i}:\n```html\n<a href='x'>\n```\nDone") for i in ("top", "bottom")]
+    assert cluster_name_from_memories(pages, {"portfolio": 1.0, "href": 5.0, "page": 1.0}) == "portfolio, page"
+    assert cluster_name_words_of_memory(a_memory("```\nhref charset\n```")) == {"href", "charset"}
+
+
 def test_one_phrase_alone_is_told_word_by_word() -> None:
     """ruling 17: a name of one part would be taken for one that somebody has given."""
     memories = [a_memory("The support group was kind"), a_memory("Joined a support group")]
     name = cluster_name_from_memories(memories, {"support": 2.0, "group": 1.0})
-    assert name == "group, support"
+    assert name == "support, group"
     assert is_cluster_name_from_memories(name, memories)
 
 
