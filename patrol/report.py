@@ -163,7 +163,7 @@ class PatrolReport:
         pending = []
         for request in self.pending:
             pending.append(decision_request_for_agent(request, shown))
-            shown |= {memory.id for memory in request.memories}
+            shown |= request.ids_shown_with_text
         return pending
 
     def as_record(self) -> dict[str, Any]:

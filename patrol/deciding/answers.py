@@ -136,8 +136,8 @@ class CurrentOfferedMemories:
             return "is dead by now"
         if self.request.cluster_id is not None and memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
-        offered_texts = (offered.text for offered in self.request.memories if offered.id == id_)
-        unchanged = all(is_unchanged_since_offer(memory, text, self.request.kind) for text in offered_texts)
+        offered = (offered for offered in self.request.memories if offered.id == id_)
+        unchanged = all(is_unchanged_since_offer(memory, one, self.request.kind) for one in offered)
         return "" if unchanged else "says something else by now"
 
     def reason_why_offer_is_outdated(self) -> str:
@@ -147,7 +147,7 @@ class CurrentOfferedMemories:
             memory = self.memories.get(offered.id)
             if memory is None:
                 return f"Memory {offered.id!r} was forgotten {again}"
-            if not is_unchanged_since_offer(memory, offered.text, self.request.kind):
+            if not is_unchanged_since_offer(memory, offered, self.request.kind):
                 return f"Memory {offered.id!r} was changed {again}"
             # Of a chain the later pair may be decided first; what it has superseded still took its own place.
             is_link = self.request.kind == "supersede" and offered is not self.request.memories[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 from madeleine.memory.ingest.ingest import INGEST_TOOL_NAME
@@ -32,17 +31,20 @@ def requests_about_dying_memories(
 
 def memories_by_ingested_text(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
     """Each memory by itself, but the parts of one ingested text together: what was told in one call, in one go, is kept
-    or let go of in one decision (ADR 82). Not a part with a lesson, a preference or a pinned one, nor parts of
-    two categories."""
+    or let go of in one decision (ADR 82). Not a part with a lesson, a preference or a pinned one, nor parts that differ
+    in more than their text."""
 
     def text_key(memory: Memory) -> tuple[object, ...]:
-        origin = memory.provenance
+        origin, scene = memory.provenance, memory.scene
         weighs_by_itself = memory.lesson or memory.pinned or memory.category == "procedural"
         if origin.tool != INGEST_TOOL_NAME or weighs_by_itself or memory.truth != "current":
             return (memory.id,)
-        return origin.session_id, origin.client, memory.created_at, memory.scene.actors, memory.category
+        told = scene.actors, scene.when, scene.setting, scene.dialogue, memory.feeling, memory.category
+        return origin.session_id, origin.client, memory.created_at, told
 
-    for _, group in itertools.groupby(memories, key=text_key):
-        text = list(group)
+    texts: dict[tuple[object, ...], list[Memory]] = {}
+    for memory in memories:
+        texts.setdefault(text_key(memory), []).append(memory)
+    for text in texts.values():
         for start in range(0, len(text), MAX_PARTS_DECIDED_TOGETHER):
             yield text[start : start + MAX_PARTS_DECIDED_TOGETHER]

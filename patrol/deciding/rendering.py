@@ -51,7 +51,8 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
 
 
 def decision_request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
-    """As a tool's answer shows it: with ids, without empty fields; of memories already `already_shown` the id alone."""
+    """As a tool's answer shows it: with ids, without empty fields; of memories `already_shown` the id alone, unless
+    they begin a text in parts."""
     fields: dict[str, Any] = {
         "cluster": escape_tags_on_one_line(request.cluster),
         "session_id": request.session_id,
@@ -68,9 +69,10 @@ def decision_request_for_agent(request: DecisionRequest, already_shown: Containe
     memories: list[dict[str, Any]] = []
     when = ""
     for memory in request.memories_to_decide:
-        shown = {} if memory.id in already_shown else _brief_memory_fields(memory, request.kind, fields)
-        if count := len(request.parts_of(memory.id)):
-            shown |= {"parts": 1 + count}
+        parts = 1 + len(request.parts_of(memory.id))
+        is_shown = memory.id in already_shown and parts == 1
+        shown = {} if is_shown else _brief_memory_fields(memory, request.kind, fields)
+        shown |= {"parts": parts} if parts > 1 else {}
         memories.append(
             {"id": memory.short_id} | {name: value for name, value in shown.items() if (name, value) != ("when", when)}
         )

@@ -20,11 +20,13 @@ from pydantic import TypeAdapter
 from madeleine.memory.model import (
     Category,
     ClusterId,
+    ContentHash,
     DatedAction,
     Memory,
     MemoryId,
     MemoryStatus,
     TruthStatus,
+    content_hash,
     date_of_timeline_entry,
     short_id_of_memory_number,
 )
@@ -92,6 +94,8 @@ class MemoryInDecisionRequest:
     dialogue: tuple[str, ...] = ()
     stored: str = ""
     last_asked: str = ""
+    text_hash: ContentHash | None = None
+    """Of the whole text, which `text` may only begin; None in what an earlier version has offered."""
     part_of: MemoryId | None = None
     """Of a part of one ingested text, the part by which all are decided (ADR 82)."""
 
@@ -148,12 +152,21 @@ class DecisionRequest:
 
     @property
     def memories_to_decide(self) -> list[MemoryInDecisionRequest]:
-        """Without those that are decided with the first part of their text; that has the texts of all."""
+        """Without those that are decided with the first part of their text; that has the texts of all, and the greatest
+        importance."""
+        texts = ([memory, *self.parts_of(memory.id)] for memory in self.memories if memory.part_of is None)
         return [
-            replace(memory, text=" ".join(part.text for part in (memory, *self.parts_of(memory.id))))
-            for memory in self.memories
-            if memory.part_of is None
+            replace(
+                parts[0], text=" ".join(part.text for part in parts), importance=max(part.importance for part in parts)
+            )
+            for parts in texts
         ]
+
+    @property
+    def ids_shown_with_text(self) -> set[MemoryId]:
+        """Memories whose own text stands in the offer: not those that are parts of one text."""
+        parts = {memory.part_of for memory in self.memories}
+        return {memory.id for memory in self.memories if memory.part_of is None and memory.id not in parts}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DecisionRequest:
@@ -175,9 +188,11 @@ def memory_text_for_decision_request(memory: Memory, kind: DecisionKind) -> str:
     return "\n".join((memory.scene.action, *absorbed))
 
 
-def is_unchanged_since_offer(memory: Memory, offered_text: str, kind: DecisionKind) -> bool:
+def is_unchanged_since_offer(memory: Memory, offered: MemoryInDecisionRequest, kind: DecisionKind) -> bool:
     """Whether its text is still the one that was offered, which may have been shortened."""
-    text = memory_text_for_decision_request(memory, kind)
+    text, offered_text = memory_text_for_decision_request(memory, kind), offered.text
+    if offered.text_hash is not None:
+        return content_hash(text) == offered.text_hash
     shortened = offered_text.endswith("…") and text.startswith(offered_text[:-1])
     return text == offered_text or (shortened and len(text) > len(offered_text))
 
@@ -186,13 +201,12 @@ def offered_memory_from_memory(
     memory: Memory, kind: DecisionKind, limits: DecisionRequestLimits | None = None
 ) -> MemoryInDecisionRequest:
     when = date_of_timeline_entry(memory.scene.when[0]) if memory.scene.when else memory.happened_at.date().isoformat()
+    text = memory_text_for_decision_request(memory, kind)
     return MemoryInDecisionRequest(
         id=memory.id,
         number=memory.number,
-        text=shorten_with_ellipsis(
-            memory_text_for_decision_request(memory, kind),
-            (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars,
-        ),
+        text=shorten_with_ellipsis(text, (limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]).text_chars),
+        text_hash=content_hash(text),
         when=shorten_with_ellipsis(when, MAX_DATE_CHARS),
         feeling=shorten_with_ellipsis(memory.feeling, MAX_FEELING_CHARS),
         importance=memory.importance,

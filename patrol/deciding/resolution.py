@@ -275,7 +275,7 @@ async def _requests_to_offer(
                     parts[kind].appendleft(new)
                     break
                 offers[kind].append(request)
-                shown |= {memory.id for memory in request.memories}
+                shown |= request.ids_shown_with_text
                 room -= size
     for _ in range(min(MAX_CLUSTERS_EXAMINED_FOR_DECISIONS, len(keys["consolidate"]))):
         for new in await kinds["consolidate"].build_requests_for_key(keys["consolidate"].popleft()):

@@ -6,7 +6,7 @@ spec P6 ❶, rulings 4 and 17.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
 """Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
 MAX_YOUNG_CLUSTER_MEMORIES = 24
-"""Up to so many a sub-cluster without a given name is young: its memories may still go elsewhere."""
+"""Up to so many a sub-cluster that no mind has decided about is young: its memories may still go elsewhere."""
 MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 """A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
 MAX_NAMING_MEMORIES = 200
@@ -58,45 +58,43 @@ async def regroup_loose_memories(work: UnitOfWork) -> RegroupedTopics:
         if state.counts_in_cluster_mean
     ]
     vectors = await work.load_memory_vectors([*loose, *clustered])
-    states = [state for state in (*loose, *clustered) if state.id in vectors]
+    # By their content: the ids of clusters, by which they are read, are chance.
+    states = sorted(
+        (state for state in (*loose, *clustered) if state.id in vectors), key=lambda s: (s.content_hash, s.id)
+    )
     if not states:
         return RegroupedTopics()
-    young = await find_young_clusters(work, clusters)
+    young = {
+        cluster.id for cluster in clusters if work.active_member_count(cluster.id) <= MAX_YOUNG_CLUSTER_MEMORIES
+    } - await ids_of_decided_clusters(work)
     settled = [cluster.id for cluster in clusters if cluster.id not in young]
-    number = {id_: number for number, id_ in enumerate(settled)}
-    homes = [number.get(state.cluster_id) if state.cluster_id else None for state in states]
+    numbers = {id_: number for number, id_ in enumerate(settled)}
+    homes = [numbers.get(state.cluster_id) if state.cluster_id else None for state in states]
+    before = [state.cluster_id if state.cluster_id in young else None for state in states]
     # Seconds for an imported history: other calls go on meanwhile, but the patrol's transaction holds the ledger's
     # writer, so those that write wait.
     found = await asyncio.to_thread(
-        assign_vectors_to_topics, np.stack([vectors[s.id] for s in states]), homes, work.space
+        assign_vectors_to_topics, np.stack([vectors[s.id] for s in states]), homes, work.space, before
     )
     groups = [[states[row] for row in group] for group in found.founded]
     heirs = clusters_continued_by_groups(groups, young)
-    changed = move_states(work, ((states[row], settled[home]) for row, home in found.joined.items()))
+    moves = [(states[row], settled[number]) for row, number in found.joined.items()]
     for group, heir in zip(groups, heirs, strict=True):
         if heir is None:
             parents = Counter(work.clusters[state.cluster_id].parent_id for state in group if state.cluster_id)
-            changed |= {state.cluster_id for state in group}
-            changed.add((await add_topic_cluster(work, group, parents.most_common(1)[0][0])).id)
+            home = (await add_topic_cluster(work, group, parents.most_common(1)[0][0])).id
         else:
-            changed |= move_states(work, ((state, heir) for state in group))
+            home = heir
+        moves += [(state, home) for state in group]
+    changed = await move_states(work, moves, young)
     return RegroupedTopics(heirs.count(None), frozenset(young & changed), frozenset(changed))
 
 
-async def find_young_clusters(work: UnitOfWork, clusters: Sequence[Cluster]) -> set[ClusterId]:
-    """Sub-clusters of few memories, made and named by the patrol: what their first memories had in common need not be
-    what they are about once there are more."""
-    few = [cluster for cluster in clusters if work.active_member_count(cluster.id) <= MAX_YOUNG_CLUSTER_MEMORIES]
-    states = {
-        cluster.id: [state for state in await work.states_of_cluster_members(cluster.id) if state.status != "dead"]
-        for cluster in few
-    }
-    memories = {m.id: m for m in await work.load_memories([state for some in states.values() for state in some])}
-    return {
-        cluster.id
-        for cluster in few
-        if naming.is_cluster_name_from_memories(cluster.name, [memories[state.id] for state in states[cluster.id]])
-    }
+async def ids_of_decided_clusters(work: UnitOfWork) -> set[ClusterId]:
+    """Sub-clusters that a mind has divided, has made, or has left as they are (❻): it has named them, or has decided
+    what belongs to them."""
+    topics_decided = await work.transaction.cluster_size_by_declined_topic()
+    return {ClusterId(id_) for kind, _, id_ in (topic.partition(":") for topic in topics_decided) if kind == "split"}
 
 
 def clusters_continued_by_groups(
@@ -117,20 +115,28 @@ def clusters_continued_by_groups(
     return [heirs.get(number) for number in range(len(groups))]
 
 
-def move_states(work: UnitOfWork, moves: Iterable[tuple[MemoryFieldsForPatrol, ClusterId]]) -> set[ClusterId | None]:
-    """The clusters that have changed."""
+async def move_states(
+    work: UnitOfWork, moves: Sequence[tuple[MemoryFieldsForPatrol, ClusterId]], young: Collection[ClusterId]
+) -> set[ClusterId | None]:
+    """The clusters that have changed. Where all active memories of a young one go, the others go with most of them."""
+    destinations: dict[ClusterId | None, Counter[ClusterId]] = defaultdict(Counter)
     changed: set[ClusterId | None] = set()
     for state, home in moves:
+        destinations[state.cluster_id][home] += 1
         if state.cluster_id != home:
             changed |= {state.cluster_id, home}
             work.put_memory_state(replace(state, cluster_id=home))
+    for id_ in sorted(id_ for id_ in changed if id_ is not None and id_ in young):
+        left = await work.states_of_cluster_members(id_)
+        if left and not work.active_member_count(id_):
+            work.move_memory_states_to_cluster(left, destinations[id_].most_common(1)[0][0])
     return changed
 
 
 def assign_vectors_to_topics(
-    vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace
+    vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace, before: Sequence[ClusterId | None] = ()
 ) -> topics.TopicAssignments:
-    return topics.assign_unclustered_vectors_to_topics(topics.without_shared_centre(vectors, space), homes)
+    return topics.assign_unclustered_vectors_to_topics(topics.without_shared_centre(vectors, space), homes, before)
 
 
 async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
@@ -162,17 +168,16 @@ async def rename_changed_clusters(
     work: UnitOfWork, counts_before: Mapping[ClusterId, int], young: Collection[ClusterId]
 ) -> None:
     """A cluster was named by its first few memories: young ones that have changed, and others each time that they have
-    grown across a power of two, are named anew (ruling 17), unless somebody has given them their name."""
+    grown across a power of two, are named anew (ruling 17), unless a mind has decided about them."""
+    decided = await ids_of_decided_clusters(work)
     for id_, before in counts_before.items():
-        fewest = max(before, topics.MIN_NEW_CLUSTER_MEMORIES)
-        if id_ not in young and work.active_member_count(id_).bit_length() <= fewest.bit_length():
+        count, fewest = work.active_member_count(id_), max(before, topics.MIN_NEW_CLUSTER_MEMORIES)
+        if id_ in decided or not count or (id_ not in young and count.bit_length() <= fewest.bit_length()):
             continue
         living = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
         states = {state.id: state for state in (*living[:MAX_NAMING_MEMORIES], *living[-MAX_NAMING_MEMORIES:])}
-        memories = await work.load_memories(list(states.values()))
-        if memories and (id_ in young or naming.is_cluster_name_from_memories(work.clusters[id_].name, memories)):
-            name = await choose_cluster_name(work, memories, renamed=id_)
-            work.clusters[id_] = replace(work.clusters[id_], name=name)
+        name = await choose_cluster_name(work, await work.load_memories(list(states.values())), renamed=id_)
+        work.clusters[id_] = replace(work.clusters[id_], name=name)
 
 
 async def choose_cluster_name(work: UnitOfWork, memories: Sequence[Memory], *, renamed: ClusterId | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,13 +43,11 @@ def _words_of_actors(memories: Iterable[Memory]) -> set[str]:
 
 def counts_of_naming_words(memories: Sequence[Memory]) -> Counter[str]:
     """Words that at least two of the memories hold, with how many do; not the names of those who act in them: they
-    address each other, whatever they talk about. Where there is only one such word, all others, too: one word alone
-    could not be told from a name that somebody has given."""
+    address each other, whatever they talk about."""
     counts = Counter(word for memory in memories for word in cluster_name_words_of_memory(memory))
     for word in _words_of_actors(memories):
         del counts[word]
-    shared = Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD})
-    return counts if len(shared) == 1 else shared
+    return Counter({word: count for word, count in counts.items() if count >= MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD})
 
 
 def cluster_name_from_memories(
@@ -69,19 +66,6 @@ def cluster_name_from_memories(
     others = (phrase for phrase in phrases if phrase not in shown)
     names = map(_joined_to_fit, (shown, *([*shown[: MAX_CLUSTER_NAME_PHRASES - 1], phrase] for phrase in others)))
     return next((name for name in names if name not in taken), _joined_to_fit(shown))
-
-
-def is_cluster_name_from_memories(name: str, memories: Collection[Memory]) -> bool:
-    """Whether `cluster_name_from_memories` may have made it of themes, of words or of an action of these memories: a
-    name that somebody has given is seldom a list of such words."""
-    if any(name == _beginning_of_action(memory) for memory in memories):
-        return True
-    parts = name.split(", ")
-    themes = Counter(theme for memory in memories for theme in set(memory.themes))
-    if all(themes[part] >= MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD for part in parts):
-        return True
-    words = {word for memory in memories for word in cluster_name_words_of_memory(memory)}
-    return len(parts) > 1 and all(words.issuperset(re.split("[ -]", part.lower())) for part in parts)
 
 
 def _beginning_of_action(memory: Memory) -> str:
@@ -114,17 +98,13 @@ def _most_telling_phrases(memories: Sequence[Memory], idf: Mapping[str, float]) 
         forms.count_those_of_memory(memory)
     phrases: list[str] = []
     named: set[str] = set()
-    words: tuple[str, ...] = ()
-    is_one_shared = any(count < MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD for count in counts.values())
     for word in sorted(counts, key=lambda word: (-telling(word), word)):
         if any(_are_forms_of_one_word(word, other) for other in named):
             continue
         words = forms.pair_with_word(word, max(MIN_MEMORIES_SHARING_CLUSTER_NAME_WORD, counts[word] / 2), named)
         phrases.append(forms.commonest_form(words))
         named.update(words)
-    if len(phrases) == 1:
-        return [forms.commonest_form((word,)) for word in words]
-    return phrases[:2] if is_one_shared else phrases
+    return phrases
 
 
 def _are_forms_of_one_word(first: str, second: str) -> bool:

@@ -7,7 +7,7 @@ of communities in large networks"), and the threshold only keeps strangers out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,14 +81,18 @@ class TopicAssignments:
     founded: Sequence[Sequence[int]]
 
 
-def assign_unclustered_vectors_to_topics(vectors: VectorRows, clusters: Sequence[int | None]) -> TopicAssignments:
+def assign_unclustered_vectors_to_topics(
+    vectors: VectorRows, clusters: Sequence[int | None], groups_before: Sequence[Hashable | None] = ()
+) -> TopicAssignments:
     """Rows without a cluster join one or found one. `vectors`: float32, (n, dim), unit rows without what they share.
-    `clusters`: of each row the number of its cluster, None without one. The same input gives the same topics."""
+    `clusters`: of each row the number of its cluster, None without one. `groups_before`: of each row without a cluster
+    the group that it was in, which it leaves only for a better one; None without one. The same input gives the same
+    topics."""
     neighbours = symmetric_nearest_neighbour_graph(vectors)
     resolution = MODULARITY_RESOLUTION if len(vectors) > MAX_MEMORIES_AT_MODULARITY_RESOLUTION_ONE else 1.0
     joined: dict[int, int] = {}
     groups: list[list[int]] = []
-    for group in find_communities(neighbours, clusters, resolution):
+    for group in find_communities(neighbours, clusters, resolution, groups_before):
         new = [row for row in group if clusters[row] is None]
         home = next((cluster for row in group if (cluster := clusters[row]) is not None), None)
         if home is not None:
@@ -166,10 +170,13 @@ def _linked_by_average(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> 
 
 
 def find_communities(
-    neighbours: WeightedNeighboursByRow, clusters: Sequence[int | None], resolution: float
+    neighbours: WeightedNeighboursByRow,
+    clusters: Sequence[int | None],
+    resolution: float,
+    groups_before: Sequence[Hashable | None] = (),
 ) -> list[list[int]]:
     """The rows by community, each sorted: rows, then communities of them, move to where modularity gains most, until
-    none gains. Rows of a cluster stay together, and no two clusters are joined."""
+    none gains. Rows of a cluster stay together, and no two clusters are joined; those of a group before begin in it."""
     members: list[list[int]] = []
     nodes: list[int] = []
     node_of_cluster: dict[int, int] = {}
@@ -181,8 +188,13 @@ def find_communities(
         nodes.append(node)
     fixed = [clusters[group[0]] is not None for group in members]
     graph = _joined_graph(neighbours, nodes)
+    homes = list(range(len(graph)))
+    first_of_group: dict[Hashable, int] = {}
+    for row, group_before in enumerate(groups_before):
+        if group_before is not None and clusters[row] is None:
+            homes[nodes[row]] = first_of_group.setdefault(group_before, nodes[row])
     while True:
-        homes = _moved_nodes(graph, fixed, resolution)
+        homes = _moved_nodes(graph, fixed, resolution, homes)
         names = {home: index for index, home in enumerate(dict.fromkeys(homes))}
         if len(names) == len(graph):
             return [sorted(group) for group in members]
@@ -194,6 +206,7 @@ def find_communities(
             joined[place] += members[node]
             joined_fixed[place] |= fixed[node]
         members, fixed = joined, joined_fixed
+        homes = list(range(len(graph)))
 
 
 def _joined_graph(graph: WeightedNeighboursByRow, places: Sequence[int]) -> WeightedNeighboursByRow:
@@ -205,11 +218,18 @@ def _joined_graph(graph: WeightedNeighboursByRow, places: Sequence[int]) -> Weig
     return joined
 
 
-def _moved_nodes(graph: WeightedNeighboursByRow, fixed: Sequence[bool], resolution: float) -> list[int]:
-    """The community of each node, named by one of its nodes; fixed nodes stay where they are."""
-    homes = list(range(len(graph)))
+def _moved_nodes(
+    graph: WeightedNeighboursByRow, fixed: Sequence[bool], resolution: float, homes: Sequence[int]
+) -> list[int]:
+    """The community of each node, named by one of the nodes; `homes`: where each begins. Fixed nodes stay where they
+    are."""
+    homes = list(homes)
     degrees = [sum(links.values()) for links in graph]
-    totals = degrees.copy()
+    totals = [0.0] * len(graph)
+    sizes = [0] * len(graph)
+    for node, home in enumerate(homes):
+        totals[home] += degrees[node]
+        sizes[home] += 1
     scale = resolution / max(sum(degrees), 1e-9)
     moved = True
     while moved:
@@ -219,7 +239,8 @@ def _moved_nodes(graph: WeightedNeighboursByRow, fixed: Sequence[bool], resoluti
                 continue
             home = homes[node]
             totals[home] -= degrees[node]
-            weights = {home: 0.0}
+            sizes[home] -= 1
+            weights = {home: 0.0} | ({node: 0.0} if not sizes[node] else {})
             for other, weight in links.items():
                 if other != node:
                     weights[homes[other]] = weights.get(homes[other], 0.0) + weight
@@ -228,6 +249,7 @@ def _moved_nodes(graph: WeightedNeighboursByRow, fixed: Sequence[bool], resoluti
             if gains[best] <= gains[home] + MIN_MODULARITY_GAIN:
                 best = home
             totals[best] += degrees[node]
+            sizes[best] += 1
             homes[node] = best
             moved = moved or best != home
     return homes

@@ -41,8 +41,14 @@ class StepStore:
         self.business = self.ledger.put_cluster("Business")
         self.private = self.ledger.put_cluster("Private")
 
-    def cluster(self, name: str, vector: Vector | None = None, parent: Cluster | None = None) -> Cluster:
-        return self.ledger.put_cluster(name, parent or self.private, vector)
+    def cluster(
+        self, name: str, vector: Vector | None = None, parent: Cluster | None = None, *, decided: bool = True
+    ) -> Cluster:
+        """`decided`: a mind has made it, or has left it as it is (❻)."""
+        cluster = self.ledger.put_cluster(name, parent or self.private, vector)
+        if decided:
+            self.ledger.state.declined[f"split:{cluster.id}"] = 0
+        return cluster
 
     def put(self, memory: Memory, vector: Vector | None = None, cluster: Cluster | None = None) -> Memory:
         return self.ledger.put(replace(memory, cluster_id=cluster.id if cluster else None), vector)

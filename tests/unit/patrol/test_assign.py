@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -188,7 +188,7 @@ async def test_a_memory_under_a_root_joins_the_cluster_of_its_neighbours(store: 
 
 async def test_the_first_memories_of_a_young_cluster_may_go_elsewhere(store: StepStore) -> None:
     """ruling 17: four were alike enough for one topic; what came since shows that they are two."""
-    young = store.cluster("tea, cups", axis(0))
+    young = store.cluster("tea, cups", axis(0), decided=False)
     green = [store.put(a_memory(f"tea, cups {i}", fresh=False), lean(0.6, 1), young) for i in range(2)]
     black = [store.put(a_memory(f"cups of tea {i}", fresh=False), lean(0.6, 2), young) for i in range(2)]
     green += [store.put(a_memory(f"green tea {i}"), axis(1)) for i in range(4)]
@@ -202,10 +202,10 @@ async def test_the_first_memories_of_a_young_cluster_may_go_elsewhere(store: Ste
     assert "tea, cups" not in store.names(), "it is named anew"
 
 
-@pytest.mark.parametrize(("name", "count"), [("Tea", 4), ("tea, cups", 25)])
-async def test_a_memory_of_a_named_or_of_a_grown_cluster_stays(store: StepStore, name: str, count: int) -> None:
-    """ruling 17: what somebody has named, and what has settled."""
-    home = store.cluster(name, axis(0))
+@pytest.mark.parametrize(("decided", "count"), [(True, 4), (False, 25)])
+async def test_a_memory_of_a_decided_or_of_a_grown_cluster_stays(store: StepStore, decided: bool, count: int) -> None:
+    """ruling 17: what a mind has divided, or left as it is, and what has settled."""
+    home = store.cluster("tea, cups", axis(0), decided=decided)
     stray = store.put(a_memory("tea, cups", fresh=False), axis(1), home)
     for i in range(count):
         store.put(a_memory(f"tea, cups {i}", fresh=False), axis(0), home)
@@ -242,18 +242,13 @@ async def test_a_new_sub_cluster_without_themes_is_named_after_its_words(store: 
 
 
 @pytest.mark.parametrize(
-    ("name", "later"),
-    [
-        ("wedding, Bryan, festival", "personal statement, festival, wedding, bryan"),
-        ("Letters", "Letters"),
-        ("Bryan", "Bryan"),
-    ],
+    ("decided", "later"), [(False, "personal statement, festival, wedding, bryan"), (True, "wedding, Bryan, festival")]
 )
-async def test_a_cluster_that_has_grown_is_named_anew_but_not_if_somebody_named_it(
-    store: StepStore, name: str, later: str
+async def test_a_cluster_that_has_grown_is_named_anew_but_not_if_a_mind_has_decided_about_it(
+    store: StepStore, decided: bool, later: str
 ) -> None:
     """ruling 17: three first memories tell little of what becomes of a topic."""
-    cluster = store.cluster(name, axis(0))
+    cluster = store.cluster("wedding, Bryan, festival", axis(0), decided=decided)
     for _ in range(3):
         store.put(a_memory("Bryan had a wedding at the festival", fresh=False), axis(0), cluster)
     for _ in range(6):
@@ -262,6 +257,44 @@ async def test_a_cluster_that_has_grown_is_named_anew_but_not_if_somebody_named_
     assert store.ledger.state.clusters[cluster.id].name == later
     assert (await assigned(store))["assigned"] == 0
     assert store.ledger.state.clusters[cluster.id].name == later
+
+
+async def test_what_fades_goes_where_the_active_memories_of_its_topic_go(store: StepStore) -> None:
+    """rulings 17 and 20: no cluster of dying ones alone is left behind."""
+    tea, boats = store.cluster("Tea", axis(0)), store.cluster("Boats", axis(5))
+    for i in range(20):
+        store.put(a_memory(f"tea {i}", fresh=False), lean(0.9, 1 + i % 2), tea)
+        store.put(a_memory(f"boat {i}", fresh=False), axis(5 + i % 2), boats)
+    young = store.cluster("cups", axis(0), decided=False)
+    active = [store.put(a_memory(f"cups {i}", fresh=False), lean(0.9, 1 + i), young) for i in range(2)]
+    dying = [store.put(a_memory(f"saucer {i}", fresh=False, status="dying"), axis(7), young) for i in range(2)]
+    store.put(a_memory("a mountain"), axis(5))
+    await assigned(store)
+    assert {store.home(memory) for memory in (*active, *dying)} == {"Tea"}
+
+
+async def test_quiet_nights_move_nothing_and_the_ids_of_clusters_do_not_matter(store: StepStore) -> None:
+    """ruling 17: a topic's memories leave it for a better one only."""
+    partitions = set()
+    for order in (1, -1):
+        store = StepStore()
+        names = ["tea", "boats", "taxes", "skis"][::order]
+        homes = {name: store.cluster(name, decided=False) for name in names}
+        rng = np.random.default_rng(3)
+        memories = []
+        for i in range(32):
+            name = ["tea", "boats", "taxes", "skis"][i % 4]
+            noisy = axis(["tea", "boats", "taxes", "skis"].index(name)) + 0.12 * rng.normal(size=axis(0).shape)
+            memories.append(store.put(a_memory(f"{name} {i}", fresh=False), unit(noisy), homes[name]))
+        store.put(a_memory("a mountain"), axis(6))
+        await assigned(store)
+        first = [store.now(memory).cluster_id for memory in memories]
+        for night in range(3):
+            store.put(a_memory(f"a mountain {night}"), axis((4, 5, 7)[night]))
+            await assigned(store)
+            assert [store.now(memory).cluster_id for memory in memories] == first
+        partitions.add(tuple(first.index(id_) for id_ in first))
+    assert len(partitions) == 1
 
 
 async def test_without_a_model_memories_wait_for_their_vectors(store: StepStore) -> None:
@@ -295,6 +328,7 @@ async def test_a_cluster_is_compared_again_when_its_memories_have_vectors_of_thi
     """ruling 6. Its vector was computed with the model before; no memory ever matched it again, so none was ever
     recomputed either."""
     dinners = store.ledger.put_cluster("Dinners", store.private, axis(3), model="another")
+    store.ledger.state.declined[f"split:{dinners.id}"] = 3
     for i in range(3):
         store.put(a_memory(f"old {i}", fresh=False), axis(0), dinners)
     memory = store.put(a_memory("ramen"), lean(0.6))
@@ -344,12 +378,14 @@ async def test_an_imported_history_is_grouped_and_others_have_their_turns_meanwh
             another_turn.set()
             await asyncio.sleep(0)
 
-    def topics_after_three_turns(vectors: NDArray[np.float32], clusters: Sequence[int | None]) -> TopicAssignments:
+    def topics_after_three_turns(
+        vectors: NDArray[np.float32], clusters: Sequence[int | None], groups_before: Sequence[Hashable | None]
+    ) -> TopicAssignments:
         start = turns
         while turns < start + 3:
             another_turn.clear()
             assert another_turn.wait(timeout=5), "the event loop stood still"
-        return assign_unclustered_vectors_to_topics(vectors, clusters)
+        return assign_unclustered_vectors_to_topics(vectors, clusters, groups_before)
 
     monkeypatch.setattr(
         "madeleine.patrol.steps.assign.topics.assign_unclustered_vectors_to_topics", topics_after_three_turns

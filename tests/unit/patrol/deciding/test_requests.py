@@ -158,7 +158,7 @@ def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
     assert [shown["text"].count(f"Part {i} of the page") for i in range(3)] == [1, 1, 1]
     assert "parts" not in other
     offered = zip(page, offer.memories[:3], strict=True)
-    assert all(is_unchanged_since_offer(part, memory.text, "consolidate") for part, memory in offered)
+    assert all(is_unchanged_since_offer(part, memory, "consolidate") for part, memory in offered)
     assert '"n": 1' in (text := decision_prompt(offer).text)
     assert ('"n": 2' in text, '"n": 4' in text) == (False, True), "a model names a text by the number of its first part"
     assert DecisionRequest.from_json(offer.as_json()) == offer
@@ -172,14 +172,38 @@ def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
         ingested("A part", category="procedural"),
         ingested("A part", lesson="Ask first"),
         ingested("A part", pinned=True),
+        ingested("A part", feeling="terrified"),
         replace(ingested("A part"), provenance=Provenance(tool="store", session_id="s")),
     ],
 )
 def test_what_was_not_told_in_one_go_or_weighs_otherwise_is_decided_by_itself(other: Memory) -> None:
     """ADR 82"""
-    (offer,) = requests_about_dying_memories([ingested("First"), other, ingested("Last")])
-    assert [memory.part_of for memory in offer.memories if memory.id == other.id] == [None]
-    assert other.id not in {memory.part_of for memory in offer.memories}
+    first, last = ingested("First"), ingested("Last")
+    (offer,) = requests_about_dying_memories([first, other, last])
+    parts = {memory.id: memory.part_of for memory in offer.memories}
+    assert parts == {first.id: None, last.id: first.id, other.id: None}
+
+
+def test_a_text_in_parts_is_shown_whatever_was_shown_before_and_counts_for_none_of_them() -> None:
+    """ADR 82, ruling 20: nothing is decided whose text was not shown."""
+    page = [ingested(f"Part {i}", importance=importance) for i, importance in enumerate((0.3, 0.9, 0.6))]
+    alone = ingested("Alone", 1)
+    (offer,) = requests_about_dying_memories([*page, alone])
+    first, other = decision_request_for_agent(offer, {memory.id for memory in (*page, alone)})["memories"]
+    assert (first["text"], first["importance"]) == ("Part 0 Part 1 Part 2", 0.9)
+    assert other == {"id": alone.id}
+    assert offer.ids_shown_with_text == {alone.id}
+
+
+def test_a_text_that_was_changed_behind_what_was_shown_has_changed() -> None:
+    """ruling 13: of a part only the beginning is shown."""
+    memory = ingested("The appointment at the clinic in Hamburg is on the third of May, at nine o'clock. " * 5)
+    (offer,) = requests_about_dying_memories([memory, ingested("and more " * 90)], LIMITS)
+    moved = replace(memory, scene=replace(memory.scene, action=memory.scene.action + " It was moved to Kiel."))
+    assert is_unchanged_since_offer(memory, offer.memories[0], "consolidate")
+    assert not is_unchanged_since_offer(moved, offer.memories[0], "consolidate")
+    old = replace(offer.memories[0], text_hash=None)
+    assert is_unchanged_since_offer(memory, old, "consolidate")
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 900)), max_size=12))
