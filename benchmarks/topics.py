@@ -1,9 +1,9 @@
 """What clusters tell apart: `python -m benchmarks.topics DATA_FOLDER`.
 
-Twelve chats of a set (or as many as it has), their first 36 turns each, are interleaved turn by turn and stored, 40 a
-night, and a patrol follows each night; nobody decides. The clusters at the end are compared with the chats. Once with
-the dates of the turns, once without any. A chat is a unit of the set, or a session where all is one unit: of JSQuAD an
-article.
+Twelve chats of a set (or as many as it has), their first 36 turns each, are interleaved turn by turn and stored, and a
+patrol follows each night; nobody decides. The clusters at the end are compared with the chats. Once with the dates of
+the turns, once without any; with 30, 40 and 50 turns a night, for which memories meet first is chance. A chat is a unit
+of the set, or a session where all is one unit: of JSQuAD an article.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from madeleine.memory.model import MemoryId
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.open_memory import open_memory_store
 
-CHATS, TURNS_OF_CHAT, TURNS_A_NIGHT = 12, 36, 40
+CHATS, TURNS_OF_CHAT = 12, 36
+TURNS_A_NIGHT = 30, 40, 50
 MIN_TURNS_OF_CHAT = 30
 
 
@@ -50,7 +51,9 @@ def _sessions(documents: Sequence[Document]) -> Sequence[Sequence[Document]]:
     return list(sessions.values())
 
 
-async def live(chats: Sequence[Sequence[Document]], embedder: CachedEmbedder, *, dated: bool) -> dict[str, Any]:
+async def live(
+    chats: Sequence[Sequence[Document]], embedder: CachedEmbedder, *, dated: bool, turns_a_night: int
+) -> dict[str, Any]:
     """Clusters after the last night, as `measure_clusters` tells them."""
     told = [
         (f"chat {number}", turn)
@@ -63,10 +66,10 @@ async def live(chats: Sequence[Sequence[Document]], embedder: CachedEmbedder, *,
         settings = Settings(data_dir=Path(temporary), being=SCOPE.being_id)
         async with open_memory_store(settings, embedder=embedder, background=False) as memory:
             lived = LivedStore(memory)
-            for day, begin in enumerate(range(0, len(told), TURNS_A_NIGHT)):
+            for day, begin in enumerate(range(0, len(told), turns_a_night)):
                 turns = [
                     (topic, replace(turn, id=f"{topic} {turn.id}", session=topic, time=turn.time if dated else ""))
-                    for topic, turn in told[begin : begin + TURNS_A_NIGHT]
+                    for topic, turn in told[begin : begin + turns_a_night]
                 ]
                 night = LifeSession(day, str(day), "", tuple(turn for _, turn in turns))
                 await lived.live_session(night, "store")
@@ -83,9 +86,10 @@ async def run(folder: Path, names: Sequence[str]) -> list[dict[str, Any]]:
         await embedder.warm_up()
         for name in names:
             chats = chats_of(folder, name)
-            for dated in (True, False):
-                found = await live(chats, embedder, dated=dated)
-                rows.append({"set": name, "chats": len(chats), "dates": "with" if dated else "without"} | found)
+            for dated, turns in itertools.product((True, False), TURNS_A_NIGHT):
+                found = await live(chats, embedder, dated=dated, turns_a_night=turns)
+                dates = "with" if dated else "without"
+                rows.append({"set": name, "chats": len(chats), "dates": dates, "turns": turns} | found)
         await embedder.close()
     return rows
 
@@ -96,16 +100,19 @@ def main() -> None:
     parser.add_argument("--sets", help="separated by commas; all of the folder by default")
     arguments = parser.parse_args()
     names = arguments.sets.split(",") if arguments.sets else data_sets.names(arguments.folder)
-    table = Table("set", "chats", "dates", "clusters", "largest %", "adjusted Rand", "in no cluster %")
+    table = Table("set", "chats", "dates", "turns a night", "clusters", "largest %", "adjusted Rand", "in no cluster %")
     rows = asyncio.run(run(arguments.folder, names))
-    for row in rows:
-        rand = f"{row['adjusted Rand']:.2f}"
-        cells = (row["set"], row["chats"], row["dates"], row["count"], row["largest %"], rand, row["in no cluster %"])
-        table.add_row(*map(str, cells))
+    columns = ("set", "chats", "dates", "turns", "count", "largest %", "adjusted Rand", "in no cluster %")
+    for _, of_kind in itertools.groupby(rows, key=lambda row: (row["set"], row["dates"])):
+        lives = list(of_kind)
+        for row in lives:
+            table.add_row(*(str(row[column]) for column in columns))
+        mean = sum(row["adjusted Rand"] for row in lives) / len(lives)
+        table.add_row("", "", "", "mean", "", "", f"{mean:.3f}", "", end_section=True)
     console = Console(width=140)
     console.print(table)
     for row in rows:
-        console.print(f"{row['set']}, {row['dates']} dates: {'; '.join(row['names'])}")
+        console.print(f"{row['set']}, {row['dates']} dates, {row['turns']}: {'; '.join(row['names'])}")
 
 
 if __name__ == "__main__":
