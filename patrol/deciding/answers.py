@@ -50,7 +50,7 @@ MemoryIdsInDecision = Annotated[
 
 # One flat shape for every kind of request. No docstring and no word too many: it goes into the tool's schema, which
 # every client puts into every prompt. What the fields mean is said with each request
-# (`requests.AGENT_GUIDANCE_BY_DECISION_NAME`).
+# (`rendering.AGENT_GUIDANCE_BY_DECISION_NAME`).
 class AgentDecision(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 

@@ -30,12 +30,15 @@ MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _PROMPTS["max_a
 
 
 def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
-    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status."""
+    """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status, and
+    `parts` where one has texts in parts."""
     names: dict[str, None] = {}
     for request in requests:
         names[request.kind] = None
         if request.kind == "consolidate" and any(memory.status == "dying" for memory in request.memories):
             names["dying"] = None
+        if any(memory.part_of for memory in request.memories):
+            names["parts"] = None
     return list(names)
 
 

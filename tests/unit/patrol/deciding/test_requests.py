@@ -28,7 +28,7 @@ from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.diary import decision_requests_for_diary
 from madeleine.patrol.deciding.dying import requests_about_dying_memories
-from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent
+from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent, guidance_names
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_AGENT,
     DECISION_REQUEST_LIMITS_FOR_MODEL,
@@ -157,6 +157,8 @@ def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
     assert (shown["id"], shown["parts"]) == (page[0].id, 3)
     assert [shown["text"].count(f"Part {i} of the page") for i in range(3)] == [1, 1, 1]
     assert "parts" not in other
+    assert guidance_names([offer]) == ["consolidate", "dying", "parts"]
+    assert guidance_names(requests_about_dying_memories(page[:1])) == ["consolidate", "dying"]
     offered = zip(page, offer.memories[:3], strict=True)
     assert all(is_unchanged_since_offer(part, memory, "consolidate") for part, memory in offered)
     assert '"n": 1' in (text := decision_prompt(offer).text)
