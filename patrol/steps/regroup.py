@@ -64,9 +64,7 @@ async def regroup_loose_memories(work: UnitOfWork) -> RegroupedTopics:
     )
     if not states:
         return RegroupedTopics()
-    young = {
-        cluster.id for cluster in clusters if work.active_member_count(cluster.id) <= MAX_YOUNG_CLUSTER_MEMORIES
-    } - await ids_of_decided_clusters(work)
+    young = await ids_of_young_clusters(work, clusters)
     settled = [cluster.id for cluster in clusters if cluster.id not in young]
     numbers = {id_: number for number, id_ in enumerate(settled)}
     homes = [numbers.get(state.cluster_id) if state.cluster_id else None for state in states]
@@ -88,6 +86,17 @@ async def regroup_loose_memories(work: UnitOfWork) -> RegroupedTopics:
         moves += [(state, home) for state in group]
     changed = await move_states(work, moves, young)
     return RegroupedTopics(heirs.count(None), frozenset(young & changed), frozenset(changed))
+
+
+async def ids_of_young_clusters(work: UnitOfWork, clusters: Sequence[Cluster]) -> set[ClusterId]:
+    """Sub-clusters of few memories, dying and dead ones counted: one that fades is not young again."""
+    decided = await ids_of_decided_clusters(work)
+    counts = {
+        cluster.id: len(await work.states_of_cluster_members(cluster.id))
+        for cluster in clusters
+        if cluster.id not in decided
+    }
+    return {id_ for id_, count in counts.items() if count <= MAX_YOUNG_CLUSTER_MEMORIES}
 
 
 async def ids_of_decided_clusters(work: UnitOfWork) -> set[ClusterId]:

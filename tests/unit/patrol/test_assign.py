@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId
+from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId, MemoryStatus
 from madeleine.memory.rules.dynamics.topics import TopicAssignments, assign_unclustered_vectors_to_topics
 from madeleine.patrol.steps.assign import assign_memories_to_clusters
 from tests.doubles import BOB, a_memory, unit
@@ -202,13 +202,18 @@ async def test_the_first_memories_of_a_young_cluster_may_go_elsewhere(store: Ste
     assert "tea, cups" not in store.names(), "it is named anew"
 
 
-@pytest.mark.parametrize(("decided", "count"), [(True, 4), (False, 25)])
-async def test_a_memory_of_a_decided_or_of_a_grown_cluster_stays(store: StepStore, decided: bool, count: int) -> None:
-    """ruling 17: what a mind has divided, or left as it is, and what has settled."""
+@pytest.mark.parametrize(
+    ("decided", "count", "status"),
+    [(True, 4, "active"), (False, 25, "active"), (False, 25, "dying"), (False, 25, "dead")],
+)
+async def test_a_memory_of_a_decided_or_of_a_grown_cluster_stays(
+    store: StepStore, decided: bool, count: int, status: MemoryStatus
+) -> None:
+    """ruling 17: what a mind has divided, or left as it is, and what has settled, though it has faded since."""
     home = store.cluster("tea, cups", axis(0), decided=decided)
     stray = store.put(a_memory("tea, cups", fresh=False), axis(1), home)
     for i in range(count):
-        store.put(a_memory(f"tea, cups {i}", fresh=False), axis(0), home)
+        store.put(a_memory(f"tea, cups {i}", fresh=False, status=status), axis(0), home)
     for i in range(4):
         store.put(a_memory(f"mountain {i}"), lean(0.1, 1))
     await assigned(store)
