@@ -48,7 +48,11 @@ def _decide(request: DecisionRequest) -> AgentDecision:
 
 def _consolidate(request: DecisionRequest) -> AgentDecision:
     memories = request.memories_to_decide
-    usable = [memory for memory in memories if not memory.pinned and memory.truth == "current"]
+    usable = [
+        memory
+        for memory in memories
+        if not memory.pinned and memory.truth == "current" and not request.parts_of(memory.id)
+    ]
     groups = repeated(usable)
     merged = {memory.id for group in groups for memory in group}
     dying = [memory for memory in memories if memory.status == "dying" and memory.id not in merged]

@@ -154,6 +154,8 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentOfferedMe
     if reason := current.change_since_offer(id_):
         return reason
     memory = current.memories[id_]
+    if any(current.request.parts_of(one) for one in (id_, survivor)):
+        return "is, or its survivor is, the first of several parts of a text, of which only the beginnings were shown"
     if {memory.truth, current.memories[survivor].truth} != {"current"}:
         return "is not true any more, or its survivor is not"
     if memory.pinned:
