@@ -24,7 +24,7 @@ def requests_about_dying_memories(
     was compared with what resembles it when it was fresh."""
     sessions = list(dict.fromkeys(memory.provenance.session_id for memory in dying))
     by_session = sorted(dying, key=lambda memory: sessions.index(memory.provenance.session_id))
-    texts = list(memories_by_ingested_text(by_session))
+    texts = memories_by_ingested_text(by_session)
     parts = offered_texts_split_by_request_size(texts, "consolidate", limits)
     return [DecisionRequest(kind="consolidate", memories=tuple(part)) for part in parts]
 

@@ -1,14 +1,12 @@
-"""Decision requests: memories, and what is to be decided about them, in a bounded size (ruling 10); as prompts for a
-language model, and as JSON for the calling agent.
+"""Decision requests: memories, and what is to be decided about them, in a bounded size (ruling 10).
 
-The same input gives the same requests, except for their ids. Memories are data: in a prompt they stand between tags
-that no memory can write (`escape_tags_on_one_line`), as JSON.
+The same input gives the same requests, except for their ids.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -257,17 +255,17 @@ def offered_memories_within_limits(
 def offered_memories_split_by_request_size(
     memories: Sequence[Memory], kind: DecisionKind, limits: DecisionRequestLimits | None = None
 ) -> list[list[MemoryInDecisionRequest]]:
-    """All of them, in order, as many parts as do not fit into one request."""
-    return offered_texts_split_by_request_size([[memory] for memory in memories], kind, limits)
+    """All of them, in order, for as many requests as they need."""
+    return offered_texts_split_by_request_size(([memory] for memory in memories), kind, limits)
 
 
 def offered_texts_split_by_request_size(
-    texts: Sequence[Sequence[Memory]], kind: DecisionKind, limits: DecisionRequestLimits | None = None
+    texts: Iterable[Sequence[Memory]], kind: DecisionKind, limits: DecisionRequestLimits | None = None
 ) -> list[list[MemoryInDecisionRequest]]:
-    """All of them, in order, as many parts as do not fit into one request, each text in one. A text of several memories
-    is offered as one, with the beginning of each."""
+    """All of them, in order, for as many requests as they need, each text in one. A text of several memories is offered
+    as one, with the beginning of each."""
     limits = limits or DECISION_REQUEST_LIMITS_FOR_MODEL[kind]
-    parts: list[list[MemoryInDecisionRequest]] = []
+    of_requests: list[list[MemoryInDecisionRequest]] = []
     characters = 0
     for memories in texts:
         shortened = replace(limits, text_chars=max(MIN_PART_TEXT_CHARS, limits.text_chars // len(memories)))
@@ -275,8 +273,8 @@ def offered_texts_split_by_request_size(
         offered = [first, *(replace(memory, part_of=first.id) for memory in others)]
         size = sum(memory.size_bytes for memory in offered)
         characters += size
-        if not parts or len(parts[-1]) + len(offered) > limits.memories or characters > limits.size:
-            parts.append([])
+        if not of_requests or len(of_requests[-1]) + len(offered) > limits.memories or characters > limits.size:
+            of_requests.append([])
             characters = size
-        parts[-1] += offered
-    return parts
+        of_requests[-1] += offered
+    return of_requests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from madeleine.memory.language_model import RejectedModelAnswer
@@ -178,6 +178,13 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
 
 def _topic(id_: ClusterId) -> str:
     return f"split:{id_}"
+
+
+def cluster_ids_of_decided_splits(declined_topics: Iterable[str]) -> set[ClusterId]:
+    """The clusters that a decision has divided, has made, or has left as they are; of `declined_topics` others are left
+    out."""
+    prefix = _topic(ClusterId(""))
+    return {ClusterId(topic.removeprefix(prefix)) for topic in declined_topics if topic.startswith(prefix)}
 
 
 def has_size_changed_since_declined_split(active_count: int, declined_count: int | None) -> bool:

@@ -37,6 +37,7 @@ from madeleine.patrol.context import PatrolRunContext
 from madeleine.patrol.deciding.answers import DecisionAnswerSchema
 from madeleine.patrol.deciding.rendering import DECISION_SYSTEM_PROMPTS, enclose_in_memory_tag, json_with_escaped_tags
 from madeleine.patrol.deciding.requests import shorten_with_ellipsis
+from madeleine.patrol.deciding.split import cluster_ids_of_decided_splits
 from madeleine.patrol.steps.regroup import (
     RegroupedTopics,
     divide_broad_clusters,
@@ -69,13 +70,14 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     counts_before = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
     await assign_memories_to_sub_clusters(work, ready, vectors)
     new_under_roots = await assign_memories_to_roots(work, ready, vectors)
-    regrouped = await regroup_loose_memories(work) if ready else RegroupedTopics()
+    decided = cluster_ids_of_decided_splits(await work.transaction.cluster_size_by_declined_topic())
+    regrouped = await regroup_loose_memories(work, decided) if ready else RegroupedTopics()
     placed = [state.cluster_id for state in await work.load_memory_states([state.id for state in ready])]
     roots = {root.id for root in work.root_clusters()}
     left_under_roots = sum(cluster_id in roots for cluster_id in placed)
     touched = {*placed} | regrouped.changed
     touched |= await divide_broad_clusters(work, touched)
-    await rename_changed_clusters(work, counts_before, regrouped.young)
+    await rename_changed_clusters(work, counts_before, regrouped.young, decided)
     touched |= roots if new_under_roots else set()
     await work.recompute_cluster_vectors(touched)
     failed = sum(note.state == "parse_failed" for note in work.notes)

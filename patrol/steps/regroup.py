@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
 """Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
 MAX_YOUNG_CLUSTER_MEMORIES = 24
-"""Up to so many a sub-cluster that no mind has decided about is young: its memories may still go elsewhere."""
+"""Up to so many a sub-cluster that no decision has made or left is young: its memories may still go elsewhere."""
 MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 """A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
 MAX_NAMING_MEMORIES = 200
@@ -38,10 +38,10 @@ class RegroupedTopics:
     changed: frozenset[ClusterId | None] = frozenset()
 
 
-async def regroup_loose_memories(work: UnitOfWork) -> RegroupedTopics:
-    """Memories directly under a root and those of young sub-clusters are grouped together: they join a settled
-    sub-cluster, stay a young one, whose most of them are then the group, or found one, under the root that most of them
-    lie under (rulings 4 and 17)."""
+async def regroup_loose_memories(work: UnitOfWork, decided: Set[ClusterId]) -> RegroupedTopics:
+    """Memories directly under a root and those of young sub-clusters are grouped together. Each group joins a settled
+    sub-cluster, goes on as the young one that it shares most with, or becomes a new one, under the root that most of
+    its memories lie under (rulings 4 and 17). `decided`: sub-clusters that a decision has made or left."""
     roots = [root.id for root in work.root_clusters()]
     loose = [state for root in roots for state in await work.states_of_cluster_members(root) if state.status != "dead"]
     clusters = work.non_root_clusters()
@@ -64,7 +64,7 @@ async def regroup_loose_memories(work: UnitOfWork) -> RegroupedTopics:
     )
     if not states:
         return RegroupedTopics()
-    young = await ids_of_young_clusters(work, clusters)
+    young = await ids_of_young_clusters(work, clusters, decided)
     settled = [cluster.id for cluster in clusters if cluster.id not in young]
     numbers = {id_: number for number, id_ in enumerate(settled)}
     homes = [numbers.get(state.cluster_id) if state.cluster_id else None for state in states]
@@ -78,32 +78,24 @@ async def regroup_loose_memories(work: UnitOfWork) -> RegroupedTopics:
     heirs = clusters_continued_by_groups(groups, young)
     moves = [(states[row], settled[number]) for row, number in found.joined.items()]
     for group, heir in zip(groups, heirs, strict=True):
-        if heir is None:
-            parents = Counter(work.clusters[state.cluster_id].parent_id for state in group if state.cluster_id)
-            home = (await add_topic_cluster(work, group, parents.most_common(1)[0][0])).id
-        else:
-            home = heir
+        home = heir or (await add_topic_cluster(work, group, parent_of_most(work, group))).id
         moves += [(state, home) for state in group]
     changed = await move_states(work, moves, young)
     return RegroupedTopics(heirs.count(None), frozenset(young & changed), frozenset(changed))
 
 
-async def ids_of_young_clusters(work: UnitOfWork, clusters: Sequence[Cluster]) -> set[ClusterId]:
+def parent_of_most(work: UnitOfWork, group: Sequence[MemoryFieldsForPatrol]) -> ClusterId:
+    parents = Counter(work.clusters[state.cluster_id].parent_id for state in group if state.cluster_id)
+    return parents.most_common(1)[0][0]
+
+
+async def ids_of_young_clusters(
+    work: UnitOfWork, clusters: Sequence[Cluster], decided: Set[ClusterId]
+) -> set[ClusterId]:
     """Sub-clusters of few memories, dying and dead ones counted: one that fades is not young again."""
-    decided = await ids_of_decided_clusters(work)
-    counts = {
-        cluster.id: len(await work.states_of_cluster_members(cluster.id))
-        for cluster in clusters
-        if cluster.id not in decided
-    }
+    undecided = [cluster.id for cluster in clusters if cluster.id not in decided]
+    counts = {id_: len(await work.states_of_cluster_members(id_)) for id_ in undecided}
     return {id_ for id_, count in counts.items() if count <= MAX_YOUNG_CLUSTER_MEMORIES}
-
-
-async def ids_of_decided_clusters(work: UnitOfWork) -> set[ClusterId]:
-    """Sub-clusters that a mind has divided, has made, or has left as they are (❻): it has named them, or has decided
-    what belongs to them."""
-    topics_decided = await work.transaction.cluster_size_by_declined_topic()
-    return {ClusterId(id_) for kind, _, id_ in (topic.partition(":") for topic in topics_decided) if kind == "split"}
 
 
 def clusters_continued_by_groups(
@@ -125,7 +117,7 @@ def clusters_continued_by_groups(
 
 
 async def move_states(
-    work: UnitOfWork, moves: Sequence[tuple[MemoryFieldsForPatrol, ClusterId]], young: Collection[ClusterId]
+    work: UnitOfWork, moves: Sequence[tuple[MemoryFieldsForPatrol, ClusterId]], young: Set[ClusterId]
 ) -> set[ClusterId | None]:
     """The clusters that have changed. Where all active memories of a young one go, the others go with most of them."""
     destinations: dict[ClusterId | None, Counter[ClusterId]] = defaultdict(Counter)
@@ -135,7 +127,7 @@ async def move_states(
         if state.cluster_id != home:
             changed |= {state.cluster_id, home}
             work.put_memory_state(replace(state, cluster_id=home))
-    for id_ in sorted(id_ for id_ in changed if id_ is not None and id_ in young):
+    for id_ in sorted(young & changed):
         left = await work.states_of_cluster_members(id_)
         if left and not work.active_member_count(id_):
             work.move_memory_states_to_cluster(left, destinations[id_].most_common(1)[0][0])
@@ -174,11 +166,10 @@ async def divide_broad_clusters(work: UnitOfWork, grown: Iterable[ClusterId | No
 
 
 async def rename_changed_clusters(
-    work: UnitOfWork, counts_before: Mapping[ClusterId, int], young: Collection[ClusterId]
+    work: UnitOfWork, counts_before: Mapping[ClusterId, int], young: Set[ClusterId], decided: Set[ClusterId]
 ) -> None:
     """A cluster was named by its first few memories: young ones that have changed, and others each time that they have
-    grown across a power of two, are named anew (ruling 17), unless a mind has decided about them."""
-    decided = await ids_of_decided_clusters(work)
+    grown across a power of two, are named anew (ruling 17). Not those `decided`: a decision has made or left them."""
     for id_, before in counts_before.items():
         count, fewest = work.active_member_count(id_), max(before, topics.MIN_NEW_CLUSTER_MEMORIES)
         if id_ in decided or not count or (id_ not in young and count.bit_length() <= fewest.bit_length()):

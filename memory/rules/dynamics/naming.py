@@ -20,7 +20,7 @@ MAX_CLUSTER_NAME_THEMES, MAX_CLUSTER_NAME_PHRASES = 2, 4
 MAX_CLUSTER_NAME_CHARS = 60
 MAX_ENDING_CHARS = 3
 """Behind the same beginning, of two forms of a word ("hike", "hiking")."""
-BETWEEN_WORDS_OF_PHRASE = " ", "-", ""
+BETWEEN_WORDS_OF_PHRASE = " ", "-"
 
 
 def cluster_name_words_of_memory(memory: Memory) -> set[str]:
@@ -73,7 +73,7 @@ def _beginning_of_action(memory: Memory) -> str:
 
 
 def _joined_to_fit(phrases: Sequence[str]) -> str:
-    """As many of the first as fit; of a first that is too long its beginning."""
+    """The first, or its beginning, and each of the others that still fits."""
     name = phrases[0][:MAX_CLUSTER_NAME_CHARS]
     for phrase in phrases[1:]:
         if len(longer := f"{name}, {phrase}") <= MAX_CLUSTER_NAME_CHARS:
@@ -95,7 +95,7 @@ def _most_telling_phrases(memories: Sequence[Memory], idf: Mapping[str, float]) 
 
     forms = _WrittenForms()
     for memory in memories:
-        forms.count_those_of_memory(memory)
+        forms.count_those_of_memory(memory, counts)
     phrases: list[str] = []
     named: set[str] = set()
     for word in sorted(counts, key=lambda word: (-telling(word), word)):
@@ -120,8 +120,7 @@ class _WrittenForms:
     counts: defaultdict[tuple[str, ...], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     pairs_of_word: defaultdict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
 
-    def count_those_of_memory(self, memory: Memory) -> None:
-        naming = cluster_name_words_of_memory(memory)
+    def count_those_of_memory(self, memory: Memory, naming: Collection[str]) -> None:
         text = AnalysedText(_prose(memory))
         words = [word for word in text.words if word.low in naming]
         forms: set[tuple[tuple[str, ...], str]] = {((word.low,), word.text) for word in words if not word.opens}
