@@ -150,8 +150,8 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
 
 
 async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> PatrolStepReport | None:
-    """Join to passages what has faded, and the sessions beyond the threshold, where nobody has decided about them (spec
-    L3); None where there is nothing."""
+    """Join to passages what has faded, and of the sessions beyond the threshold what nobody has recalled, where nobody
+    has decided about them (spec L3); None where there is nothing. What was recalled is in use until it fades."""
     reads = context.reads
     await _join(
         context,
@@ -164,9 +164,8 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
     ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
-        await _join(
-            context, [one for one in await reads.summarisable_session_memories(key) if is_joinable_episode(one)]
-        )
+        session = await reads.summarisable_session_memories(key)
+        await _join(context, [one for one in session if is_joinable_episode(one) and not one.reactivation_count])
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
