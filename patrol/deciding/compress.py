@@ -62,11 +62,12 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         count = above if self.asks_agent else max(1, threshold // 2) * (above > 0)
         return [session.session_id for session in sessions[:count]]
 
-    async def unsummarised_session_ids_beyond_limit(self) -> list[str]:
-        """Those beyond one and a half times the threshold: nobody has summarised them."""
+    async def joinable_session_ids_beyond_limit(self) -> list[str]:
+        """Of those beyond one and a half times the threshold, which nobody has summarised, the ones of two memories or
+        more."""
         sessions = await self.context.reads.unsummarised_sessions()
         overdue = len(sessions) - self.context.services.config.compression_threshold * 3 // 2
-        return [session.session_id for session in sessions[: max(0, overdue)]]
+        return [session.session_id for session in sessions[: max(0, overdue)] if session.memories > 1]
 
     async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         return session_compression_requests(

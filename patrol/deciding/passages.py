@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from madeleine.memory.model import Memory
+from madeleine.memory.rules.dynamics.importance import CYCLES_DYING_MEMORY_AWAITS_DECISION
 from madeleine.memory.rules.ranking.turns import is_said_by_assistant
 from madeleine.patrol.deciding.requests import DecisionRequest, offered_memory_from_memory
 
 MAX_FADED_EPISODES_JOINED_PER_PATROL = 500
 """Faded episodes joined in one patrol."""
-MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 100
+MAX_PASSAGES, MAX_OVERDUE_SESSIONS_READ = 100, 300
 """Of sessions beyond the threshold, in one patrol."""
+MAX_DAYS_IN_USE = CYCLES_DYING_MEMORY_AWAITS_DECISION
+"""After its last recall a memory stays as it is: what has come back to life is not joined in the same night."""
 MAX_PASSAGE_BYTES, MAX_PASSAGE_MEMORIES = 850, 8
 """In UTF-8, of technical text some 256 tokens, as many as the default model reads: what comes later would have no part
 in the passage's vector. At 1,100 bytes 42 % of BEAM's passages were longer, and 8 % of LoCoMo's."""
@@ -53,6 +56,10 @@ def is_joinable_episode(memory: Memory) -> bool:
         and (memory.category, memory.truth, memory.valid_from) == ("episodic", "current", None)
         and not (memory.lesson or memory.compressed or memory.may_supersede or memory.pinned)
     )
+
+
+def is_in_use(memory: Memory, now: datetime) -> bool:
+    return memory.last_activated is not None and now - memory.last_activated < timedelta(days=MAX_DAYS_IN_USE)
 
 
 def _event_order(memory: Memory) -> tuple[datetime, int, datetime]:

@@ -32,6 +32,7 @@ from madeleine.patrol.deciding.passages import (
     MAX_OVERDUE_SESSIONS_READ,
     MAX_PASSAGES,
     compression_requests_with_passages,
+    is_in_use,
     is_joinable_episode,
 )
 from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent
@@ -150,8 +151,8 @@ def _with_numbers_for_ids(reason: str, request: DecisionRequest) -> str:
 
 
 async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> PatrolStepReport | None:
-    """Join to passages what has faded, and of the sessions beyond the threshold what nobody has recalled, where nobody
-    has decided about them (spec L3); None where there is nothing. What was recalled is in use until it fades."""
+    """Join to passages what has faded, and of the sessions beyond the threshold what is not in use, where nobody
+    has decided about them (spec L3); None where there is nothing."""
     reads = context.reads
     await _join(
         context,
@@ -159,13 +160,19 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
             max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL
         ),
     )
-    for key in (await SessionSummaryDecisionHandler(context).unsummarised_session_ids_beyond_limit())[
+    for key in (await SessionSummaryDecisionHandler(context).joinable_session_ids_beyond_limit())[
         :MAX_OVERDUE_SESSIONS_READ
     ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
-        session = await reads.summarisable_session_memories(key)
-        await _join(context, [one for one in session if is_joinable_episode(one) and not one.reactivation_count])
+        await _join(
+            context,
+            [
+                one
+                for one in await reads.summarisable_session_memories(key)
+                if is_joinable_episode(one) and not is_in_use(one, context.services.now())
+            ],
+        )
     notes = ("What nobody had decided about was joined to passages by session and day.",)
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
