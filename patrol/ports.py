@@ -48,7 +48,7 @@ class PatrolMemoryReader(VectorCache, Protocol):
         """The latest `limit` stored after it, oldest first; without summaries and what is not true any more."""
 
     async def unsummarised_sessions(self) -> list[records.UnsummarisedSession]:
-        """Those not yet summarised, oldest first."""
+        """Those not yet summarised, oldest first; without those of which one memory alone is left beside a summary."""
 
     async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         """Its episodic memories that are neither dead nor pinned nor summarised, oldest first; without those that are

@@ -160,7 +160,12 @@ class FakePatrolTransaction:
 
     async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
         number = Counter(m.provenance.session_id for m in self._own() if _of_a_session(m))
-        return [UnsummarisedSession(session_id=id_, memories=count) for id_, count in number.items()]
+        summarised = {m.provenance.session_id for m in self._own() if m.compressed}
+        return [
+            UnsummarisedSession(session_id=id_, memories=count)
+            for id_, count in number.items()
+            if count > 1 or id_ not in summarised
+        ]
 
     async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         return [m for m in self._own() if _of_a_session(m) and m.provenance.session_id == session_id]

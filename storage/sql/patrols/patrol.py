@@ -143,11 +143,18 @@ _IS_SUMMARISABLE = (
     *(_IS_OWN, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
     *(_m.truth == "current", _m.valid_from.is_(None)),
 )
+_summarised = memories_table.alias("summarised").c
+_HAS_SUMMARISED_MEMORY = (
+    exists()
+    .where(_summarised.being_id == _BEING, _summarised.session_id == _m.session_id, _summarised.compressed.is_(True))
+    .correlate(memories_table)
+)
 _SESSION_COUNT = RowMap(UnsummarisedSession, memories_table, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
     select(*_SESSION_COUNT.columns)
     .where(*_IS_SUMMARISABLE)
     .group_by(_m.session_id)
+    .having(or_(func.count() > 1, ~_HAS_SUMMARISED_MEMORY))
     .order_by(func.min(_m.created_at), _m.session_id)
 )
 _SELECT_SUMMARISABLE_MEMORIES = (

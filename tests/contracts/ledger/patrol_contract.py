@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasureResult
-from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, MemoryStatus, RunId, Scene, Scope
+from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, MemoryStatus, Provenance, RunId, Scene, Scope
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,
@@ -251,6 +251,21 @@ class PatrolContract:
         reads = ledger.patrols.memory_reader_for_patrol(ADA)
         assert [one.id for one in await reads.dying_memories(limit=9)] == [earlier.id, dying.id]
         assert [one.id for one in await reads.dying_memories(limit=1)] == [earlier.id]
+
+    async def test_a_session_of_which_one_memory_is_left_beside_its_summary_is_summarised(
+        self, ledger: AnyLedger
+    ) -> None:
+        """spec L3: nobody is asked to summarise what was too long for a passage; a session of one memory is one."""
+
+        def told(session: str, **fields: Any) -> Memory:
+            return memory(provenance=Provenance(tool="store", session_id=session), **fields)
+
+        left, continued, alone = told("left"), told("continued"), told("alone")
+        others = [told(session, compressed=True) for session in ("left", "continued")]
+        await stored(ledger, left, continued, alone, *others, told("continued"))
+        reads = ledger.patrols.memory_reader_for_patrol(ADA)
+        sessions = {one.session_id: one.memories for one in await reads.unsummarised_sessions()}
+        assert sessions == {"continued": 2, "alone": 1}
 
     async def _summarised(self, ledger: AnyLedger, id_: RunId, *of: Memory) -> Memory:
         summary = memory("A summary", compression_source=True, category="semantic")
