@@ -138,6 +138,7 @@ async def test_what_takes_long_goes_on_behind_the_answer(at_work: House, monkeyp
 
 
 async def test_what_fails_is_told_and_tried_again(at_work: House) -> None:
+    assert await at_work.scrubber.request_and_wait(within_seconds=DEADLOCK_S), "that of the beginning is done"
     [one] = await at_work.stored("one")
     at_work.index.failures = 1
     answer = await at_work.forget(ADA, [one], wait=True)
