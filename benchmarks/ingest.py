@@ -34,7 +34,7 @@ from benchmarks.made_up_pages import pages
 from madeleine.inference.dense import DenseEmbedder
 from madeleine.memory.rules.storing.chunking import split_into_chunks
 from madeleine.memory.text.normalization import normalize_unicode_and_whitespace
-from madeleine.server.attach.connector import HostUnavailable, query_host
+from madeleine.server.attach.connector import HostUnavailable, exchange_host_handshake_and_disconnect
 from madeleine.server.cli.ingest_command import MAX_DOCUMENT_PART_CHARS, DocumentToIngest
 
 ROOT = Path(__file__).parent.parent
@@ -143,7 +143,7 @@ class ImportRun:
     def host_pid(self) -> int:
         """The process id of the host, 0 if there is none."""
         try:
-            return int(query_host(self.data, "status")["pid"])
+            return int(exchange_host_handshake_and_disconnect(self.data, "status")["pid"])
         except HostUnavailable:
             return 0
 

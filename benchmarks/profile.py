@@ -36,7 +36,7 @@ from madeleine.inference.packaged import Int8EmbeddingEngine
 from madeleine.memory.ingest import index_keeper, proposals, store
 from madeleine.memory.model import BeingId
 from madeleine.memory.recall import gate, recall, selection
-from madeleine.server.background.serving import open_served_memory
+from madeleine.server.background.serving import open_memory_with_background_loops
 from madeleine.server.mcp.lines import open_mcp_line_transport, write_and_drain
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, toolset_from_settings
 from madeleine.server.settings.settings import Settings
@@ -50,20 +50,20 @@ STAGES: dict[str, tuple[tuple[str, type | types.ModuleType, str], ...]] = {
         ("tool call", McpRequestHandlers, "call_tool"),
         ("  recall", recall.RecallMemories, "__call__"),
         ("    candidates", EmbeddedQdrantIndex, "candidates"),
-        ("      index queries", EmbeddedQdrantIndex, "_run"),
+        ("      index queries", EmbeddedQdrantIndex, "_run_queries"),
         ("    gate", gate.CandidateMatcher, "__call__"),
-        ("    subject of the query", recall.RecallMemories, "_with_subject"),
+        ("    subject of the query", recall.RecallMemories, "_pool_with_subject_and_piece_cosines"),
         ("    scores", recall, "score_matches"),
-        ("    newer first", recall.RecallMemories, "_newer_first"),
+        ("    newer first", recall.RecallMemories, "_put_newer_versions_first"),
         ("    selection", selection.RecallSelector, "select"),
         ("    ledger reads", SqliteDatabase, "rows"),
         ("embedding, in its thread", Int8EmbeddingEngine, "embed"),
     ),
     "store": (
         ("tool call", McpRequestHandlers, "call_tool"),
-        ("plan", store.StoreScenes, "_plan"),
-        ("  told before", store.StoreScenes, "_told_before"),
-        ("  links", store.StoreScenes, "_linked"),
+        ("plan", store.StoreScenes, "_plan_store"),
+        ("  told before", store.StoreScenes, "_memory_to_reinforce_or_outdated_one"),
+        ("  links", store.StoreScenes, "_new_memory_linked_to_earlier_ones"),
         ("  may supersede", proposals.SupersessionCandidateSearch, "__call__"),
         ("commit", MemoryRepository, "commit_store_batch"),
         ("indexing", EmbeddedQdrantIndex, "upsert"),
@@ -171,7 +171,7 @@ async def profile(data_dir: Path, tool: str, arguments: Sequence[dict[str, Any]]
     ours, clients = socket.socketpair()
     loop, count = asyncio.get_running_loop(), len(arguments) - WARM_UP
     with timed_methods(STAGES[tool]) as times:
-        async with open_served_memory(settings) as served:
+        async with open_memory_with_background_loops(settings) as served:
             use_cases, toolset = served.memory.open_use_cases_if_needed, toolset_from_settings(settings)
             handlers = McpRequestHandlers(toolset, lambda _: Caller(BeingId(BEING)), use_cases)
             reader, writer = await asyncio.open_connection(sock=ours)

@@ -30,7 +30,7 @@ from madeleine.memory.keyword_search import KeywordQuery
 from madeleine.memory.model import BeingId, EmbeddingModelName, Memory, MemoryId, Provenance, RunId, Scene, Scope
 from madeleine.memory.patrol_records import DiaryEntry, PatrolChanges
 from madeleine.memory.recall.search import SearchByTagsFromMessage, SearchStoredTexts, split_search_terms
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 
 SCOPE = Scope(BeingId("benchmark"), count_activations=False)
 END = datetime(2026, 3, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ class Texts:
             yield str(UUID(int=self._rng.getrandbits(128)))
 
 
-async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
+async def fill(ledger: LedgerRepositories, texts: Texts, size: int) -> None:
     ids = texts.ids()
     for start in range(0, size, BATCH):
         moments = [END - timedelta(minutes=size - n) for n in range(start, min(size, start + BATCH))]
@@ -84,7 +84,7 @@ async def fill(ledger: Ledger, texts: Texts, size: int) -> None:
             await patrol.apply_changes(PatrolChanges(diary=entry), run=RunId("run"), step="diary")
 
 
-async def measure(ledger: Ledger, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
+async def measure(ledger: LedgerRepositories, texts: Texts, show: Callable[[str, float, float, int], None]) -> None:
     by_message = SearchByTagsFromMessage(ledger.search, stem_english_word)
     search = SearchStoredTexts(ledger.search, ledger.activations, search_by_tags=by_message, now=lambda: END)
     words = texts.words

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from madeleine.inference.model_directory import model_directory_details_from_path
+from madeleine.inference.model_directory import embedding_model_directory_from_path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import normalize_vector_rows
@@ -24,7 +24,7 @@ ADAPTER_MATRIX_FILE = "adapter.npy"
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptedModel:
+class AdaptedEmbeddingModel:
     """`base`: a model's name or directory. `base_identity`: what that model's vectors are known by. `matrix`: float32,
     (dimension, dimension); a vector v becomes v @ matrix, of unit length again."""
 
@@ -34,7 +34,7 @@ class AdaptedModel:
     matrix: NDArray[np.float32]
 
     @property
-    def name(self) -> EmbeddingModelName:
+    def name_with_content_hash(self) -> EmbeddingModelName:
         digest = hashlib.sha256(self.base_identity.encode() + np.ascontiguousarray(self.matrix).tobytes())
         return EmbeddingModelName(f"adapted/{self.path.name}#{digest.hexdigest()[:12]}")
 
@@ -42,12 +42,12 @@ class AdaptedModel:
     def dimension(self) -> int:
         return int(self.matrix.shape[1])
 
-    def adapt(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    def adapt_vectors(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """float32, (n, dimension), unit rows."""
         return normalize_vector_rows(vectors @ self.matrix)
 
 
-def find_adapted_model(name: str) -> AdaptedModel | None:
+def read_adapted_embedding_model_if_any(name: str) -> AdaptedEmbeddingModel | None:
     """The model in the directory that `name` is the path of; None if there is none. Raises `InvalidInput` for a damaged
     one."""
     path = Path(name).expanduser()
@@ -66,16 +66,18 @@ def find_adapted_model(name: str) -> AdaptedModel | None:
             f"The adapter in {path} has as its base {base}, which is another model than the one that the adapter was "
             "made for. Put that one back, or train the adapter again."
         )
-    return AdaptedModel(path.resolve(), base, identity, np.asarray(matrix, np.float32))
+    return AdaptedEmbeddingModel(path.resolve(), base, identity, np.asarray(matrix, np.float32))
 
 
 def embedding_model_name_from_name_or_path(base: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
-    directory = model_directory_details_from_path(base)
-    return directory.name if directory else EmbeddingModelName(base)
+    directory = embedding_model_directory_from_path(base)
+    return directory.name_with_content_hash if directory else EmbeddingModelName(base)
 
 
-def write_adapted_model(path: Path, base: str, matrix: NDArray[np.float32], description: dict[str, Any]) -> None:
+def write_adapted_embedding_model(
+    path: Path, base: str, matrix: NDArray[np.float32], description: dict[str, Any]
+) -> None:
     """`description`: how it was made and what it gained, for people. Raises `OSError`."""
     described = {"base": base, "base_identity": embedding_model_name_from_name_or_path(base)} | description
     path.mkdir(mode=0o700, parents=True, exist_ok=True)

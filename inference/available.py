@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged
-from madeleine.inference.adapted import embedding_model_name_from_name_or_path, find_adapted_model
-from madeleine.inference.model_directory import model_directory_details_from_path
+from madeleine.inference.adapted import embedding_model_name_from_name_or_path, read_adapted_embedding_model_if_any
+from madeleine.inference.model_directory import embedding_model_directory_from_path
 from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 
@@ -17,13 +17,17 @@ def names_of_models_available_offline(models_dir: Path) -> list[str]:
     names = [PACKAGED_MODEL_NAME]
     if packaged.find_fp32_model_directory() is not None:
         names.append(FP32_MODEL_NAME)
-    return [*names, *_fetched_models(models_dir / "hub"), *_model_directories(models_dir)]
+    return [
+        *names,
+        *_names_of_downloaded_fastembed_models(models_dir / "hub"),
+        *_paths_of_embedding_model_directories(models_dir),
+    ]
 
 
 def model_name_identifying_vectors(name: str) -> EmbeddingModelName:
     """What its vectors are known by. Raises `InvalidInput` for a directory without a model."""
-    adapted = find_adapted_model(name)
-    return adapted.name if adapted else embedding_model_name_from_name_or_path(name)
+    adapted = read_adapted_embedding_model_if_any(name)
+    return adapted.name_with_content_hash if adapted else embedding_model_name_from_name_or_path(name)
 
 
 def model_name_or_absolute_path(name: str) -> str:
@@ -32,7 +36,7 @@ def model_name_or_absolute_path(name: str) -> str:
     return str(path.resolve()) if path.is_dir() else name
 
 
-def _fetched_models(hub: Path) -> list[str]:
+def _names_of_downloaded_fastembed_models(hub: Path) -> list[str]:
     sources = {folder.name for folder in hub.glob("models--*")}
     if not sources:
         return []
@@ -45,11 +49,11 @@ def _fetched_models(hub: Path) -> list[str]:
     return sorted(of_source[source] for source in sources if source in of_source)
 
 
-def _model_directories(models_dir: Path) -> list[str]:
+def _paths_of_embedding_model_directories(models_dir: Path) -> list[str]:
     found = []
     for folder in sorted(models_dir.glob("*/")):
         try:
-            if find_adapted_model(str(folder)) or model_directory_details_from_path(str(folder)):
+            if read_adapted_embedding_model_if_any(str(folder)) or embedding_model_directory_from_path(str(folder)):
                 found.append(str(folder))
         except InvalidInput:  # another folder, or a model that is not whole
             continue

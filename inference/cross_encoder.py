@@ -15,7 +15,7 @@ from madeleine.inference.model_directory import (
     TOKENIZER_FILE_NAME,
     find_onnx_file,
     max_tokens_of_model_directory,
-    named_model_inputs,
+    onnx_inputs_from_encoding,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class CrossEncoderDirectory:
     max_tokens: int
 
 
-def find_cross_encoder_directory(name: str) -> CrossEncoderDirectory | None:
+def cross_encoder_directory_from_path(name: str) -> CrossEncoderDirectory | None:
     """The directory that `name` is the path of; None if it is none. Raises `InvalidInput` for one that lacks what a
     model needs."""
     path = Path(name).expanduser()
@@ -55,7 +55,7 @@ class DirectoryCrossEncoder:
         return [self._score(query, document) for document in documents]
 
     def _score(self, query: str, document: str) -> float:
-        feed = named_model_inputs(self._tokenizer.encode(query, document), self._inputs)
+        feed = onnx_inputs_from_encoding(self._tokenizer.encode(query, document), self._inputs)
         output = np.asarray(self.session.run(None, feed)[0], np.float32).ravel()
         if output.size not in (1, 2):
             raise ValueError(f"its answer to a pair is {output.size} numbers; a cross-encoder gives one or two")

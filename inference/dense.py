@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madeleine.inference import FP32_MODEL_NAME, PACKAGED_MODEL_NAME, packaged, space_measurement
-from madeleine.inference.adapted import AdaptedModel, find_adapted_model
+from madeleine.inference.adapted import AdaptedEmbeddingModel, read_adapted_embedding_model_if_any
 from madeleine.inference.loading import (
     ModelLoader,
     load_fastembed_model,
     model_load_errors_translated,
     register_fastembed_model,
 )
-from madeleine.inference.model_directory import load_directory_embedding_engine, model_directory_details_from_path
+from madeleine.inference.model_directory import embedding_model_directory_from_path, load_directory_embedding_engine
 from madeleine.memory.errors import EmbeddingUnavailable, InvalidInput
 from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import VectorSpace
@@ -61,7 +61,7 @@ def embedding_dimension(name: str) -> int:
     """Dimension of the model's vectors, known without loading it. Raises `InvalidInput` for a name nobody knows."""
     if name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
         return packaged.PACKAGED_MODEL_DIMENSION
-    if directory := find_adapted_model(name) or model_directory_details_from_path(name):
+    if directory := read_adapted_embedding_model_if_any(name) or embedding_model_directory_from_path(name):
         return directory.dimension
     from fastembed import TextEmbedding
 
@@ -80,35 +80,43 @@ def load_embedding_model(name: str, models_dir: Path) -> LoadedEmbeddingModel:
     `EmbeddingUnavailable`, `InvalidInput`."""
     if name == PACKAGED_MODEL_NAME:
         engine = packaged.load_int8_embedding_engine()
-        return LoadedEmbeddingModel(engine.embed, _whole_text_tokenizer(engine.tokenizer), packaged_vector_space())
-    if adapted := find_adapted_model(name):
+        return LoadedEmbeddingModel(
+            engine.embed, _tokenizer_without_truncation(engine.tokenizer), vector_space_of_packaged_model()
+        )
+    if adapted := read_adapted_embedding_model_if_any(name):
         return _load_adapted_model(adapted, models_dir)
-    if directory := model_directory_details_from_path(name):
-        with model_load_errors_translated(directory.name, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"):
+    if directory := embedding_model_directory_from_path(name):
+        with model_load_errors_translated(
+            directory.name_with_content_hash, EmbeddingUnavailable, "check MADELEINE_EMBEDDING_MODEL"
+        ):
             own = load_directory_embedding_engine(directory)
-        space = read_or_measure_space_of_model(directory.name, models_dir, own.embed)
-        return LoadedEmbeddingModel(own.embed, _whole_text_tokenizer(own.tokenizer), space)
+        space = read_or_measure_vector_space_of_model(directory.name_with_content_hash, models_dir, own.embed)
+        return LoadedEmbeddingModel(own.embed, _tokenizer_without_truncation(own.tokenizer), space)
     fetched = _load_fastembed_engine(name, models_dir)
     embed = partial(embed_in_batches, fetched)
     space = (
-        packaged_vector_space() if name == FP32_MODEL_NAME else read_or_measure_space_of_model(name, models_dir, embed)
+        vector_space_of_packaged_model()
+        if name == FP32_MODEL_NAME
+        else read_or_measure_vector_space_of_model(name, models_dir, embed)
     )
     tokenizer = getattr(fetched.model, "tokenizer", None)
     if tokenizer is None:
         raise EmbeddingUnavailable(name, "it has no tokenizer of its own")
-    return LoadedEmbeddingModel(embed, _whole_text_tokenizer(tokenizer), space)
+    return LoadedEmbeddingModel(embed, _tokenizer_without_truncation(tokenizer), space)
 
 
-def _load_adapted_model(adapted: AdaptedModel, models_dir: Path) -> LoadedEmbeddingModel:
+def _load_adapted_model(adapted: AdaptedEmbeddingModel, models_dir: Path) -> LoadedEmbeddingModel:
     base = load_embedding_model(adapted.base, models_dir)
 
     def embed(texts: list[str]) -> NDArray[np.float32]:
-        return adapted.adapt(base.embed(texts))
+        return adapted.adapt_vectors(base.embed(texts))
 
-    return LoadedEmbeddingModel(embed, base.tokenizer, read_or_measure_space_of_model(adapted.name, models_dir, embed))
+    return LoadedEmbeddingModel(
+        embed, base.tokenizer, read_or_measure_vector_space_of_model(adapted.name_with_content_hash, models_dir, embed)
+    )
 
 
-def read_or_measure_space_of_model(
+def read_or_measure_vector_space_of_model(
     name: str, models_dir: Path, embed: Callable[[list[str]], NDArray[np.float32]]
 ) -> VectorSpace:
     """Of a model that does not come with this package: measured when it is first loaded, then kept beside it."""
@@ -117,9 +125,9 @@ def read_or_measure_space_of_model(
 
 
 @cache
-def packaged_vector_space() -> VectorSpace:
+def vector_space_of_packaged_model() -> VectorSpace:
     """Of the default model in either precision."""
-    return space_measurement.read_vector_space_measurements(space_measurement.PACKAGED_VECTOR_SPACE_FILE)
+    return space_measurement.read_vector_space(space_measurement.PACKAGED_VECTOR_SPACE_FILE)
 
 
 def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
@@ -144,7 +152,7 @@ def _load_fastembed_engine(name: str, models_dir: Path) -> TextEmbedding:
         return load_fastembed_model(TextEmbedding, alias, specific_model_path=str(directory))
 
 
-def _whole_text_tokenizer(truncating: Tokenizer) -> Tokenizer:
+def _tokenizer_without_truncation(truncating: Tokenizer) -> Tokenizer:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(truncating.to_str())
@@ -172,8 +180,8 @@ class DenseEmbedder:
         """`name`: of the model, or a directory. `patience`: seconds that a call waits for a model that is being loaded;
         as long as it takes for a model that is on the disk, a few seconds for one that has to be fetched. Raises
         `InvalidInput` for a directory without a model."""
-        directory = find_adapted_model(name) or model_directory_details_from_path(name)
-        self._name = directory.name if directory else EmbeddingModelName(name)
+        directory = read_adapted_embedding_model_if_any(name) or embedding_model_directory_from_path(name)
+        self._name = directory.name_with_content_hash if directory else EmbeddingModelName(name)
         self._configured_name = name
         has_source = name == FP32_MODEL_NAME and packaged.find_fp32_model_directory() is not None
         self._is_on_disk = name == PACKAGED_MODEL_NAME or has_source or directory is not None
@@ -196,7 +204,7 @@ class DenseEmbedder:
     @property
     def vector_space(self) -> VectorSpace:
         if self._name in (PACKAGED_MODEL_NAME, FP32_MODEL_NAME):
-            return packaged_vector_space()
+            return vector_space_of_packaged_model()
         model = self._loading.loaded
         return model.space if model else VectorSpace.create_without_languages()
 
@@ -209,13 +217,13 @@ class DenseEmbedder:
         await asyncio.shield(self._loading.current_or_new_attempt())
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        model = await self._model()
+        model = await self._wait_for_loaded_model()
         worker = self._small_batch_worker if len(texts) <= MAX_SMALL_EMBEDDING_BATCH_TEXTS else self._worker
         return await asyncio.get_running_loop().run_in_executor(worker, model.embed, list(texts))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         try:
-            model = await self._model()
+            model = await self._wait_for_loaded_model()
         except EmbeddingUnavailable:
             return [len(text.encode()) for text in texts]  # no tokenizer makes more tokens than bytes
         if sum(map(len, texts)) <= MAX_INLINE_TOKENIZED_CHARS:
@@ -230,7 +238,7 @@ class DenseEmbedder:
         for worker in (self._worker, self._small_batch_worker):
             worker.shutdown(wait=False, cancel_futures=True)
 
-    async def _model(self) -> LoadedEmbeddingModel:
+    async def _wait_for_loaded_model(self) -> LoadedEmbeddingModel:
         if self._loading.loaded:
             return self._loading.loaded
         attempt = self._loading.current_or_new_attempt()

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from madeleine.memory.errors import InvalidInput
 
-RANKED_DOCUMENTS_PER_QUERY = 10
+NDCG_CUTOFF_RANK = 10
 ALL_QUERY_CATEGORIES_LABEL = "all"
 TEXTS_EMBEDDED_AT_ONCE = 64
 
@@ -69,7 +69,7 @@ class QueryEvaluation:
 
     @property
     def ndcg_at_k(self) -> float:
-        return ndcg_at_k(self.ranks, self.relevant, at=RANKED_DOCUMENTS_PER_QUERY)
+        return ndcg_at_k(self.ranks, self.relevant, at=NDCG_CUTOFF_RANK)
 
 
 def ndcg_at_k(ranks: Sequence[int], relevant: int, *, at: int) -> float:
@@ -126,10 +126,10 @@ def retrieval_scores_by_query_category(results: Iterable[QueryEvaluation]) -> di
         if result.category:
             grouped[result.category].append(result)
     ordered = dict(sorted(grouped.items())) | {ALL_QUERY_CATEGORIES_LABEL: everything}
-    return {name: _mean_score(of_category) for name, of_category in ordered.items() if of_category}
+    return {name: _mean_retrieval_metrics(of_category) for name, of_category in ordered.items() if of_category}
 
 
-def _mean_score(results: Sequence[QueryEvaluation]) -> RetrievalEvaluationMetrics:
+def _mean_retrieval_metrics(results: Sequence[QueryEvaluation]) -> RetrievalEvaluationMetrics:
     return RetrievalEvaluationMetrics(
         len(results),
         fmean(result.ndcg_at_k for result in results),
@@ -155,7 +155,7 @@ def read_labelled_queries(file: Path) -> list[LabelledQuery]:
     return queries
 
 
-def data_set_names(folder: Path) -> list[str]:
+def evaluation_data_set_names(folder: Path) -> list[str]:
     names = {path.name.partition(".docs.jsonl")[0] for path in folder.glob("*.docs.jsonl*")}
     return sorted(names)
 
@@ -165,9 +165,9 @@ def read_evaluation_data_set(folder: Path, name: str) -> list[DocumentsWithQueri
     documents: dict[str, dict[str, str]] = defaultdict(dict)
     queries: dict[str, list[LabelledQuery]] = defaultdict(list)
     try:
-        for row in read_json_lines(_file_of_set(folder, f"{name}.docs.jsonl")):
+        for row in read_json_lines(_path_of_plain_or_xz_file(folder, f"{name}.docs.jsonl")):
             documents[str(row.get("unit") or "")][str(row["id"])] = str(row["text"])
-        for row in read_json_lines(_file_of_set(folder, f"{name}.queries.jsonl")):
+        for row in read_json_lines(_path_of_plain_or_xz_file(folder, f"{name}.queries.jsonl")):
             gold = frozenset(map(str, row["gold"]))
             if gold:
                 query = LabelledQuery(str(row["text"]), gold, str(row.get("cat") or ""))
@@ -177,7 +177,7 @@ def read_evaluation_data_set(folder: Path, name: str) -> list[DocumentsWithQueri
     return [DocumentsWithQueries(texts, tuple(queries[unit])) for unit, texts in documents.items()]
 
 
-def _file_of_set(folder: Path, name: str) -> Path:
+def _path_of_plain_or_xz_file(folder: Path, name: str) -> Path:
     compressed = folder / f"{name}.xz"
     return compressed if compressed.is_file() else folder / name
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
 
-from madeleine.inference.adapted import write_adapted_model
+from madeleine.inference.adapted import write_adapted_embedding_model
 from madeleine.inference.evaluation import (
     EmbedTexts,
     LabelledQuery,
@@ -31,7 +31,7 @@ from madeleine.inference.evaluation import (
     read_json_lines,
 )
 from madeleine.inference.linear_adapter import (
-    TRIED_ADAPTER_SHARES,
+    TRIED_ADAPTER_BLEND_SHARES,
     AdapterTrainingParameters,
     TrainingVectors,
     blend_with_identity_matrix,
@@ -58,14 +58,14 @@ GenerateQuestionsAboutText = Callable[[str], Awaitable[Sequence[str]]]
 """Questions that a passage answers, by a language model."""
 
 
-def _safe_path(path: str) -> str:
+def _require_path_without_parent_or_drive(path: str) -> str:
     if ".." in Path(path).parts or "\\" in path or path[1:2] == ":":
         raise ValueError("it must be a path without .. and without a drive")
     return path
 
 
 NotBlankStr = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-SafePath = Annotated[NotBlankStr, AfterValidator(_safe_path)]
+SafePath = Annotated[NotBlankStr, AfterValidator(_require_path_without_parent_or_drive)]
 
 
 class EmbeddingFineTuneConfig(BaseModel):
@@ -79,7 +79,7 @@ class EmbeddingFineTuneConfig(BaseModel):
     training_data_dir: SafePath | None = None
 
     @model_validator(mode="after")
-    def _complete_if_enabled(self) -> EmbeddingFineTuneConfig:
+    def _require_model_paths_if_enabled(self) -> EmbeddingFineTuneConfig:
         if self.enabled and not (self.checkpoint_path and self.base_model):
             raise ValueError("enabled needs checkpoint_path and base_model")
         return self
@@ -95,14 +95,14 @@ class FineTuningPipeline(Protocol):
     async def fine_tune(self, training_data: Path, base_model: str) -> Path: ...
 
 
-class AdapterRefused(MadeleineError):
+class AdapterWithoutProvenGain(MadeleineError):
     """The adapter does not help on documents that were kept apart; nothing was written."""
 
 
 async def run_fine_tuning(
     pipeline: FineTuningPipeline, source_dir: str, base_model: str, report: Callable[[str], None]
 ) -> Path:
-    """All stages; `report` is told of each. Raises `InvalidInput`, `AdapterRefused`."""
+    """All stages; `report` is told of each. Raises `InvalidInput`, `AdapterWithoutProvenGain`."""
     report("writing questions")
     questions = await pipeline.generate_training_data(source_dir)
     report("embedding the questions and their passages")
@@ -144,7 +144,10 @@ class LinearAdapterFineTuningPipeline:
             if self._write_questions and questions:
                 [(_, answer), *_] = questions
                 questions += [(question, answer) for question in await self._write_questions(answer)]
-            rows += [{"part": _part_of(text), "query": question, "passage": answer} for question, answer in questions]
+            rows += [
+                {"part": _data_split_of_passage(text), "query": question, "passage": answer}
+                for question, answer in questions
+            ]
         counts = {part: sum(row["part"] == part for row in rows) for part in ("train", "choice", "held_out")}
         if counts["held_out"] < MIN_HELD_OUT_QUERIES or not counts["choice"]:
             raise InvalidInput(
@@ -155,17 +158,17 @@ class LinearAdapterFineTuningPipeline:
 
     async def mine_hard_negatives(self, training_data: Path) -> Path:
         """The training data, each question with passages that the base model finds like it and that are not its own."""
-        return await asyncio.to_thread(self._mine, training_data)
+        return await asyncio.to_thread(self._mine_hard_negatives_in_thread, training_data)
 
     async def fine_tune(self, training_data: Path, base_model: str) -> Path:
-        """The directory of the adapted model. Raises `AdapterRefused`."""
-        return await asyncio.to_thread(self._fine_tune, training_data, base_model)
+        """The directory of the adapted model. Raises `AdapterWithoutProvenGain`."""
+        return await asyncio.to_thread(self._fine_tune_in_thread, training_data, base_model)
 
-    def _mine(self, training_data: Path) -> Path:
+    def _mine_hard_negatives_in_thread(self, training_data: Path) -> Path:
         rows = [dict(row) for row in read_json_lines(training_data)]
-        passages, positives = _passages_of_rows(rows)
-        vectors = self._embedded("passages", passages)
-        queries = self._embedded("queries", [row["query"] for row in rows])
+        passages, positives = _unique_passages_and_row_indices(rows)
+        vectors = self._read_or_embed_vectors("passages", passages)
+        queries = self._read_or_embed_vectors("queries", [row["query"] for row in rows])
         count = min(NEGATIVES_OF_QUERY, len(passages) - SKIPPED_NEGATIVES - 1)
         mined = hard_negative_passage_indices(
             vectors, queries, positives, skipped=SKIPPED_NEGATIVES, count=max(count, 0)
@@ -174,11 +177,11 @@ class LinearAdapterFineTuningPipeline:
             row["negatives"] = [int(at) for at in negatives]
         return _write_json_lines(self._work_dir / "mined.jsonl", rows)
 
-    def _fine_tune(self, training_data: Path, base_model: str) -> Path:
+    def _fine_tune_in_thread(self, training_data: Path, base_model: str) -> Path:
         rows = list(read_json_lines(training_data))
-        passages, positives = _passages_of_rows(rows)
-        vectors = self._embedded("passages", passages)
-        queries = self._embedded("queries", [row["query"] for row in rows])
+        passages, positives = _unique_passages_and_row_indices(rows)
+        vectors = self._read_or_embed_vectors("passages", passages)
+        queries = self._read_or_embed_vectors("queries", [row["query"] for row in rows])
         negatives = np.array([row["negatives"] for row in rows], np.intp)
         parts = np.array([row["part"] for row in rows])
         held_out_passages = np.unique(positives[parts == "held_out"])
@@ -205,10 +208,10 @@ class LinearAdapterFineTuningPipeline:
             base, adapted = gains("choice", blend_with_identity_matrix(matrix, share))
             return float((adapted - base).mean())
 
-        share = max(TRIED_ADAPTER_SHARES, key=gain_with)
+        share = max(TRIED_ADAPTER_BLEND_SHARES, key=gain_with)
         adapter = blend_with_identity_matrix(matrix, share)
         base, adapted = gains("held_out", adapter)
-        lower = _lower_bound_of_mean(adapted - base, seed=self._training.seed)
+        lower = _bootstrap_lower_bound_of_mean(adapted - base, seed=self._training.seed)
         self.result = {
             "queries": len(base),
             "base_ndcg": round(float(base.mean()), 4),
@@ -217,15 +220,15 @@ class LinearAdapterFineTuningPipeline:
             "share": share,
         }
         if lower <= 0:
-            raise AdapterRefused(
+            raise AdapterWithoutProvenGain(
                 f"On {len(base)} questions that were kept apart the adapter has an nDCG@10 of "
                 f"{100 * adapted.mean():.1f}, the model alone {100 * base.mean():.1f}: it does not help for certain, "
                 "and was not written."
             )
-        write_adapted_model(self._checkpoint, base_model, adapter, self.result)
+        write_adapted_embedding_model(self._checkpoint, base_model, adapter, self.result)
         return self._checkpoint
 
-    def _embedded(self, kind: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _read_or_embed_vectors(self, kind: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Kept beside the training data: two stages need the same vectors."""
         file = self._work_dir / f"{kind}.npy"
         if file.exists():
@@ -275,19 +278,19 @@ def make_question_and_answer_pairs(heading: str, text: str) -> Iterator[tuple[st
     yield from ((question, text) for question in questions if len(question) >= MIN_TRAINING_QUESTION_CHARS)
 
 
-def _part_of(passage: str) -> str:
+def _data_split_of_passage(passage: str) -> str:
     """By the passage alone, so that none is in two parts."""
     place = int.from_bytes(hashlib.sha256(passage.encode()).digest()[:4], "big") / 2**32
     return "held_out" if place < HELD_OUT_SHARE else "choice" if place < HELD_OUT_SHARE + CHOICE_SHARE else "train"
 
 
-def _passages_of_rows(rows: Sequence[Any]) -> tuple[list[str], NDArray[np.intp]]:
+def _unique_passages_and_row_indices(rows: Sequence[Any]) -> tuple[list[str], NDArray[np.intp]]:
     """The different passages, and of each row the place of its own."""
     places = {passage: at for at, passage in enumerate(dict.fromkeys(row["passage"] for row in rows))}
     return list(places), np.array([places[row["passage"]] for row in rows], np.intp)
 
 
-def _lower_bound_of_mean(values: NDArray[np.float64], *, seed: int) -> float:
+def _bootstrap_lower_bound_of_mean(values: NDArray[np.float64], *, seed: int) -> float:
     """By the bootstrap."""
     chance = np.random.default_rng(seed)
     means = [values[chance.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)]

@@ -48,7 +48,7 @@ class DamagedModelFile(ValueError):
     """A file whose hash is not the expected one; tells which."""
 
 
-def read_checked_file(directory: Path, name: str) -> bytes:
+def read_model_file_checking_sha256(directory: Path, name: str) -> bytes:
     """The file's content. Raises `DamagedModelFile`, or `OSError` if it cannot be read."""
     content = (directory / name).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
@@ -62,15 +62,17 @@ def write_int8_model_files(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -
     `DamagedModelFile` if a file of the source or the result is not the expected one, `OSError` if it cannot be written.
     """
     made = {
-        INT8_MODEL_FILE: int8_onnx_bytes_from_tensors(read_fp32_tensors(read_checked_file(source, FP32_WEIGHTS_FILE))),
-        TOKENIZER_FILE: read_checked_file(source, TOKENIZER_FILE),
+        INT8_MODEL_FILE: int8_onnx_bytes_from_tensors(
+            read_fp32_tensors(read_model_file_checking_sha256(source, FP32_WEIGHTS_FILE))
+        ),
+        TOKENIZER_FILE: read_model_file_checking_sha256(source, TOKENIZER_FILE),
     }
     target.parent.mkdir(parents=True, exist_ok=True)
     # In a folder of its own until it is whole: others may be reading, or making the same.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".all-MiniLM-") as folder:
         for name, content in made.items():
             (Path(folder) / name).write_bytes(content)
-            read_checked_file(Path(folder), name)
+            read_model_file_checking_sha256(Path(folder), name)
         target.mkdir(exist_ok=True)
         for name in made:
             (Path(folder) / name).replace(target / name)
@@ -79,7 +81,7 @@ def write_int8_model_files(source: Path, target: Path = PACKAGED_MODEL_FOLDER) -
 def is_model_intact(directory: Path = PACKAGED_MODEL_FOLDER) -> bool:
     """Whether the files are there and undamaged."""
     try:
-        return all(read_checked_file(directory, name) for name in (INT8_MODEL_FILE, TOKENIZER_FILE))
+        return all(read_model_file_checking_sha256(directory, name) for name in (INT8_MODEL_FILE, TOKENIZER_FILE))
     except (OSError, DamagedModelFile):
         return False
 
@@ -105,117 +107,168 @@ def read_fp32_tensors(weights: bytes) -> Float32WeightsByName:
 
 def int8_onnx_bytes_from_tensors(source: Float32WeightsByName) -> bytes:
     """The ONNX file."""
-    graph = _Graph()
-    words, word_scales = _quantized(source["words"], axis=1, maximum=127)
-    rows = graph.node("Gather", [graph.tensor("words", words), "ids"])
-    scales = graph.node("Gather", [graph.tensor("word scales", word_scales), "ids"])
-    embedded = graph.node("Mul", [graph.node("Cast", [rows], to=1), scales])
-    positions = graph.tensor("positions", source["positions"][:MAX_INT8_MODEL_TOKENS] + source["types"][0])
-    tokens = graph.node("Shape", ["ids"], start=1, end=2)
-    positions = graph.node("Slice", [positions, graph.tensor("zero", np.zeros(1, np.int64)), tokens])
-    embedded = graph.node("Add", [embedded, positions])
-    states = graph.normalized(source, "norm", embedded)
+    graph = _OnnxGraphBuilder()
+    words, word_scales = _int8_values_and_scales(source["words"], axis=1, maximum=127)
+    rows = graph.add_node("Gather", [graph.add_tensor("words", words), "ids"])
+    scales = graph.add_node("Gather", [graph.add_tensor("word scales", word_scales), "ids"])
+    embedded = graph.add_node("Mul", [graph.add_node("Cast", [rows], to=1), scales])
+    positions = graph.add_tensor("positions", source["positions"][:MAX_INT8_MODEL_TOKENS] + source["types"][0])
+    tokens = graph.add_node("Shape", ["ids"], start=1, end=2)
+    positions = graph.add_node("Slice", [positions, graph.add_tensor("zero", np.zeros(1, np.int64)), tokens])
+    embedded = graph.add_node("Add", [embedded, positions])
+    states = graph.add_layer_norm(source, "norm", embedded)
     for layer in range(LAYERS):
-        given = graph.bytes_of(states)
-        heads = [graph.product(source, f"{layer}.{part}", given) for part in "qkv"]
-        attended = graph.node("MultiHeadAttention", heads, domain=ONNX_MICROSOFT_OPERATOR_DOMAIN, num_heads=HEADS)
-        states = graph.added(source, f"{layer}.o", attended, states)
-        inner = graph.node("Gelu", [graph.product(source, f"{layer}.up", graph.bytes_of(states))])
-        states = graph.added(source, f"{layer}.down", inner, states)
-    mean = graph.node("ReduceMean", [states, graph.tensor("token axis", np.ones(1, np.int64))], keepdims=0)
-    graph.node("LpNormalization", [mean], output="vector", axis=-1, p=2)
-    return graph.model()
+        given = graph.add_dynamic_quantization(states)
+        heads = [graph.add_int8_matrix_product(source, f"{layer}.{part}", given) for part in "qkv"]
+        attended = graph.add_node("MultiHeadAttention", heads, domain=ONNX_MICROSOFT_OPERATOR_DOMAIN, num_heads=HEADS)
+        states = graph.add_product_residual_and_norm(source, f"{layer}.o", attended, states)
+        inner = graph.add_node(
+            "Gelu", [graph.add_int8_matrix_product(source, f"{layer}.up", graph.add_dynamic_quantization(states))]
+        )
+        states = graph.add_product_residual_and_norm(source, f"{layer}.down", inner, states)
+    mean = graph.add_node("ReduceMean", [states, graph.add_tensor("token axis", np.ones(1, np.int64))], keepdims=0)
+    graph.add_node("LpNormalization", [mean], output="vector", axis=-1, p=2)
+    return graph.model_bytes()
 
 
-def _quantized(values: NDArray[np.float32], *, axis: int, maximum: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def _int8_values_and_scales(
+    values: NDArray[np.float32], *, axis: int, maximum: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Whole numbers, and the scale of each slice along `axis` that makes them the values again."""
     scales = (np.abs(values).max(axis=axis, keepdims=True) / np.float32(maximum)).astype(np.float32)
     return np.rint(values / scales).astype(np.int8), scales
 
 
 ONNX_MICROSOFT_OPERATOR_DOMAIN = "com.microsoft"
-_TYPES = {"float32": 1, "int8": 3, "int64": 7}
+_ONNX_TYPE_NUMBER_BY_DTYPE = {"float32": 1, "int8": 3, "int64": 7}
 
 
-class _Graph:
+class _OnnxGraphBuilder:
     """An ONNX graph in the making, as the messages of `onnx.proto`."""
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
         self._tensors: dict[str, bytes] = {}
 
-    def tensor(self, name: str, values: NDArray[Any]) -> str:
+    def add_tensor(self, name: str, values: NDArray[Any]) -> str:
         little_endian = values.astype(values.dtype.newbyteorder("<")).tobytes()
         self._tensors[name] = b"".join(
-            [*(_number(1, size) for size in values.shape), _number(2, _TYPES[values.dtype.name]),
-             _bytes(8, name), _bytes(9, little_endian)]
-        )  # fmt: skip
+            [
+                *(_encode_protobuf_integer(1, size) for size in values.shape),
+                _encode_protobuf_integer(2, _ONNX_TYPE_NUMBER_BY_DTYPE[values.dtype.name]),
+                _encode_protobuf_bytes(8, name),
+                _encode_protobuf_bytes(9, little_endian),
+            ]
+        )
         return name
 
-    def node(self, kind: str, inputs: Iterable[str], *, output: str = "", domain: str = "", **attributes: float) -> str:
-        return self._node(kind, inputs, [output or f"{kind} {len(self._nodes)}"], domain, attributes)[0]
+    def add_node(
+        self, kind: str, inputs: Iterable[str], *, output: str = "", domain: str = "", **attributes: float
+    ) -> str:
+        return self._add_node_with_outputs(kind, inputs, [output or f"{kind} {len(self._nodes)}"], domain, attributes)[
+            0
+        ]
 
-    def _node(
+    def _add_node_with_outputs(
         self, kind: str, inputs: Iterable[str], outputs: list[str], domain: str, attributes: Mapping[str, float]
     ) -> list[str]:
-        fields = [_bytes(1, name) for name in inputs] + [_bytes(2, name) for name in outputs]
-        fields += [_bytes(4, kind), *(_bytes(5, _attribute(name, value)) for name, value in attributes.items())]
-        self._nodes.append(b"".join([*fields, _bytes(7, domain)]))
+        fields = [_encode_protobuf_bytes(1, name) for name in inputs] + [
+            _encode_protobuf_bytes(2, name) for name in outputs
+        ]
+        fields += [
+            _encode_protobuf_bytes(4, kind),
+            *(_encode_protobuf_bytes(5, _encode_onnx_attribute(name, value)) for name, value in attributes.items()),
+        ]
+        self._nodes.append(b"".join([*fields, _encode_protobuf_bytes(7, domain)]))
         return outputs
 
-    def bytes_of(self, states: str) -> list[str]:
+    def add_dynamic_quantization(self, states: str) -> list[str]:
         """The names of the states as bytes, of their scale and of their zero point."""
         names = [f"{states} {part}" for part in ("bytes", "scale", "zero")]
-        return self._node("DynamicQuantizeLinear", [states], names, "", {})
+        return self._add_node_with_outputs("DynamicQuantizeLinear", [states], names, "", {})
 
-    def product(self, source: Float32WeightsByName, name: str, given: list[str]) -> str:
-        weights, scales = _quantized(source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT_AVOIDING_INT16_OVERFLOW)
+    def add_int8_matrix_product(self, source: Float32WeightsByName, name: str, given: list[str]) -> str:
+        weights, scales = _int8_values_and_scales(
+            source[f"{name}.weight"], axis=0, maximum=MAX_WEIGHT_AVOIDING_INT16_OVERFLOW
+        )
         states, scale, zero = given
-        inputs = [states, self.tensor(f"{name}.weight", weights), scale, self.tensor(f"{name}.scale", scales[0]), zero]
-        bias = self.tensor(f"{name}.bias", source[f"{name}.bias"])
-        return self.node("MatMulIntegerToFloat", [*inputs, "", bias], domain=ONNX_MICROSOFT_OPERATOR_DOMAIN)
+        inputs = [
+            states,
+            self.add_tensor(f"{name}.weight", weights),
+            scale,
+            self.add_tensor(f"{name}.scale", scales[0]),
+            zero,
+        ]
+        bias = self.add_tensor(f"{name}.bias", source[f"{name}.bias"])
+        return self.add_node("MatMulIntegerToFloat", [*inputs, "", bias], domain=ONNX_MICROSOFT_OPERATOR_DOMAIN)
 
-    def added(self, source: Float32WeightsByName, name: str, states: str, skipped: str) -> str:
+    def add_product_residual_and_norm(self, source: Float32WeightsByName, name: str, states: str, skipped: str) -> str:
         """The product with the states, added to those before and normalized."""
-        total = self.node("Add", [self.product(source, name, self.bytes_of(states)), skipped])
-        return self.normalized(source, f"{name}.norm", total)
+        total = self.add_node(
+            "Add", [self.add_int8_matrix_product(source, name, self.add_dynamic_quantization(states)), skipped]
+        )
+        return self.add_layer_norm(source, f"{name}.norm", total)
 
-    def normalized(self, source: Float32WeightsByName, name: str, states: str) -> str:
-        scale_and_bias = [self.tensor(f"{name}.{part}", source[f"{name}.{part}"]) for part in ("weight", "bias")]
-        return self.node("LayerNormalization", [states, *scale_and_bias], epsilon=LAYER_NORM_EPSILON)
+    def add_layer_norm(self, source: Float32WeightsByName, name: str, states: str) -> str:
+        scale_and_bias = [self.add_tensor(f"{name}.{part}", source[f"{name}.{part}"]) for part in ("weight", "bias")]
+        return self.add_node("LayerNormalization", [states, *scale_and_bias], epsilon=LAYER_NORM_EPSILON)
 
-    def model(self) -> bytes:
-        graph = [_bytes(1, node) for node in self._nodes] + [_bytes(2, "all-MiniLM-L6-v2 in 8 bits")]
-        graph += [_bytes(5, tensor) for tensor in self._tensors.values()]
-        graph += [_bytes(11, _value("ids", 7, [1, "tokens"])), _bytes(12, _value("vector", 1, [1, WIDTH]))]
+    def model_bytes(self) -> bytes:
+        graph = [_encode_protobuf_bytes(1, node) for node in self._nodes] + [
+            _encode_protobuf_bytes(2, "all-MiniLM-L6-v2 in 8 bits")
+        ]
+        graph += [_encode_protobuf_bytes(5, tensor) for tensor in self._tensors.values()]
+        graph += [
+            _encode_protobuf_bytes(11, _encode_onnx_value_info("ids", 7, [1, "tokens"])),
+            _encode_protobuf_bytes(12, _encode_onnx_value_info("vector", 1, [1, WIDTH])),
+        ]
         sets = [
-            _bytes(8, _bytes(1, domain) + _number(2, version))
+            _encode_protobuf_bytes(8, _encode_protobuf_bytes(1, domain) + _encode_protobuf_integer(2, version))
             for domain, version in (("", 20), (ONNX_MICROSOFT_OPERATOR_DOMAIN, 1))
         ]
-        return b"".join([_number(1, 9), _bytes(2, "madeleine"), _bytes(7, b"".join(graph)), *sets])
+        return b"".join(
+            [
+                _encode_protobuf_integer(1, 9),
+                _encode_protobuf_bytes(2, "madeleine"),
+                _encode_protobuf_bytes(7, b"".join(graph)),
+                *sets,
+            ]
+        )
 
 
-def _attribute(name: str, value: float) -> bytes:
+def _encode_onnx_attribute(name: str, value: float) -> bytes:
     if isinstance(value, float):
-        return _bytes(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _number(20, 1)
-    return _bytes(1, name) + _number(3, value) + _number(20, 2)
+        return (
+            _encode_protobuf_bytes(1, name)
+            + _encode_varint(2 << 3 | 5)
+            + struct.pack("<f", value)
+            + _encode_protobuf_integer(20, 1)
+        )
+    return _encode_protobuf_bytes(1, name) + _encode_protobuf_integer(3, value) + _encode_protobuf_integer(20, 2)
 
 
-def _value(name: str, kind: int, shape: list[int | str]) -> bytes:
-    sizes = [_bytes(1, _bytes(2, size) if isinstance(size, str) else _number(1, size)) for size in shape]
-    return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, b"".join(sizes))))
+def _encode_onnx_value_info(name: str, kind: int, shape: list[int | str]) -> bytes:
+    sizes = [
+        _encode_protobuf_bytes(
+            1, _encode_protobuf_bytes(2, size) if isinstance(size, str) else _encode_protobuf_integer(1, size)
+        )
+        for size in shape
+    ]
+    return _encode_protobuf_bytes(1, name) + _encode_protobuf_bytes(
+        2, _encode_protobuf_bytes(1, _encode_protobuf_integer(1, kind) + _encode_protobuf_bytes(2, b"".join(sizes)))
+    )
 
 
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value & (1 << 64) - 1)
+def _encode_protobuf_integer(field: int, value: int) -> bytes:
+    return _encode_varint(field << 3) + _encode_varint(value & (1 << 64) - 1)
 
 
-def _bytes(field: int, value: bytes | str) -> bytes:
+def _encode_protobuf_bytes(field: int, value: bytes | str) -> bytes:
     content = value.encode() if isinstance(value, str) else value
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+    return _encode_varint(field << 3 | 2) + _encode_varint(len(content)) + content
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     groups = []
     while value > 127:
         groups.append(value & 127 | 128)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-TRIED_ADAPTER_SHARES = (0.25, 0.5, 0.75, 1.0)
+TRIED_ADAPTER_BLEND_SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def train_adapter(data: TrainingVectors, training: AdapterTrainingParameters) ->
         order = chance.permutation(len(data.queries))
         for start in range(0, len(order), training.batch):
             chosen = order[start : start + training.batch]
-            gradient = _gradient(data, chosen, matrix, training.temperature)
+            gradient = _info_nce_loss_gradient(data, chosen, matrix, training.temperature)
             gradient += training.weight_decay * (matrix - identity)
             step += 1
             mean = 0.9 * mean + 0.1 * gradient
@@ -89,7 +89,7 @@ def blend_with_identity_matrix(matrix: Matrix, share: float) -> Matrix:
     return np.asarray(identity + share * (matrix - identity), np.float32)
 
 
-def _gradient(
+def _info_nce_loss_gradient(
     data: TrainingVectors, chosen: Sequence[int] | NDArray[np.intp], matrix: Matrix, temperature: float
 ) -> Matrix:
     """Of the mean loss of these queries."""
@@ -98,26 +98,26 @@ def _gradient(
     passages = data.passages[candidates]
     at_own = np.searchsorted(candidates, positives)
     own_rows = np.arange(len(queries))
-    mapped_queries, query_lengths = _mapped(queries, matrix)
-    mapped_passages, passage_lengths = _mapped(passages, matrix)
+    mapped_queries, query_lengths = _mapped_unit_rows_and_lengths(queries, matrix)
+    mapped_passages, passage_lengths = _mapped_unit_rows_and_lengths(passages, matrix)
     logits = mapped_queries @ mapped_passages.T / temperature
     logits -= logits.max(axis=1, keepdims=True)
     shares = np.exp(logits)
     shares /= shares.sum(axis=1, keepdims=True)
     shares[own_rows, at_own] -= 1
     shares /= temperature * len(queries)
-    of_queries = _through_length(shares @ mapped_passages, mapped_queries, query_lengths)
-    of_passages = _through_length(shares.T @ mapped_queries, mapped_passages, passage_lengths)
+    of_queries = _gradient_before_normalization(shares @ mapped_passages, mapped_queries, query_lengths)
+    of_passages = _gradient_before_normalization(shares.T @ mapped_queries, mapped_passages, passage_lengths)
     return np.asarray(queries.T @ of_queries + passages.T @ of_passages, np.float32)
 
 
-def _mapped(vectors: Matrix, matrix: Matrix) -> tuple[Matrix, Matrix]:
+def _mapped_unit_rows_and_lengths(vectors: Matrix, matrix: Matrix) -> tuple[Matrix, Matrix]:
     """(unit rows, their lengths before)."""
     mapped = vectors @ matrix
     lengths = np.maximum(np.linalg.norm(mapped, axis=1, keepdims=True), 1e-9)
     return np.asarray(mapped / lengths, np.float32), np.asarray(lengths, np.float32)
 
 
-def _through_length(gradient: Matrix, unit: Matrix, lengths: Matrix) -> Matrix:
+def _gradient_before_normalization(gradient: Matrix, unit: Matrix, lengths: Matrix) -> Matrix:
     """The gradient before rows were brought to unit length."""
     return np.asarray((gradient - unit * (gradient * unit).sum(axis=1, keepdims=True)) / lengths, np.float32)

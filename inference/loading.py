@@ -57,7 +57,9 @@ class ModelLoader(Generic[LoadedModelT, UnavailableModelErrorT]):
         loop = asyncio.get_running_loop()
         self._attempt = loop.create_future()
         self.began = time.monotonic()
-        threading.Thread(target=self._run, args=(loop, self._attempt), name="loading a model", daemon=True).start()
+        threading.Thread(
+            target=self._load_in_thread, args=(loop, self._attempt), name="loading a model", daemon=True
+        ).start()
         return self._attempt
 
     async def wait_for_running_attempt(self, seconds: float) -> None:
@@ -65,7 +67,7 @@ class ModelLoader(Generic[LoadedModelT, UnavailableModelErrorT]):
         if self._attempt and not self._attempt.done():
             await asyncio.wait({self._attempt}, timeout=seconds)
 
-    def _run(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[LoadedModelT]) -> None:
+    def _load_in_thread(self, loop: asyncio.AbstractEventLoop, attempt: asyncio.Future[LoadedModelT]) -> None:
         model, error = None, None
         try:
             model = self._load()
@@ -75,9 +77,9 @@ class ModelLoader(Generic[LoadedModelT, UnavailableModelErrorT]):
             self._logger.exception("loading %s failed", self._name)
             error = self._unavailable(self._name, f"it does not load: {unforeseen}")
         with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
-            loop.call_soon_threadsafe(self._finish, attempt, model, error)
+            loop.call_soon_threadsafe(self._record_load_outcome, attempt, model, error)
 
-    def _finish(
+    def _record_load_outcome(
         self, attempt: asyncio.Future[LoadedModelT], model: LoadedModelT | None, error: UnavailableModelErrorT | None
     ) -> None:
         self.loaded, self.failure, self._failed_at = model, error, time.monotonic()

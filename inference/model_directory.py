@@ -35,7 +35,7 @@ Pooling = Literal["mean", "cls"]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelDirectory:
+class EmbeddingModelDirectory:
     """`max_tokens`: how much of a text the model reads. `dimension`: of its vectors."""
 
     path: Path
@@ -45,34 +45,37 @@ class ModelDirectory:
     max_tokens: int
 
     @property
-    def name(self) -> EmbeddingModelName:
+    def name_with_content_hash(self) -> EmbeddingModelName:
         """What its vectors are known by: `directory/<its name>#<hash of its files>`."""
         digest = hashlib.sha256(f"{self.pooling} {self.max_tokens}".encode())
         weights = sorted(self.onnx_file.parent.glob(f"{self.onnx_file.name}*"))  # large tensors lie beside the graph
         for file in (self.path / TOKENIZER_FILE_NAME, *weights):
-            for block in _sampled_blocks(file):
+            for block in _sampled_file_blocks_to_hash(file):
                 digest.update(block)
         return EmbeddingModelName(f"directory/{self.path.name}#{digest.hexdigest()[:12]}")
 
 
-def model_directory_details_from_path(name: str) -> ModelDirectory | None:
+def embedding_model_directory_from_path(name: str) -> EmbeddingModelDirectory | None:
     """The directory that `name` is the path of; None if it is none. Raises `InvalidInput` for one that lacks what a
     model needs."""
     path = Path(name).expanduser()
     if not path.is_dir():
         return None
     onnx_file = find_onnx_file(path, setting="MADELEINE_EMBEDDING_MODEL")
-    config, pooling = _json(path / "config.json"), _json(path / "1_Pooling" / "config.json")
+    config, pooling = (
+        _read_json_object_or_empty(path / "config.json"),
+        _read_json_object_or_empty(path / "1_Pooling" / "config.json"),
+    )
     dimension = pooling.get("word_embedding_dimension") or config.get("hidden_size")
     if not isinstance(dimension, int):
         raise InvalidInput(
             f"MADELEINE_EMBEDDING_MODEL names the directory {path}, whose config.json tells no hidden_size: "
             f"the dimension of the vectors is unknown."
         )
-    return ModelDirectory(
+    return EmbeddingModelDirectory(
         path=path.resolve(),
         onnx_file=onnx_file,
-        pooling=_pooling(path, pooling),
+        pooling=_pooling_mode_from_config(path, pooling),
         dimension=dimension,
         max_tokens=max_tokens_of_model_directory(path),
     )
@@ -90,16 +93,16 @@ def find_onnx_file(path: Path, *, setting: str) -> Path:
 def max_tokens_of_model_directory(path: Path) -> int:
     """How much of a text the model reads: the smallest limit that its files tell."""
     limits = [
-        _json(path / "config.json").get("max_position_embeddings"),
-        _json(path / "sentence_bert_config.json").get("max_seq_length"),
-        _json(path / "tokenizer_config.json").get("model_max_length"),
+        _read_json_object_or_empty(path / "config.json").get("max_position_embeddings"),
+        _read_json_object_or_empty(path / "sentence_bert_config.json").get("max_seq_length"),
+        _read_json_object_or_empty(path / "tokenizer_config.json").get("model_max_length"),
     ]
     return min(
         [limit for limit in limits if isinstance(limit, int) and limit > 0] or [DEFAULT_EMBEDDING_MODEL_TOKEN_LIMIT]
     )
 
 
-def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray[np.int64]]:
+def onnx_inputs_from_encoding(encoding: Encoding, names: Set[str]) -> dict[str, NDArray[np.int64]]:
     """One text or pair, (1, tokens), by the names that the model knows."""
     given = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask, "token_type_ids": encoding.type_ids}
     return {name: np.array([values], np.int64) for name, values in given.items() if name in names}
@@ -108,7 +111,7 @@ def named_model_inputs(encoding: Encoding, names: Set[str]) -> dict[str, NDArray
 class ModelDirectoryEmbeddingEngine:
     """The model in ONNX Runtime, a text at a time: so a text has one vector, whatever it is embedded with."""
 
-    def __init__(self, directory: ModelDirectory, session: InferenceSession, tokenizer: Tokenizer) -> None:
+    def __init__(self, directory: EmbeddingModelDirectory, session: InferenceSession, tokenizer: Tokenizer) -> None:
         """`tokenizer` cuts off what the model does not read."""
         self.tokenizer = tokenizer
         self._directory = directory
@@ -119,22 +122,22 @@ class ModelDirectoryEmbeddingEngine:
         """float32, (n, dimension), unit rows. Raises `EmbeddingUnavailable` for an answer of another shape."""
         vectors = np.empty((len(texts), self._directory.dimension), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            row[:] = self._vector(text)
+            row[:] = self._embed_text(text)
         return vectors
 
-    def _vector(self, text: str) -> NDArray[np.float32]:
-        feed = named_model_inputs(self.tokenizer.encode(text), self._inputs)
+    def _embed_text(self, text: str) -> NDArray[np.float32]:
+        feed = onnx_inputs_from_encoding(self.tokenizer.encode(text), self._inputs)
         output = np.asarray(self._session.run(None, feed)[0][0], np.float32)
         if output.ndim == 2:  # the tokens' vectors, not yet pooled
             output = output[0] if self._directory.pooling == "cls" else output.mean(axis=0)
         length = float(np.linalg.norm(output))
         if output.shape != (self._directory.dimension,) or not np.isfinite(length) or length == 0:
             reason = f"its answer is no vector of {self._directory.dimension} numbers (shape {output.shape})"
-            raise EmbeddingUnavailable(self._directory.name, reason)
+            raise EmbeddingUnavailable(self._directory.name_with_content_hash, reason)
         return output / np.float32(length)
 
 
-def load_directory_embedding_engine(directory: ModelDirectory) -> ModelDirectoryEmbeddingEngine:
+def load_directory_embedding_engine(directory: EmbeddingModelDirectory) -> ModelDirectoryEmbeddingEngine:
     """Loads the model and embeds a word. Raises `EmbeddingUnavailable`, and whatever ONNX Runtime and tokenizers do."""
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
@@ -148,7 +151,7 @@ def load_directory_embedding_engine(directory: ModelDirectory) -> ModelDirectory
     return engine
 
 
-def _pooling(path: Path, config: dict[str, Any]) -> Pooling:
+def _pooling_mode_from_config(path: Path, config: dict[str, Any]) -> Pooling:
     if not config or config.get("pooling_mode_mean_tokens"):
         return "mean"
     if config.get("pooling_mode_cls_token"):
@@ -157,7 +160,7 @@ def _pooling(path: Path, config: dict[str, Any]) -> Pooling:
     raise InvalidInput(f"The model in {path} pools by {asked}; known are pooling_mode_mean_tokens and _cls_token.")
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _read_json_object_or_empty(file: Path) -> dict[str, Any]:
     """{} if there is none. Raises `InvalidInput` if it cannot be read."""
     try:
         content = json.loads(file.read_text("utf-8"))
@@ -168,7 +171,7 @@ def _json(file: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _sampled_blocks(file: Path) -> Iterator[bytes]:
+def _sampled_file_blocks_to_hash(file: Path) -> Iterator[bytes]:
     size = file.stat().st_size
     yield f"{file.name} {size}".encode()
     with file.open("rb") as opened:

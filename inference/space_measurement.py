@@ -34,7 +34,7 @@ def measure_vector_space_of_model(embed: Callable[[list[str]], NDArray[np.float3
     )
 
 
-def read_vector_space_measurements(path: Path) -> VectorSpace:
+def read_vector_space(path: Path) -> VectorSpace:
     with np.load(path) as file:
         return VectorSpace(file["means"].astype(np.float32), file["legibility"].astype(np.float32))
 
@@ -47,7 +47,7 @@ def write_vector_space(path: Path, space: VectorSpace) -> None:
 def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArray[np.float32]]) -> VectorSpace:
     """The space at `path`; measured and written there if it is missing or damaged."""
     try:
-        return read_vector_space_measurements(path)
+        return read_vector_space(path)
     except (OSError, ValueError, KeyError):
         space = measure_vector_space_of_model(embed)
     try:
@@ -57,11 +57,11 @@ def read_or_measure_vector_space(path: Path, embed: Callable[[list[str]], NDArra
     return space
 
 
-def main() -> None:
+def write_packaged_vector_space() -> None:
     from madeleine.inference.packaged import load_int8_embedding_engine
 
     write_vector_space(PACKAGED_VECTOR_SPACE_FILE, measure_vector_space_of_model(load_int8_embedding_engine().embed))
 
 
 if __name__ == "__main__":
-    main()
+    write_packaged_vector_space()

@@ -13,12 +13,12 @@ stem_english_word: Callable[[str], str] = SnowballStemmer("english").stem_word
 
 def stem_word_of_language(word: str, language: str) -> str:
     """The stem of a lower-case word; the word itself in a language without rules. `language`: its English name."""
-    stemmer = _stemmer(language.lower())
+    stemmer = _snowball_stemmer_of_language(language.lower())
     return word if stemmer is None else str(stemmer.stem_word(word))
 
 
 @cache
-def _stemmer(language: str) -> SnowballStemmer | None:
+def _snowball_stemmer_of_language(language: str) -> SnowballStemmer | None:
     try:
         return SnowballStemmer(language)
     except ValueError:

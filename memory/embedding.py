@@ -17,16 +17,16 @@ VectorByContentHash = dict[ContentHash, Vector]
 """By the content hash of the text."""
 
 
-_OF_PIECES = "+pieces"
+_PIECE_VECTORS_NAME_SUFFIX = "+pieces"
 
 
 def model_name_of_piece_vectors(model: EmbeddingModelName) -> EmbeddingModelName:
     """The name under which the vectors of a text's pieces are cached, one behind the other, by the hash of the text."""
-    return EmbeddingModelName(f"{model}{_OF_PIECES}")
+    return EmbeddingModelName(f"{model}{_PIECE_VECTORS_NAME_SUFFIX}")
 
 
 def is_model_name_of_piece_vectors(model: EmbeddingModelName) -> bool:
-    return model.endswith(_OF_PIECES)
+    return model.endswith(_PIECE_VECTORS_NAME_SUFFIX)
 
 
 class Embedder(Protocol):

@@ -159,7 +159,7 @@ class ConnectionLost(ServerUnavailable):
 
 ERROR_META_KEY = "madeleine/error"
 """Key of `error_as_json` in the `_meta` of a tool's answer."""
-_KINDS: dict[str, type[MadeleineError]] = {
+_ERROR_CLASS_BY_NAME: dict[str, type[MadeleineError]] = {
     kind.__name__: kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, MadeleineError)
 }
 
@@ -174,7 +174,7 @@ def error_from_json(values: object, message: str) -> MadeleineError:
     """The error that `error_as_json` described, with this message; a `ServerError` if it was not described, or is of
     another version's kind."""
     described = dict(values) if isinstance(values, Mapping) else {}
-    kind = _KINDS.get(str(described.pop("kind", "")))
+    kind = _ERROR_CLASS_BY_NAME.get(str(described.pop("kind", "")))
     if kind is None:
         return ServerError(message)
     error = kind.__new__(kind)  # past the kind's own wording

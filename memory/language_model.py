@@ -106,7 +106,7 @@ class MeteredModel:
         costs: list[ModelCallCost] = []
         reason = ""
         for _ in range(MAX_ATTEMPTS_PER_PROMPT):
-            answer = await self._call(prompt, schema, costs)
+            answer = await self._call_within_budget(prompt, schema, costs)
             result = answer if isinstance(answer, RejectedModelAnswer) else check(answer)
             if not isinstance(result, RejectedModelAnswer):
                 return result
@@ -115,7 +115,7 @@ class MeteredModel:
             prompt = replace(prompt, rejected=replace(result, text=text))
         raise UnusableAnswer(costs[-1].model if costs else "that was asked", reason)
 
-    async def _call(
+    async def _call_within_budget(
         self, prompt: Prompt, schema: type[AnswerModelT], costs: list[ModelCallCost]
     ) -> AnswerModelT | RejectedModelAnswer:
         maximum = max_total_tokens_of_call(prompt)

@@ -48,7 +48,7 @@ class MemoryFieldsForPatrol:
     may_supersede: MemoryId | None = None
 
     @property
-    def counts_in_cluster_mean(self) -> bool:
+    def is_part_of_cluster_mean(self) -> bool:
         """Whether its vector is part of the mean of its cluster (spec P3, ruling 14)."""
         return self.status == "active" and self.truth == "current"
 

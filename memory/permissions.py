@@ -27,7 +27,7 @@ def permissions_of_role(role: Role) -> frozenset[Permission]:
     return PERMISSIONS_BY_ROLE[role]
 
 
-_TRUSTED: frozenset[Role] = frozenset({"human", "senior", "lead", "c_suite"})
+_ROLES_ABOVE_AGENT: frozenset[Role] = frozenset({"human", "senior", "lead", "c_suite"})
 
 
 class KnowledgeWriteAccess(BaseModel):
@@ -37,10 +37,10 @@ class KnowledgeWriteAccess(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: frozenset[Role] = frozenset({"human"})
-    decision: frozenset[Role] = _TRUSTED
-    procedure: frozenset[Role] = _TRUSTED
-    convention: frozenset[Role] = _TRUSTED
-    knowledge: frozenset[Role] = _TRUSTED | {"agent"}
+    decision: frozenset[Role] = _ROLES_ABOVE_AGENT
+    procedure: frozenset[Role] = _ROLES_ABOVE_AGENT
+    convention: frozenset[Role] = _ROLES_ABOVE_AGENT
+    knowledge: frozenset[Role] = _ROLES_ABOVE_AGENT | {"agent"}
 
     @property
     def roles_by_knowledge_kind(self) -> Mapping[KnowledgeKind, frozenset[Role]]:
@@ -57,4 +57,4 @@ class KnowledgeWriteAccess(BaseModel):
 
     def role_may_change(self, role: Role, kind: KnowledgeKind, *, is_author: bool) -> bool:
         """Supersede or retract; where `is_author`, what the caller's being has shared."""
-        return self.may_write(role, kind) and (is_author or role in _TRUSTED)
+        return self.may_write(role, kind) and (is_author or role in _ROLES_ABOVE_AGENT)

@@ -69,22 +69,30 @@ class VectorSpace:
 
     def legibility_of_text_behind_vector(self, vector: Vector) -> float:
         """In [0, 1]: how well the model reads the text of this vector."""
-        return float(self.legibility[self._language(vector[None])[0]]) if len(self.means) else 1.0
+        return float(self.legibility[self._nearest_language_indices(vector[None])[0]]) if len(self.means) else 1.0
 
     def legible_text_mask(self, vectors: VectorRows) -> NDArray[np.bool_]:
         """bool, (n,): whether the model reads the text of each."""
         if not len(self.means):
             return np.ones(len(vectors), np.bool_)
-        return np.asarray(self.legibility[self._language(vectors)] >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT, np.bool_)
+        return np.asarray(
+            self.legibility[self._nearest_language_indices(vectors)] >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT, np.bool_
+        )
 
     def mean_of_nearest_language(self, vector: Vector) -> Vector | None:
         """The mean of the text's language."""
-        return np.asarray(self.means[self._language(vector[None])[0]], np.float32) if len(self.means) else None
+        return (
+            np.asarray(self.means[self._nearest_language_indices(vector[None])[0]], np.float32)
+            if len(self.means)
+            else None
+        )
 
     def are_all_in_other_language(self, query: Vector, mean_products: VectorRows) -> bool:
         """Whether none of these vectors is of the query's language, by a clear margin. `mean_products`: float32,
         (n, languages), of each with the means; zeros for a memory without a vector, of which nothing is known."""
-        of_query, of_vectors = (self._nearness(products) for products in (query[None] @ self.means.T, mean_products))
+        of_query, of_vectors = (
+            self._nearness_to_language_means(products) for products in (query[None] @ self.means.T, mean_products)
+        )
         own, others = int(of_query.argmax()), of_vectors.argmax(axis=1)
         margins = of_query.max() - of_query[0, others] + of_vectors.max(axis=1) - of_vectors[:, own]
         return bool((mean_products.any(axis=1) & (margins >= MIN_MARGIN_FOR_DIFFERENT_LANGUAGES)).all())
@@ -93,7 +101,7 @@ class VectorSpace:
         """float32, (n, dim), unit rows: each without the mean of its language."""
         if not len(self.means) or not len(vectors):
             return vectors
-        return normalize_vector_rows(vectors - self.means[self._language(vectors)])
+        return normalize_vector_rows(vectors - self.means[self._nearest_language_indices(vectors)])
 
     def cosines_where_texts_are_legible(
         self, vector: Vector | None, others: Sequence[Vector | None]
@@ -114,12 +122,12 @@ class VectorSpace:
 
     def row_numbers_of_nearest_language_means(self, vectors: VectorRows) -> NDArray[np.intp]:
         """Of each row the index of the nearest mean; 0 in an undivided space."""
-        return self._language(vectors) if len(self.means) else np.zeros(len(vectors), np.intp)
+        return self._nearest_language_indices(vectors) if len(self.means) else np.zeros(len(vectors), np.intp)
 
-    def _language(self, vectors: VectorRows) -> NDArray[np.intp]:
-        return np.asarray(self._nearness(vectors @ self.means.T).argmax(axis=1), np.intp)
+    def _nearest_language_indices(self, vectors: VectorRows) -> NDArray[np.intp]:
+        return np.asarray(self._nearness_to_language_means(vectors @ self.means.T).argmax(axis=1), np.intp)
 
-    def _nearness(self, mean_products: VectorRows) -> VectorRows:
+    def _nearness_to_language_means(self, mean_products: VectorRows) -> VectorRows:
         return np.asarray(mean_products - (self.means**2).sum(axis=1) / 2, np.float32)
 
 

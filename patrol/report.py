@@ -11,8 +11,8 @@ from madeleine.memory.patrol_records import DecisionRequestId
 from madeleine.patrol.deciding.rendering import (
     AGENT_GUIDANCE_BY_DECISION_NAME,
     DECISION_GUIDANCE_INTRODUCTION,
-    decision_request_for_agent,
-    guidance_names,
+    decision_guidance_names,
+    decision_request_as_json_for_agent,
 )
 from madeleine.patrol.deciding.requests import DecisionRequest
 
@@ -75,7 +75,7 @@ class PatrolStepReport:
 
     def as_json(self) -> dict[str, Any]:
         step = {"step": PATROL_STEP_SYMBOLS[self.name], "name": self.name, **self.counts}
-        return step | _without_empty(skipped=self.skipped, failed=self.failed, notes=list(self.notes))
+        return step | _without_falsy_fields(skipped=self.skipped, failed=self.failed, notes=list(self.notes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +90,10 @@ class AgentDecisionResult:
     left_out: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        result = {"offer": short_id_of_non_memory(self.offer), **_without_empty(**self.counts)}
+        result = {"offer": short_id_of_non_memory(self.offer), **_without_falsy_fields(**self.counts)}
         if not (self.refused or self.left_out) and len(result) == 1:
             result["done"] = "nothing was changed, as you decided"
-        return result | _without_empty(refused=self.refused, left_out=list(self.left_out))
+        return result | _without_falsy_fields(refused=self.refused, left_out=list(self.left_out))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class PatrolModelCosts:
 class PatrolReport:
     """`pending`: what is to be decided, as much as fits into an answer; after decisions only what was not offered
     before, `still_open` names the rest (ruling 23). `waiting_count`: number of further decisions. `explained`:
-    `guidance_names` of decisions that an answer before this one has told how to make."""
+    `decision_guidance_names` of decisions that an answer before this one has told how to make."""
 
     run_id: RunId
     dry_run: bool = False
@@ -129,16 +129,16 @@ class PatrolReport:
     def as_json(self) -> dict[str, Any]:
         """For the caller: with all that is to be decided now, and how to decide it."""
         guidance = {}
-        names = [name for name in guidance_names(self.pending) if name not in self.explained]
+        names = [name for name in decision_guidance_names(self.pending) if name not in self.explained]
         if names:
             guidance = {"how": DECISION_GUIDANCE_INTRODUCTION} | {
                 name: AGENT_GUIDANCE_BY_DECISION_NAME[name] for name in names
             }
         if self.waiting_count and not self.dry_run and not self.explained:
             guidance["waiting"] = MORE_PENDING_GUIDANCE
-        report = self.as_record() | {"run_id": short_id_of_non_memory(self.run_id)}
+        report = self.as_json_for_ledger() | {"run_id": short_id_of_non_memory(self.run_id)}
         report |= {"pending": self._pending_as_json()}
-        return report | _without_empty(
+        return report | _without_falsy_fields(
             guidance=guidance,
             still_open=[short_id_of_non_memory(id_) for id_ in self.still_open],
             waiting=self.waiting_count,
@@ -152,9 +152,9 @@ class PatrolReport:
                 skipped.setdefault(step.skipped, []).append(step.name)
         without_key = any(step.skipped == STEP_SKIP_REASON_WITHOUT_MODEL_KEY for step in self.steps)
         notice = {"notice": f"{STEP_SKIP_REASON_WITHOUT_MODEL_KEY}. {DECIDE_PENDING_ADVICE}"} if without_key else {}
-        steps = [replace(step, counts=_without_empty(**step.counts)) for step in self.steps if not step.skipped]
+        steps = [replace(step, counts=_without_falsy_fields(**step.counts)) for step in self.steps if not step.skipped]
         shown = [step.as_json() for step in steps if step.counts or step.failed or step.notes]
-        report = notice | self.as_json() | {"steps": shown} | _without_empty(skipped=skipped)
+        report = notice | self.as_json() | {"steps": shown} | _without_falsy_fields(skipped=skipped)
         return {name: value for name, value in report.items() if name != "dry_run" or value}
 
     def _pending_as_json(self) -> list[dict[str, Any]]:
@@ -162,16 +162,16 @@ class PatrolReport:
         shown: set[MemoryId] = set()
         pending = []
         for request in self.pending:
-            pending.append(decision_request_for_agent(request, shown))
+            pending.append(decision_request_as_json_for_agent(request, shown))
             shown |= request.ids_shown_with_text
         return pending
 
-    def as_record(self) -> dict[str, Any]:
+    def as_json_for_ledger(self) -> dict[str, Any]:
         """As the ledger keeps it: no words of a memory."""
         record = {"run_id": self.run_id, "dry_run": self.dry_run, "steps": [step.as_json() for step in self.steps]}
         decided = [result.as_json() for result in self.decided]
-        return record | _without_empty(decided=decided, spent=self.costs.as_json() if self.costs.calls else {})
+        return record | _without_falsy_fields(decided=decided, spent=self.costs.as_json() if self.costs.calls else {})
 
 
-def _without_empty(**fields: Any) -> dict[str, Any]:
+def _without_falsy_fields(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}

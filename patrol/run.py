@@ -21,7 +21,7 @@ from madeleine.memory.recall.ports import ReactivationRecorder
 from madeleine.memory.rules.archiving.retention import EndedSessionOrProject
 from madeleine.patrol.context import PatrolRunContext, PatrolServices
 from madeleine.patrol.deciding.answers import AgentDecision, RejectedAgentDecision
-from madeleine.patrol.deciding.rendering import guidance_names
+from madeleine.patrol.deciding.rendering import decision_guidance_names
 from madeleine.patrol.deciding.requests import DecisionRequest
 from madeleine.patrol.deciding.resolution import (
     DECISION_HANDLERS,
@@ -101,11 +101,11 @@ class RunPatrols:
         `offer_pending`, as many as fit into `pending_bytes`. `on_progress` must not block. `ended`: retention archives
         what was kept for it only."""
         notify = on_progress or (lambda progress: None)
-        async with self._exclusive(scope):
+        async with self._hold_patrol_locks(scope):
             if dry_run:
                 context = PatrolRunContext(self.services, scope, RunId(str(uuid.uuid4())), language, dry_run=True)
                 return await self._dry_run(context, steps, notify)
-            async with self._run(scope) as run_id:
+            async with self._begin_run_and_abort_on_error(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id, language, ended=ended)
 
                 def progressed(progress: PatrolProgress) -> None:
@@ -115,7 +115,9 @@ class RunPatrols:
                 reports = await run_patrol_steps(context, steps, progressed)
                 await self._remove_from_index(context.archived_ids)
                 report = PatrolReport(run_id=run_id, steps=tuple(reports), costs=context.costs)
-                return await self._finish(context, report, pending_bytes if offer_pending else 0)
+                return await self._offer_decisions_and_finish_run(
+                    context, report, pending_bytes if offer_pending else 0
+                )
 
     async def is_running(self, being_id: BeingId) -> bool:
         """Whether a patrol of this being, or an undo of one, is running, here or in another server: another one would
@@ -134,30 +136,30 @@ class RunPatrols:
     ) -> PatrolReport:
         """Apply decisions of the calling agent (ruling 10), and offer what is pending then, as much as fits into
         `pending_bytes`. A run of its own."""
-        async with self._exclusive(scope):
+        async with self._hold_patrol_locks(scope):
             if not decisions:
                 context = PatrolRunContext(self.services, scope, RunId(""))
                 requests, waiting = await offer_decisions_to_agent(context, pending_bytes)
                 return PatrolReport(run_id=RunId(""), pending=tuple(requests), waiting_count=waiting)
-            async with self._run(scope) as run_id:
+            async with self._begin_run_and_abort_on_error(scope) as run_id:
                 context = PatrolRunContext(self.services, scope, run_id)
                 open_before = [
                     DecisionRequest.from_json(one.body) for one in await context.reads.open_decision_requests()
                 ]
                 offered_before = {request.id for request in open_before}
                 report = PatrolReport(run_id=run_id, decided=tuple(await apply_agent_decisions(context, decisions)))
-                report = await self._finish(context, report, pending_bytes)
+                report = await self._offer_decisions_and_finish_run(context, report, pending_bytes)
                 new = tuple(request for request in report.pending if request.id not in offered_before)
                 still_open = tuple(request.id for request in report.pending if request.id in offered_before)
-                explained = frozenset(guidance_names(open_before))
+                explained = frozenset(decision_guidance_names(open_before))
                 return replace(report, pending=new, still_open=still_open, explained=explained)
 
     async def undo_patrol(self, scope: Scope, run_id: RunId) -> PatrolUndoResult:
         """Raises `CannotUndo` with the reason; nothing is changed then."""
-        async with self._exclusive(scope):
+        async with self._hold_patrol_locks(scope):
             async with self.services.write_lock:
                 undone = await self._ledger.undo_run(scope, run_id, at=self.services.now())
-            await self._after_undo(undone)
+            await self._update_index_after_undo(undone)
             return undone
 
     async def runs(self, scope: Scope, *, limit: int = 20) -> list[PatrolRun]:
@@ -179,19 +181,19 @@ class RunPatrols:
         """Who calls it holds the being's lock: whoever began an unfinished run has died."""
         dead = [run for run in await self._ledger.unfinished_runs() if run.being_id == being_id]
         for run in dead:
-            await self._abort(Scope(being_id), run.id)
+            await self._roll_back_or_finish_failed_run(Scope(being_id), run.id)
         return len(dead)
 
     # --- a run ------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _exclusive(self, scope: Scope) -> AsyncIterator[None]:
+    async def _hold_patrol_locks(self, scope: Scope) -> AsyncIterator[None]:
         async with self._patrol_locks[scope.being_id], self._ledger.patrol_lock(scope):
             await self.activation_recorder.flush()
             yield
 
     @asynccontextmanager
-    async def _run(self, scope: Scope) -> AsyncIterator[RunId]:
+    async def _begin_run_and_abort_on_error(self, scope: Scope) -> AsyncIterator[RunId]:
         await self._roll_back_dead_runs(scope.being_id)  # of another server
         run_id = RunId(str(uuid.uuid4()))
         begun = True  # also if the caller is cancelled meanwhile
@@ -208,7 +210,7 @@ class RunPatrols:
                 raise
             # To its end also if the caller is cancelled, or the next start has to do it. A cancel scope cancels again
             # and again, and the next patrol must not begin before.
-            aborting = asyncio.ensure_future(self._abort(scope, run_id))
+            aborting = asyncio.ensure_future(self._roll_back_or_finish_failed_run(scope, run_id))
             while not aborting.done():
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait({aborting})
@@ -218,7 +220,9 @@ class RunPatrols:
             raise
         await self._bring_index_up_to_date()
 
-    async def _finish(self, context: PatrolRunContext, report: PatrolReport, pending_bytes: int) -> PatrolReport:
+    async def _offer_decisions_and_finish_run(
+        self, context: PatrolRunContext, report: PatrolReport, pending_bytes: int
+    ) -> PatrolReport:
         requests: list[DecisionRequest] = []
         waiting = 0
         if pending_bytes:
@@ -227,7 +231,7 @@ class RunPatrols:
             except Exception:  # the run stays as it is: pending decisions can be asked for again
                 logger.exception("pending decisions could not be offered")
         report = replace(report, pending=tuple(requests), waiting_count=waiting)
-        await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_record())
+        await self._ledger.finish_run(context.scope, report.run_id, self.services.now(), report.as_json_for_ledger())
         await self._prune_journal(context.scope)
         self._emit(context.scope, context.run_id, "ends", report=report)
         return report
@@ -242,14 +246,14 @@ class RunPatrols:
         if self.on_event:
             self.on_event(PatrolEvent(being_id=scope.being_id, run_id=run_id, event=event, **fields))
 
-    async def _abort(self, scope: Scope, run_id: RunId) -> None:
+    async def _roll_back_or_finish_failed_run(self, scope: Scope, run_id: RunId) -> None:
         """Roll back; or, if what the run did was changed since, finish it as it is: each step leaves a whole state."""
         now = self.services.now
         try:
             try:
                 async with self.services.write_lock:
                     undone = await self._ledger.undo_run(scope, run_id, at=now(), state="rolled_back")
-                await self._after_undo(undone)
+                await self._update_index_after_undo(undone)
                 logger.warning("the patrol run %s did not come to its end; what it did is undone", run_id)
             except CannotUndo as error:
                 logger.warning("the patrol run %s did not come to its end and stays as it is: %s", run_id, error)
@@ -257,7 +261,7 @@ class RunPatrols:
         except MadeleineError:
             logger.exception("the patrol run %s did not come to its end; it is rolled back at the next start", run_id)
 
-    async def _after_undo(self, undone: PatrolUndoResult) -> None:
+    async def _update_index_after_undo(self, undone: PatrolUndoResult) -> None:
         await self._remove_from_index(undone.removed)
         await self._bring_index_up_to_date()
 
@@ -305,7 +309,7 @@ async def run_patrol_steps(
     for done, name in enumerate(names):
         progress = PatrolProgress(name, done, len(names))
         context.reset_step_counts_and_deadline()
-        context.report_progress = partial(_report_part, progress, on_progress)
+        context.report_progress = partial(_report_progress_of_step, progress, on_progress)
         try:
             reports.append(await _run_step(context, name))
         except Exception as error:  # one of the three places where it is caught broadly: the patrol goes on
@@ -320,7 +324,9 @@ async def run_patrol_steps(
     return reports
 
 
-def _report_part(step: PatrolProgress, on_progress: Callable[[PatrolProgress], None], part: int, parts: int) -> None:
+def _report_progress_of_step(
+    step: PatrolProgress, on_progress: Callable[[PatrolProgress], None], part: int, parts: int
+) -> None:
     on_progress(replace(step, part=part, parts=parts))
 
 

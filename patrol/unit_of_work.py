@@ -126,7 +126,7 @@ class UnitOfWork:
         """Of the clusters' active memories that are true, as far as these have been embedded; all read at once."""
         await self.preload_cluster_members(ids)
         active = {
-            id_: [state for state in await self.states_of_cluster_members(id_) if state.counts_in_cluster_mean]
+            id_: [state for state in await self.states_of_cluster_members(id_) if state.is_part_of_cluster_mean]
             for id_ in ids
         }
         vectors = await self.load_memory_vectors([state for states in active.values() for state in states])
@@ -170,12 +170,14 @@ class UnitOfWork:
     async def load_clusters(self, ids: Iterable[ClusterId] | None = None) -> None:
         """Those of `ids`, or all. All take the longer the more there are, and the writer is held meanwhile, so a step
         that knows which ones it needs, or has nothing to do, does without."""
-        wanted = None if ids is None else [id_ for id_ in dict.fromkeys(ids) if self._is_unread(id_)]
+        wanted = None if ids is None else [id_ for id_ in dict.fromkeys(ids) if self._is_cluster_unread(id_)]
         if self._has_read_all or wanted == []:
             return
-        clusters = [cluster for cluster in await self.transaction.clusters(wanted) if self._is_unread(cluster.id)]
+        clusters = [
+            cluster for cluster in await self.transaction.clusters(wanted) if self._is_cluster_unread(cluster.id)
+        ]
         counts = await self.transaction.memory_counts_of_each_cluster(wanted)
-        counts = [count for count in counts if self._is_unread(count.cluster_id)]
+        counts = [count for count in counts if self._is_cluster_unread(count.cluster_id)]
         self._has_read_all = wanted is None
         self._read.update(wanted if wanted is not None else (cluster.id for cluster in clusters))
         self._clusters_before |= {cluster.id: cluster for cluster in clusters}
@@ -183,7 +185,7 @@ class UnitOfWork:
         # What was put until now has been counted; it is not in the tables yet.
         self._active.update({count.cluster_id: count.active for count in counts})
 
-    def _is_unread(self, id_: ClusterId) -> bool:
+    def _is_cluster_unread(self, id_: ClusterId) -> bool:
         return id_ not in self._read and id_ not in self.clusters
 
     def root_clusters(self) -> list[Cluster]:
@@ -220,11 +222,11 @@ class UnitOfWork:
                 existing[start : start + CLUSTERS_PER_RECOMPUTE_BATCH]
             )
             # A root may have tens of thousands.
-            for id_, mean in (await asyncio.to_thread(_cluster_means, vectors)).items():
+            for id_, mean in (await asyncio.to_thread(_mean_vectors_of_clusters, vectors)).items():
                 if mean is not None:
                     self.clusters[id_] = replace(self.clusters[id_], vector=mean, model=self.embedding_model)
 
-    def cluster_vector(self, cluster: Cluster) -> Vector | None:
+    def cluster_vector_of_current_model(self, cluster: Cluster) -> Vector | None:
         """None also where it was computed with another model (ruling 6)."""
         return cluster.vector if cluster.model in model_name_in_both_precisions(self.embedding_model) else None
 
@@ -253,7 +255,7 @@ class UnitOfWork:
         )
 
 
-def _cluster_means(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
+def _mean_vectors_of_clusters(vectors: Mapping[ClusterId, Sequence[Vector]]) -> dict[ClusterId, Vector | None]:
     return {id_: unit_mean_vector(np.stack(rows)) if rows else None for id_, rows in vectors.items()}
 
 

@@ -17,7 +17,7 @@ EXIT_INTERRUPTED = 130
 
 
 @contextmanager
-def garbage_collection_paused() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """While large modules are imported, of which nothing is garbage: looking for it is a seventh of a start."""
     gc.disable()
     try:

@@ -11,7 +11,7 @@ def is_http_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-def is_secure_url(url: str) -> bool:
+def is_https_or_loopback_http_url(url: str) -> bool:
     """https, or http to this machine."""
     parts = urlsplit(url)
     return is_http_url(url) and (parts.scheme == "https" or is_loopback(parts.hostname or ""))

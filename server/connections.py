@@ -22,7 +22,7 @@ LISTEN_BACKLOG = 256
 MAX_SOCKET_ACCEPTS_PER_LOOP_TURN = 16
 """Of the event loop: what is being served goes on while many connect."""
 ACCEPT_RETRY_SECONDS = 1.0
-ACCEPT_ERROR_LOG_SECONDS = 60.0
+WARNING_THROTTLE_INTERVAL_SECONDS = 60.0
 """Between two log lines."""
 
 
@@ -106,7 +106,7 @@ class ConnectionSlots:
 class ThrottledWarnings:
     """One line for many errors in a row."""
 
-    def __init__(self, seconds: float = ACCEPT_ERROR_LOG_SECONDS) -> None:
+    def __init__(self, seconds: float = WARNING_THROTTLE_INTERVAL_SECONDS) -> None:
         self._seconds = seconds
         self._logged_at = float("-inf")
         self._count = 0

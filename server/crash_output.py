@@ -34,12 +34,12 @@ def flush_output() -> None:
 def report_unexpected_error(error: Exception, *, debug: bool) -> int:
     """Print what failed, and return the exit code."""
     if isinstance(error, BrokenPipeError):  # a reader that has seen enough, as `head`
-        discard_output()
+        redirect_stdout_to_devnull()
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.strerror:
         of_file = f": {error.filename}" if error.filename else ""
         print_error(f"{error.strerror}{of_file}.")
-        discard_output()
+        redirect_stdout_to_devnull()
     elif debug:
         import traceback
 
@@ -58,7 +58,7 @@ def print_error(message: str) -> None:
         sys.stderr = _null_stream()
 
 
-def discard_output() -> None:
+def redirect_stdout_to_devnull() -> None:
     """What is still in the buffer of standard output is not tried again when the process ends."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)

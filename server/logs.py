@@ -17,8 +17,16 @@ OWN_LOGGER_NAMES = ("madeleine",)
 WARNINGS_ONLY_LOGGERS = ("mcp", "uvicorn", "httpx", "httpx2", "alembic", "anthropic", "openai")
 """Libraries that log at `info` what our own log covers, session ids included."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-_QUOTING_ERRORS = (InvalidInput, KeyConflict)
-_SAFE_ERRORS = (MadeleineError, OSError, sqlite3.Error, ImportError, AttributeError, NameError, TypeError)
+_ERRORS_QUOTING_INPUT = (InvalidInput, KeyConflict)
+_ERRORS_WITH_LOGGABLE_MESSAGE = (
+    MadeleineError,
+    OSError,
+    sqlite3.Error,
+    ImportError,
+    AttributeError,
+    NameError,
+    TypeError,
+)
 """Errors whose message is known to hold no input, except those that quote."""
 
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -29,8 +37,8 @@ def start_logging(level: str, handler: logging.Handler | None = None, *, traceba
     every value. Without `tracebacks` an error is told by its type and place, but at `debug`."""
     handler = handler or logging.StreamHandler(sys.stderr)
     in_full = tracebacks or level.lower() == "debug"
-    handler.setFormatter((TracebackRedactingFormatter if in_full else ErrorPlaceFormatter)(LOG_FORMAT))
-    handler.addFilter(_is_loggable)
+    handler.setFormatter((TracebackRedactingFormatter if in_full else OneLineErrorPlaceFormatter)(LOG_FORMAT))
+    handler.addFilter(_is_not_library_debug_record)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(handlers=[handler], level=max(number, logging.INFO))
     for name in OWN_LOGGER_NAMES:
@@ -39,7 +47,7 @@ def start_logging(level: str, handler: logging.Handler | None = None, *, traceba
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
 
 
-def _is_loggable(record: logging.LogRecord) -> bool:
+def _is_not_library_debug_record(record: logging.LogRecord) -> bool:
     """Libraries that an environment variable sets to debug (`OPENAI_LOG=debug`) quote everything that they send."""
     return record.levelno >= logging.INFO or record.name.split(".")[0] in OWN_LOGGER_NAMES
 
@@ -55,7 +63,7 @@ class TracebackRedactingFormatter(logging.Formatter):
         return "".join(_redacted_traceback(ei[1])).rstrip("\n") if ei[1] else ""
 
 
-class ErrorPlaceFormatter(TracebackRedactingFormatter):
+class OneLineErrorPlaceFormatter(TracebackRedactingFormatter):
     """Type and place of an error in one line."""
 
     def formatException(self, ei: _ExceptionInfo) -> str:
@@ -71,7 +79,7 @@ def _redacted_traceback(error: BaseException) -> list[str]:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     lines = [*_redacted_traceback(cause), "\nThen:\n\n"] if cause else []
     lines += ["Traceback (most recent call last):\n", *traceback.format_tb(error.__traceback__)]
-    is_safe = isinstance(error, _SAFE_ERRORS) and not isinstance(error, _QUOTING_ERRORS)
+    is_safe = isinstance(error, _ERRORS_WITH_LOGGABLE_MESSAGE) and not isinstance(error, _ERRORS_QUOTING_INPUT)
     lines.append(f"{type(error).__module__}.{type(error).__qualname__}{f': {error}' if is_safe else ''}\n")
     if isinstance(error, BaseExceptionGroup):
         for number, part in enumerate(error.exceptions, 1):

@@ -25,7 +25,7 @@ INDEX_DISK_RESERVE_BYTES = 32 * MEGABYTE
 files of 2 MB."""
 LEDGER_DISK_RESERVE_BYTES = 2 * INDEX_DISK_RESERVE_BYTES
 MAX_MALLOC_ARENAS = 2
-_M_ARENA_MAX = -8
+_MALLOPT_ARENA_MAX_PARAMETER = -8
 """As glibc's malloc.h has it."""
 
 # A C library of another make has neither `mallopt` nor `malloc_trim`.
@@ -53,7 +53,7 @@ def require_disk_space(directory: Path, reserve_bytes: int, error: type[Madelein
 def limit_malloc_arenas() -> None:
     """For the rest of the process. Arenas that it already has stay."""
     if mallopt := getattr(_libc, "mallopt", None):
-        mallopt(_M_ARENA_MAX, MAX_MALLOC_ARENAS)
+        mallopt(_MALLOPT_ARENA_MAX_PARAMETER, MAX_MALLOC_ARENAS)
 
 
 def return_unused_process_memory() -> None:

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from madeleine import operating_system
 from madeleine.storage.sql.database import schema
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.household import Household, household, new_store
 from tests.postgres import PostgresCluster, postgres_cluster, postgres_ledger, server_programs
 
@@ -106,7 +106,7 @@ def postgres() -> Iterator[PostgresCluster]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-async def sql_ledger(request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+async def sql_ledger(request: pytest.FixtureRequest) -> AsyncIterator[LedgerRepositories]:
     """An empty ledger, on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         opened = open_ledger(request.getfixturevalue("new_db"))

@@ -45,7 +45,7 @@ from madeleine.storage.sql.database.opening import LedgerLocation
 from madeleine.storage.sql.database.postgresql import PostgresDatabase
 from madeleine.storage.sql.database.schema import migrate_ledger_file
 from madeleine.storage.sql.database.sqlite import SqliteDatabase
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.storage.sql.patrols.repository import PatrolRepository
 from tests.doubles import ADA, Clock, FakeWordStatistics, WordEmbedder
 
@@ -63,12 +63,12 @@ _STANDING = {
 }
 
 
-def sqlite_of(ledger: Ledger) -> SqliteDatabase:
+def sqlite_of(ledger: LedgerRepositories) -> SqliteDatabase:
     assert isinstance(ledger.database, SqliteDatabase)
     return ledger.database
 
 
-def location_of(ledger: Ledger) -> LedgerLocation:
+def location_of(ledger: LedgerRepositories) -> LedgerLocation:
     database = ledger.database
     return database.location if isinstance(database, PostgresDatabase) else sqlite_of(ledger)._path
 
@@ -201,7 +201,7 @@ class MortalLedger:
 class Household:
     """One store, and the use cases over it."""
 
-    def __init__(self, path: Path, ledger: Ledger, clock: Clock, config: PatrolConfig) -> None:
+    def __init__(self, path: Path, ledger: LedgerRepositories, clock: Clock, config: PatrolConfig) -> None:
         self.path = path
         self.ledger = ledger
         self.mortal = MortalLedger(ledger.patrols)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from madeleine.inference.adapted import write_adapted_model
+from madeleine.inference.adapted import write_adapted_embedding_model
 from madeleine.inference.packaged import read_or_rebuild_packaged_model_file
 from madeleine.memory.errors import RerankerUnavailable
 
@@ -58,7 +58,7 @@ def cross_encoder(directory: Path, *, answers: Literal["a number", "a column", "
 def adapted_model(directory: Path, base: Path | str, *, dimension: int = 16) -> Path:
     """`base` with an adapter: its axes in another order, so that all cosines stay."""
     matrix = np.roll(np.eye(dimension, dtype=np.float32), 1, axis=1)
-    write_adapted_model(directory, str(base), matrix, {})
+    write_adapted_embedding_model(directory, str(base), matrix, {})
     return directory
 
 

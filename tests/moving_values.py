@@ -16,7 +16,7 @@ from madeleine.memory.moving.export_file import ExportFileReader, export_lines, 
 from madeleine.memory.moving.ports import ImportReport
 from madeleine.memory.moving.record_base import ExportHeader, ExportRecord
 from madeleine.storage.sql.database.opening import LedgerLocation
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.storage.sql.moving.export import open_ledger_snapshot_for_export
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -185,7 +185,7 @@ def exported(ledger: LedgerLocation, being: str | None = None, *, journal: bool 
         return list(export.lines())
 
 
-async def imported(ledger: Ledger, lines: Iterable[bytes], *, dry_run: bool = False) -> ImportReport:
+async def imported(ledger: LedgerRepositories, lines: Iterable[bytes], *, dry_run: bool = False) -> ImportReport:
     reader = ExportFileReader("e.jsonl", iter(lines))
     return await ledger.imports.import_records(
         reader.header, reader.records(), source="e.jsonl", client="tests", at=NOW, dry_run=dry_run

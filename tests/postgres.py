@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.opening import open_database
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 
 MEMORY_DISK = Path("/dev/shm")
 PORT = 5432
@@ -127,6 +127,6 @@ def unprivileged_user(folder: Path) -> int:
 
 
 @asynccontextmanager
-async def postgres_ledger(cluster: PostgresCluster, server: str = "first") -> AsyncIterator[Ledger]:
+async def postgres_ledger(cluster: PostgresCluster, server: str = "first") -> AsyncIterator[LedgerRepositories]:
     async with cluster.emptied_database() as url, open_ledger(PostgresLocation(url, server)) as ledger:
         yield ledger

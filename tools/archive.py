@@ -20,8 +20,8 @@ from madeleine.memory.rules.archiving.retention import (
     RetentionSource,
 )
 from madeleine.tools.arguments import LongText, ShortText, ToolArguments
-from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.replies import brief_memory_as_json, notice_field, without_empty_fields
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 ARCHIVE_REASON_TEXTS = {
     "expired": "its time was over",
@@ -37,7 +37,11 @@ RETENTION_RULE_SOURCE_TEXTS: Mapping[RetentionSource, str] = {
     "keep": "no rule",
 }
 ArchiveAction = Literal["find", "groups", "plan", "restore", "summarise", "end"]
-_PERMISSIONS: dict[ArchiveAction, Permission] = {"restore": "write", "summarise": "write", "end": "maintain"}
+_PERMISSION_BY_ARCHIVE_ACTION: dict[ArchiveAction, Permission] = {
+    "restore": "write",
+    "summarise": "write",
+    "end": "maintain",
+}
 
 
 class ArchiveArguments(ToolArguments):
@@ -58,17 +62,17 @@ class ArchiveArguments(ToolArguments):
     position: Annotated[int, Field(ge=0, le=10**9, description="Entries to skip.")] = 0
 
 
-def _permission_of(arguments: ArchiveArguments) -> Permission:
-    return _PERMISSIONS.get(arguments.action, "read")
+def _permission_for_arguments(arguments: ArchiveArguments) -> Permission:
+    return _PERMISSION_BY_ARCHIVE_ACTION.get(arguments.action, "read")
 
 
-@tool(
+@declare_tool(
     ArchiveArguments,
     object_schema("", array="memories groups missing rules", string="notice run_id", integer="archived max_memories"),
     name="archive",
     listed=False,
     permission="read",
-    permission_of=_permission_of,
+    permission_of=_permission_for_arguments,
 )
 async def manage_archive(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     """Look into the archive, where memories go whose time is over, and bring them back exactly as they were. Nothing of
@@ -87,21 +91,21 @@ async def manage_archive(call: ToolCallContext, arguments: ArchiveArguments) -> 
             return {"groups": [archive_group_as_json(group) for group in groups]}
         case "plan":
             planned = await use.groups_due_for_archiving(scope)
-            shown = [await _planned_as_json(call, group) for group in planned]
+            shown = [await _planned_archive_group_as_json(call, group) for group in planned]
             return {
                 "groups": shown,
                 "archived": sum(len(group.reasons) for group in planned),
                 "rules": [retention_rule_as_json(rule) for rule in use.retention_rules_of_being(scope.being_id)],
             } | without_empty_fields(max_memories=use.config.max_memories_of(scope.being_id))
         case "restore":
-            return await _restore(call, arguments)
+            return await _restore_archived_memories(call, arguments)
         case "summarise":
-            return await _summarise(call, arguments)
+            return await _set_archive_group_summary(call, arguments)
         case "end":
-            return await _end(call, arguments)
+            return await _archive_ended_session_or_project(call, arguments)
 
 
-async def _restore(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
+async def _restore_archived_memories(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     if not arguments.ids:
         raise InvalidInput("Nothing was restored. ids: name what is to come back, such as m12.")
     full = await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, arguments.ids)
@@ -109,13 +113,13 @@ async def _restore(call: ToolCallContext, arguments: ArchiveArguments) -> dict[s
     missing = [id_ for id_, full_id in full.items() if full_id in restored.missing]
     together = len(restored.memories) > len(full) - len(missing)
     return (
-        {"memories": [memory_item_as_json(memory) for memory in restored.memories]}
+        {"memories": [brief_memory_as_json(memory) for memory in restored.memories]}
         | without_empty_fields(missing=missing)
         | notice_field("What it depends on came back with it." if together else "")
     )
 
 
-async def _summarise(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
+async def _set_archive_group_summary(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     groups = await call.use_cases.archive.groups(call.scope, limit=10_000)
     named = [group.id for group in groups if arguments.group and group.id.startswith(arguments.group)]
     if len(named) != 1:
@@ -124,7 +128,7 @@ async def _summarise(call: ToolCallContext, arguments: ArchiveArguments) -> dict
     return notice_field("The archive tells this of the group now.")
 
 
-async def _end(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
+async def _archive_ended_session_or_project(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, Any]:
     if bool(arguments.session_id) == bool(arguments.project):
         raise InvalidInput("Nothing was done. Give either the session_id or the project that has ended.")
     ended = EndedSessionOrProject(session_id=arguments.session_id, project=arguments.project)
@@ -137,7 +141,7 @@ async def _end(call: ToolCallContext, arguments: ArchiveArguments) -> dict[str, 
     return {"archived": archived, "run_id": short_id_of_non_memory(report.run_id)}
 
 
-async def _planned_as_json(call: ToolCallContext, group: ArchiveGroup) -> dict[str, Any]:
+async def _planned_archive_group_as_json(call: ToolCallContext, group: ArchiveGroup) -> dict[str, Any]:
     short_ids = await call.use_cases.short_ids.short_ids_of_memories(call.scope, list(group.reasons))
     reasons: dict[str, list[str]] = {}
     for id_, reason in group.reasons.items():
@@ -147,7 +151,7 @@ async def _planned_as_json(call: ToolCallContext, group: ArchiveGroup) -> dict[s
 
 def archived_memory_as_json(entry: ArchivedMemory) -> dict[str, Any]:
     memory = entry.memory
-    item = memory_item_as_json(memory) | {"text": scene_to_text(memory.scene, memory.feeling, dated=False)}
+    item = brief_memory_as_json(memory) | {"text": scene_to_text(memory.scene, memory.feeling, dated=False)}
     return item | {
         "archived": entry.archived_at.date().isoformat(),
         "reason": ARCHIVE_REASON_TEXTS[entry.reason],

@@ -44,7 +44,7 @@ MAX_SCENE_LINE_CHARS = 2_000
 LONG_TEXT_SCHEMA_KEY = "x-long-text"
 """Marks, inside this module, a schema whose maximum length is the setting `max_text_chars`."""
 
-_NESTED_FIELDS = frozenset(
+_NESTED_ARGUMENT_FIELD_NAMES = frozenset(
     "date action offer merges make_dead parts diary think_md summary role text speaker when key importance emotions "
     "lesson messages".split()
 )
@@ -84,11 +84,11 @@ class ToolArguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _single_text_as_list(cls, raw: Any) -> Any:
+    def _wrap_single_texts_in_lists(cls, raw: Any) -> Any:
         """One text stands for a list of it, wherever an argument is a list of texts."""
         if not isinstance(raw, dict) or not any(isinstance(value, str) for value in raw.values()):
             return raw
-        lists = _text_lists(cls)
+        lists = _names_of_text_list_arguments(cls)
         return {name: [value] if isinstance(value, str) and name in lists else value for name, value in raw.items()}
 
     def to_dataclass(self, value_type: type[ValueT], **other_fields: Any) -> ValueT:
@@ -100,19 +100,19 @@ class ToolArguments(BaseModel):
 
 
 @cache
-def _text_lists(model: type[ToolArguments]) -> frozenset[str]:
+def _names_of_text_list_arguments(model: type[ToolArguments]) -> frozenset[str]:
     """Names of the arguments that are lists of texts or choices."""
-    return frozenset(name for name, field in model.model_fields.items() if _is_text_list(field.annotation))
+    return frozenset(name for name, field in model.model_fields.items() if _is_text_list_annotation(field.annotation))
 
 
-def _is_text_list(annotation: Any) -> bool:
-    options = [_unannotated(option) for option in get_args(annotation)]
+def _is_text_list_annotation(annotation: Any) -> bool:
+    options = [_type_without_annotated(option) for option in get_args(annotation)]
     if get_origin(annotation) in (Union, UnionType):
-        return str not in options and any(map(_is_text_list, options))
+        return str not in options and any(map(_is_text_list_annotation, options))
     return get_origin(annotation) is list and (options[0] is str or get_origin(options[0]) is Literal)
 
 
-def _unannotated(annotation: Any) -> Any:
+def _type_without_annotated(annotation: Any) -> Any:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
@@ -135,7 +135,7 @@ def require_visible_text(value: str) -> str:
     return value
 
 
-def _within_max_text_chars(value: str, info: ValidationInfo) -> str:
+def _require_within_max_text_chars(value: str, info: ValidationInfo) -> str:
     limit = (info.context or {}).get("max_text_chars", 32_000)
     if len(value) > limit:
         raise ValueError(f"has {len(value):,} characters, at most {limit:,} are accepted; split it into several calls")
@@ -149,7 +149,7 @@ NonEmptyText = Annotated[
 ShortText = Annotated[NonEmptyText, Field(max_length=MAX_SHORT_TEXT_CHARS)]
 SceneLengthText = Annotated[NonEmptyText, Field(max_length=MAX_SCENE_LINE_CHARS)]
 LongText = Annotated[
-    NonEmptyText, AfterValidator(_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_SCHEMA_KEY: True})
+    NonEmptyText, AfterValidator(_require_within_max_text_chars), Field(json_schema_extra={LONG_TEXT_SCHEMA_KEY: True})
 ]
 DetailsFlag = Annotated[bool, Field(description="All fields.")]
 ZeroToOne = Annotated[float, Field(ge=0, le=1)]
@@ -165,7 +165,7 @@ def validate_tool_arguments(
     try:
         return model.model_validate(dict(raw), context=context)
     except ValidationError as error:
-        raise InvalidInput(f"Nothing was done. {_complaints(model, error)}") from error
+        raise InvalidInput(f"Nothing was done. {_invalid_arguments_message(model, error)}") from error
 
 
 NOTICES_VALIDATION_CONTEXT_KEY = "notices"
@@ -180,7 +180,7 @@ MAX_ARGUMENT_ERRORS_EXAMINED = 50
 """Finding the name that is meant takes 0.1 ms for each unknown one."""
 
 
-def _complaints(model: type[ToolArguments], error: ValidationError) -> str:
+def _invalid_arguments_message(model: type[ToolArguments], error: ValidationError) -> str:
     details = error.errors(include_url=False, include_input=True)[:MAX_ARGUMENT_ERRORS_EXAMINED]
     complaints = unique(_argument_complaint(model, dict(detail)) for detail in details)[:5]
     unknown = any(detail["type"] == "extra_forbidden" for detail in details)
@@ -194,19 +194,21 @@ def replace_invalid_item_by_error(model: type[ToolArguments]) -> WrapValidator:
         try:
             return validate(raw)
         except ValidationError as error:
-            return InvalidInput(_complaints(model, error))
+            return InvalidInput(_invalid_arguments_message(model, error))
 
     return WrapValidator(validated)
 
 
 def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) -> str:
     location = error["loc"]
-    fields = _NESTED_FIELDS.union(model.model_fields)  # other names in a location are pydantic's, of unions
+    fields = _NESTED_ARGUMENT_FIELD_NAMES.union(
+        model.model_fields
+    )  # other names in a location are pydantic's, of unions
     path = [part for part in location if isinstance(part, int) or part in fields or len(location) == 1]
     where = excerpt_for_error(".".join(map(str, path or location[:1]))) or "arguments"
     match error["type"]:
         case "extra_forbidden":
-            return _unknown_argument(model, location)
+            return _unknown_argument_complaint(model, location)
         case "missing":
             return f"{where}: is required."
         case "value_error":
@@ -222,10 +224,10 @@ def _argument_complaint(model: type[ToolArguments], error: Mapping[str, Any]) ->
             return f"{where}: {excerpt_for_error(error['msg'])}."
 
 
-def _unknown_argument(model: type[ToolArguments], location: tuple[int | str, ...]) -> str:
+def _unknown_argument_complaint(model: type[ToolArguments], location: tuple[int | str, ...]) -> str:
     """Names the nearest argument, not all: `tools/list` has those (ruling 23)."""
     name, last = excerpt_for_error(".".join(map(str, location))), excerpt_for_error(str(location[-1]))
-    known = model.model_fields if len(location) == 1 else sorted(_NESTED_FIELDS)
+    known = model.model_fields if len(location) == 1 else sorted(_NESTED_ARGUMENT_FIELD_NAMES)
     near = get_close_matches(ARGUMENT_SYNONYMS.get(last, last), known, n=1, cutoff=0.7)
     return f"Unknown argument {name!r}: " + (f"is {near[0]!r} meant?" if near else "leave it out.")
 
@@ -240,7 +242,7 @@ def excerpt_for_error(text: str) -> str:
     return text.encode(errors="replace").decode()[:300]
 
 
-class _ArgumentsSchema(GenerateJsonSchema):
+class _ArgumentsSchemaGenerator(GenerateJsonSchema):
     """JSON Schema 2020-12 without titles and nulls."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -256,7 +258,7 @@ def tool_input_schema(model: type[ToolArguments], *, max_text_chars: int) -> dic
     """The schema as a client sees it: with every bound, without titles, nulls and minimum lengths of 1. What stands in
     it several times is in `$defs`. Made once: it takes some milliseconds, and each connection has its tools. Not to be
     changed."""
-    raw = model.model_json_schema(schema_generator=_ArgumentsSchema)
+    raw = model.model_json_schema(schema_generator=_ArgumentsSchemaGenerator)
     definitions: dict[str, Any] = raw.pop("$defs", {})
     cleaned = _clean_schema(raw, definitions, max_text_chars)
     cleaned.pop("description", None)

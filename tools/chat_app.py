@@ -16,12 +16,12 @@ import mcp_types as types
 MCP_APP_MIME_TYPE = "text/html;profile=mcp-app"
 MCP_APP_URI_PREFIX = "ui://madeleine/"
 TOOLS_WITH_MCP_APP = frozenset({"recall", "recall_memory", "search_memory", "run_patrol"})
-_FILE = Path(__file__).with_suffix(".html")
+_MCP_APP_HTML_FILE = Path(__file__).with_suffix(".html")
 
 
 @cache
 def mcp_app_html() -> str:
-    return _FILE.read_text(encoding="utf-8")
+    return _MCP_APP_HTML_FILE.read_text(encoding="utf-8")
 
 
 @cache

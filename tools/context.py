@@ -35,7 +35,7 @@ from madeleine.tools.replies import (
     without_empty_fields,
     words_only_notice,
 )
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 
 class ContextArguments(ToolArguments):
@@ -61,7 +61,7 @@ class ContextArguments(ToolArguments):
     enable_tags_placeholder: bool | None = None
 
 
-@tool(
+@declare_tool(
     ContextArguments,
     object_schema(
         "prompt dropped tokens",
@@ -110,14 +110,14 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
     blocks: dict[str, Any] = {
         "system_prompt": context.system_prompt if "system_prompt" in query.blocks else None,
         "snapshot": [asdict(turn) for turn in context.snapshot] if "snapshot" in query.blocks else None,
-        "recent_nodes": _json_list(context.recent_nodes, recent_memory_as_json),
+        "recent_nodes": _items_as_json_or_none(context.recent_nodes, recent_memory_as_json),
         "memory_block": context.memory_block,
-        "memories": _json_list(context.memories, partial(search_hit_as_json, details=True)),
-        "history_current_chat": _json_list(context.history_current_chat, context_message_as_json),
-        "history_recent": _json_list(context.history_recent, context_message_as_json),
-        "diary": _json_list(context.diary, diary_day_as_json),
-        "thoughts": _json_list(context.thoughts, str),
-        "tags_placeholder": _json_list(context.tags_placeholder, str),
+        "memories": _items_as_json_or_none(context.memories, partial(search_hit_as_json, details=True)),
+        "history_current_chat": _items_as_json_or_none(context.history_current_chat, context_message_as_json),
+        "history_recent": _items_as_json_or_none(context.history_recent, context_message_as_json),
+        "diary": _items_as_json_or_none(context.diary, diary_day_as_json),
+        "thoughts": _items_as_json_or_none(context.thoughts, str),
+        "tags_placeholder": _items_as_json_or_none(context.tags_placeholder, str),
     }
     return {
         "prompt": context.prompt,
@@ -137,7 +137,7 @@ def built_context_as_json(context: BuiltContext, query: ContextQuery) -> dict[st
     }
 
 
-def _json_list(items: Any, as_json: Any) -> list[Any] | None:
+def _items_as_json_or_none(items: Any, as_json: Any) -> list[Any] | None:
     return None if items is None else [as_json(item) for item in items]
 
 
@@ -180,7 +180,7 @@ CONTEXT_MCP_PROMPT = types.Prompt(
 )
 
 
-def _parse_integer(value: object) -> object:
+def _integer_if_digits(value: object) -> object:
     """Prompt arguments are all text."""
     return int(value) if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() else value
 
@@ -188,7 +188,7 @@ def _parse_integer(value: object) -> object:
 class ContextPromptArguments(ToolArguments):
     message: LongText = ""
     session_id: ShortText = ""
-    token_limit: Annotated[int | None, BeforeValidator(_parse_integer), Field(ge=1, le=1_000_000)] = None
+    token_limit: Annotated[int | None, BeforeValidator(_integer_if_digits), Field(ge=1, le=1_000_000)] = None
 
 
 async def get_context_prompt(
@@ -246,22 +246,24 @@ class MemoryResource:
 
 
 async def read_context_snapshot_resource(call: ToolCallContext) -> str:
-    context = await _build_block(call, "snapshot", token_limit=call.use_cases.context.token_limit)
+    context = await _build_context_with_one_block(call, "snapshot", token_limit=call.use_cases.context.token_limit)
     return escape_foreign_markup(context.snapshot[0].content) if context.snapshot else ""
 
 
 async def read_recently_recalled_memories_resource(call: ToolCallContext) -> str:
-    context = await _build_block(call, "recent_nodes")
-    return _json_text({"recent_nodes": [recent_memory_as_json(memory) for memory in context.recent_nodes or ()]})
+    context = await _build_context_with_one_block(call, "recent_nodes")
+    return _json_with_escaped_markup(
+        {"recent_nodes": [recent_memory_as_json(memory) for memory in context.recent_nodes or ()]}
+    )
 
 
 async def read_diary_resource(call: ToolCallContext) -> str:
-    context = await _build_block(call, "diary")
-    return _json_text({"diary": [diary_day_as_json(day) for day in context.diary or ()]})
+    context = await _build_context_with_one_block(call, "diary")
+    return _json_with_escaped_markup({"diary": [diary_day_as_json(day) for day in context.diary or ()]})
 
 
 async def read_profile_resource(call: ToolCallContext) -> str:
-    return _json_text(await profile_and_open_notes_as_json(call, audited_as="memory://profile"))
+    return _json_with_escaped_markup(await profile_and_open_notes_as_json(call, audited_as="memory://profile"))
 
 
 MEMORY_RESOURCES = (
@@ -304,7 +306,7 @@ def find_memory_resource_by_uri(requested: str, being: BeingId) -> MemoryResourc
     return next((resource for resource in MEMORY_RESOURCES if parts.path == f"/{resource.name}"), None)
 
 
-async def _build_block(
+async def _build_context_with_one_block(
     call: ToolCallContext, block: ContextBlockName, *, token_limit: int = UNLIMITED_RESOURCE_TOKENS
 ) -> BuiltContext:
     flags = call.use_cases.context.flags
@@ -314,5 +316,5 @@ async def _build_block(
     return await build_audited_context(call, query, audited_as=f"memory://{block}")
 
 
-def _json_text(content: Any) -> str:
+def _json_with_escaped_markup(content: Any) -> str:
     return json.dumps(escape_foreign_markup_in_json(content), ensure_ascii=False)

@@ -26,7 +26,7 @@ from madeleine.tools.arguments import (
 )
 from madeleine.tools.feelings import EmotionLabels
 from madeleine.tools.replies import missing_vector_notice, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 CHUNK_PREVIEW_CHARS = 60
 """Beginning of a chunk that the answer shows."""
@@ -75,7 +75,7 @@ class ObserveArguments(ToolArguments):
     project: Annotated[ShortText, Field(description="A conversation belongs to that of its first message.")] = ""
 
 
-@tool(
+@declare_tool(
     ObserveArguments,
     object_schema("new", integer="new position known", array="ids memories", string="last_key"),
     name="observe",
@@ -88,7 +88,10 @@ async def observe_conversation(call: ToolCallContext, arguments: ObserveArgument
     others follow."""
     observation = arguments.to_dataclass(
         ObservedConversationPart,
-        messages=[_new_message(position, message) for position, message in enumerate(arguments.messages)],
+        messages=[
+            _conversation_message_from_argument(position, message)
+            for position, message in enumerate(arguments.messages)
+        ],
         memories=[
             AgentExtractedMemory(
                 ExtractedMemory(memory.text.strip(), unique(memory.emotions), memory.importance, memory.lesson),
@@ -112,7 +115,7 @@ async def observe_conversation(call: ToolCallContext, arguments: ObserveArgument
     )
 
 
-def _new_message(position: int, message: ObservedMessage) -> NewConversationMessage:
+def _conversation_message_from_argument(position: int, message: ObservedMessage) -> NewConversationMessage:
     at = parse_iso_moment(message.when) if message.when else None
     if message.when and at is None:
         raise InvalidInput(
@@ -131,7 +134,7 @@ class IngestArguments(ToolArguments):
     actors: Annotated[list[ShortText], Field(max_length=50, description="Authors or speakers.")] = []
 
 
-@tool(
+@declare_tool(
     IngestArguments,
     object_schema("stored reinforced dropped chunks", integer="stored reinforced dropped", array="chunks"),
     listed=False,

@@ -18,7 +18,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import datetime_as_iso, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 CoreBlockText = Annotated[NonEmptyText, Field(max_length=MAX_BLOCK_CHARS)]
 
@@ -27,7 +27,7 @@ class CoreMemoryArguments(ToolArguments):
     name: Annotated[ShortText, Field(description="Only this block, with all its versions.")] = ""
 
 
-@tool(
+@declare_tool(
     CoreMemoryArguments,
     object_schema("blocks", array="blocks"),
     name="core_memory",
@@ -62,16 +62,16 @@ class EditCoreMemoryArguments(ToolArguments):
     erase: Annotated[bool, Field(description="For good, with all versions: only on request.")] = False
 
 
-def _permission_of(arguments: EditCoreMemoryArguments) -> Permission:
+def _permission_for_arguments(arguments: EditCoreMemoryArguments) -> Permission:
     return "erase" if arguments.erase else "write"
 
 
-@tool(
+@declare_tool(
     EditCoreMemoryArguments,
     object_schema("", object="block redacted", string="erased notice"),
     destructive=True,
     listed=False,
-    permission_of=_permission_of,
+    permission_of=_permission_for_arguments,
 )
 async def edit_core_memory(call: ToolCallContext, arguments: EditCoreMemoryArguments) -> dict[str, Any]:
     """Edit a block of your core memory: write it whole, replace a part, or append. Name the version that you have read:

@@ -17,7 +17,7 @@ from madeleine.memory.text.dates import IsoPeriod, parse_iso_period
 from madeleine.tools.arguments import excerpt_for_error
 
 DATE_FORMAT_EXAMPLES = "2026-03-01, 2026-03-01T18:30, 2026-03, 2026 or 2026-03-01/2026-03-05"
-MAX_OTHER_MATCHES_NEAR_DATED_ONES = 3
+MAX_OTHER_MATCHES_OF_COMING_DAYS_QUERY = 3
 """Of a query for days to come: what matches it and is dated to other days, or to none."""
 
 
@@ -62,7 +62,7 @@ def parse_timeline(argument: str, items: Sequence[str | TimelineEntryArgument] |
     return tuple(entries)
 
 
-async def recall_with_days_to_come(
+async def recall_by_coming_days_if_asked_for(
     recall: Callable[[RecallQuery], Awaitable[RecallResult]], query: RecallQuery, today: date, *, most: int
 ) -> RecallResult:
     """What `recall` makes of the query; for one of days to come what is dated to these, at most `most`, in the order of
@@ -80,6 +80,6 @@ async def recall_with_days_to_come(
         return replace(others, notices=(f"Nothing is dated {named}.", *others.notices))
     memories = sorted(dated.memories, key=lambda scored: scored[0].happened_at)
     shown = {memory.id for memory, _ in memories}
-    near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_NEAR_DATED_ONES]
+    near = [memory for memory, _ in others.memories if memory.id not in shown][:MAX_OTHER_MATCHES_OF_COMING_DAYS_QUERY]
     notices = (f"What is dated {named}.", *dated.notices)
     return replace(dated, memories=tuple(memories), near=tuple(near), notices=notices)

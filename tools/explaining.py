@@ -30,7 +30,7 @@ def ids_of_explained_memories(result: RecallResult) -> list[MemoryId]:
     return [one.id for one in result.explanation.memories if one.memory] if result.explanation else []
 
 
-async def explanation_as_json(
+async def recall_explanation_as_json(
     call: ToolCallContext, explanation: RecallExplanation, given_ids: Mapping[MemoryId, str]
 ) -> dict[str, Any]:
     """What is 0 or empty is left out. The parts of a score add up to it, and those of a likeness."""
@@ -57,10 +57,10 @@ def _memory_explanation_as_json(explained: MemoryExplanation, reason: str, id_: 
         rank=explained.rank or None,
         score=explained.score or None,
         parts=dict(explained.parts),
-        likeness=_likeness_as_json(explained.likeness) if explained.likeness else None,
+        likeness=_query_similarity_as_json(explained.likeness) if explained.likeness else None,
         reason=reason,
     )
 
 
-def _likeness_as_json(likeness: QuerySimilarity) -> dict[str, float]:
+def _query_similarity_as_json(likeness: QuerySimilarity) -> dict[str, float]:
     return {**likeness.parts, "sum": likeness.value, "needed": likeness.needed}

@@ -18,7 +18,7 @@ from madeleine.memory.rules.feelings import (
 from madeleine.tools.arguments import ToolArguments, add_notice_to_validation_context, excerpt_for_error
 
 
-def _known_labels(told: Any, info: ValidationInfo) -> Any:
+def _keep_known_emotion_labels(told: Any, info: ValidationInfo) -> Any:
     if not isinstance(told, (list, str)):
         return told
     listed = [told] if isinstance(told, str) else told
@@ -38,7 +38,9 @@ def _known_labels(told: Any, info: ValidationInfo) -> Any:
     return kept[:MAX_EMOTION_LABELS]
 
 
-EmotionLabels = Annotated[list[Emotion], Field(max_length=MAX_EMOTION_LABELS), BeforeValidator(_known_labels)]
+EmotionLabels = Annotated[
+    list[Emotion], Field(max_length=MAX_EMOTION_LABELS), BeforeValidator(_keep_known_emotion_labels)
+]
 
 BRIEF_EMOTION_LABELS_SCHEMA = WithJsonSchema(
     {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": MAX_EMOTION_LABELS}
@@ -55,7 +57,7 @@ class EmotionAxes(ToolArguments):
     trust: Annotated[float, Field(ge=-1, le=1)] = 0.0
 
 
-def _known_axes(told: Any, info: ValidationInfo) -> Any:
+def _keep_known_emotion_axes(told: Any, info: ValidationInfo) -> Any:
     if not isinstance(told, dict):
         return told
     axes: dict[str, float] = {}
@@ -75,6 +77,8 @@ def _known_axes(told: Any, info: ValidationInfo) -> Any:
     return axes
 
 
-_AXES_SCHEMA = {"type": "object", "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1}}
+_EMOTION_AXES_SCHEMA = {"type": "object", "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1}}
 """The axes are named by the description, which is shorter than six properties."""
-EmotionVectorArgument = Annotated[EmotionAxes, BeforeValidator(_known_axes), WithJsonSchema(_AXES_SCHEMA)]
+EmotionVectorArgument = Annotated[
+    EmotionAxes, BeforeValidator(_keep_known_emotion_axes), WithJsonSchema(_EMOTION_AXES_SCHEMA)
+]

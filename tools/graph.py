@@ -20,8 +20,8 @@ from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.reading import parse_as_of
-from madeleine.tools.replies import memory_item_as_json, notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.replies import brief_memory_as_json, notice_field, without_empty_fields
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 MAX_RELATIONS_STATED_AT_ONCE = 20
 
@@ -35,7 +35,7 @@ class RelatedArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=50, description="Of relations, of neighbours a hop, of the timeline.")] = 10
 
 
-@tool(
+@declare_tool(
     RelatedArguments,
     object_schema("", object="entity", array="relations neighbours timeline entities", string="notice"),
     name="related",
@@ -56,10 +56,10 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
     result = await graph.find_related(
         call.scope, arguments.entity, hops=arguments.hops, limit=arguments.limit, as_of=as_of
     )
-    call.audit_recall("related", dict.fromkeys(memory.id for memory in _shown_memories(result)))
+    call.audit_recall("related", dict.fromkeys(memory.id for memory in _memories_of_related_entities(result)))
     if result.entity is None:
         return {"entities": [entity_as_json(one) for one in result.named_like]} | notice_field(
-            f"No memory names {arguments.entity!r}.", _INCOMPLETE_NOTICE if result.is_incomplete else ""
+            f"No memory names {arguments.entity!r}.", _ENTITY_GRAPH_INCOMPLETE_NOTICE if result.is_incomplete else ""
         )
     return without_empty_fields(
         entity=entity_as_json(result.entity),
@@ -69,14 +69,14 @@ async def find_related_entities(call: ToolCallContext, arguments: RelatedArgumen
         entities=[entity_as_json(one) for one in result.named_like],
     ) | notice_field(
         f"{result.omitted} earlier memories name it: raise limit." if result.omitted else "",
-        _INCOMPLETE_NOTICE if result.is_incomplete else "",
+        _ENTITY_GRAPH_INCOMPLETE_NOTICE if result.is_incomplete else "",
     )
 
 
-_INCOMPLETE_NOTICE = "Some memories are still to be read: ask again in a moment."
+_ENTITY_GRAPH_INCOMPLETE_NOTICE = "Some memories are still to be read: ask again in a moment."
 
 
-def _shown_memories(result: RelatedEntities) -> Iterator[Memory]:
+def _memories_of_related_entities(result: RelatedEntities) -> Iterator[Memory]:
     yield from (one.memory for one in result.relations)
     yield from (memory for one in result.neighbours for memory in one.memories)
     yield from result.timeline
@@ -89,7 +89,7 @@ def entity_as_json(entity: EntityWithMemoryCount) -> dict[str, Any]:
 def relation_as_json(dated: RelationWithMemory) -> dict[str, Any]:
     relation, memory = dated.relation, dated.memory
     shown = {"subject": relation.subject, "relation": relation.relation, "object": relation.object}
-    return shown | _source_as_json(memory) | without_empty_fields(stated=relation.stated or None)
+    return shown | _relation_source_as_json(memory) | without_empty_fields(stated=relation.stated or None)
 
 
 def neighbour_as_json(neighbour: NeighbourEntity) -> dict[str, Any]:
@@ -101,16 +101,16 @@ def neighbour_as_json(neighbour: NeighbourEntity) -> dict[str, Any]:
 
 
 def timeline_memory_as_json(memory: Memory) -> dict[str, Any]:
-    return memory_item_as_json(memory) | _until_as_json(memory)
+    return brief_memory_as_json(memory) | _valid_until_as_json(memory)
 
 
-def _source_as_json(memory: Memory) -> dict[str, Any]:
+def _relation_source_as_json(memory: Memory) -> dict[str, Any]:
     begin = beginning_of_validity(memory)
     since = {"since": begin.date().isoformat()} if begin else {}
-    return {"memory": memory.short_id} | since | _until_as_json(memory)
+    return {"memory": memory.short_id} | since | _valid_until_as_json(memory)
 
 
-def _until_as_json(memory: Memory) -> dict[str, Any]:
+def _valid_until_as_json(memory: Memory) -> dict[str, Any]:
     return {"until": memory.valid_until.date().isoformat()} if memory.valid_until else {}
 
 
@@ -129,7 +129,7 @@ class RelateArguments(ToolArguments):
     remove: Annotated[bool, Field(description="Take back what was stated.")] = False
 
 
-@tool(
+@declare_tool(
     RelateArguments,
     object_schema("memory", string="memory notice", integer="stated removed", object="redacted"),
     name="relate",

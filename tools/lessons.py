@@ -19,7 +19,7 @@ from madeleine.memory.lessons.values import AgentTaskFailureReport, LessonWithOu
 from madeleine.memory.permissions import Permission
 from madeleine.tools.arguments import NonEmptyText, SceneLengthText, ShortText, ToolArguments, ZeroToOne
 from madeleine.tools.replies import notice_field, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 DEFAULT_LESSON_LIMIT = 3
 
@@ -51,7 +51,7 @@ class ReportFailureArguments(ToolArguments):
     ] = None
 
 
-@tool(
+@declare_tool(
     ReportFailureArguments,
     object_schema("status", string="status id text lesson reason instructions notice", object="failure redacted"),
     listed=False,
@@ -88,17 +88,17 @@ class LessonsArguments(ToolArguments):
     limit: Annotated[int, Field(ge=1, le=20)] = DEFAULT_LESSON_LIMIT
 
 
-def _permission_of(arguments: LessonsArguments) -> Permission:
+def _permission_for_arguments(arguments: LessonsArguments) -> Permission:
     return "write" if arguments.outcome else "read"
 
 
-@tool(
+@declare_tool(
     LessonsArguments,
     object_schema("lessons", array="lessons"),
     name="lessons",
     listed=False,
     permission="read",
-    permission_of=_permission_of,
+    permission_of=_permission_for_arguments,
 )
 async def find_or_rate_lessons(call: ToolCallContext, arguments: LessonsArguments) -> dict[str, Any]:
     """Find the lessons of earlier failures that apply to a task; none if it is like none of them. With an id: how to
@@ -113,7 +113,7 @@ async def find_or_rate_lessons(call: ToolCallContext, arguments: LessonsArgument
         return {"lessons": [lesson_as_json(one) | {"score": score} for one, score in found]}
     [memory_id] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.id])).values()
     if arguments.outcome is None:
-        learnt = await call.use_cases.lessons.open_lesson(call.scope, memory_id)
+        learnt = await call.use_cases.lessons.load_lesson(call.scope, memory_id)
         call.audit_recall("lessons", [memory_id])
     else:
         learnt = await call.use_cases.lessons.record_lesson_outcome(

@@ -15,7 +15,7 @@ from madeleine.tools.arguments import LongText, SceneLengthText, ShortText, Tool
 from madeleine.tools.dates import parse_timeline
 from madeleine.tools.reading import parse_as_of
 from madeleine.tools.replies import (
-    memory_item_as_json,
+    brief_memory_as_json,
     memory_version_as_json,
     missing_vector_notice,
     notice_field,
@@ -23,7 +23,7 @@ from madeleine.tools.replies import (
     without_empty_fields,
     words_only_notice,
 )
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 
 class ShareArguments(ToolArguments):
@@ -39,7 +39,7 @@ class ShareArguments(ToolArguments):
     key: Annotated[ShortText, Field(description="Idempotency key.")] = ""
 
 
-@tool(
+@declare_tool(
     ShareArguments,
     object_schema("id", string="id kind status notice", object="superseded redacted"),
     name="share",
@@ -65,7 +65,7 @@ async def share_with_organisation(call: ToolCallContext, arguments: ShareArgumen
         else None,
         source=source,
         themes=unique(arguments.themes),
-        supersedes=await _shared_id(call, arguments.supersedes) if arguments.supersedes else None,
+        supersedes=await _full_id_of_shared_memory(call, arguments.supersedes) if arguments.supersedes else None,
         key=arguments.key or call.request_key() or None,
     )
     stored = await call.use_cases.organisation.share(call.scope, new)
@@ -98,7 +98,7 @@ class SearchSharedArguments(ToolArguments):
     id: Annotated[ShortText, Field(description="Only this (s3), with all its versions and their authors.")] = ""
 
 
-@tool(
+@declare_tool(
     SearchSharedArguments,
     object_schema("memories", array="memories", string="notice"),
     counts_recalls=True,
@@ -112,7 +112,7 @@ async def search_shared(call: ToolCallContext, arguments: SearchSharedArguments)
     organisation, as_of = call.use_cases.organisation, parse_as_of(arguments.as_of)
     notices: tuple[str, ...] = ()
     if arguments.id:
-        return await _versions(call, arguments.id)
+        return await _shared_versions_as_json(call, arguments.id)
     if arguments.query.strip():
         personal = arguments.scope == "all" and not arguments.kinds
         query = arguments.to_dataclass(RecallQuery, text=arguments.query, as_of=as_of)
@@ -132,8 +132,8 @@ async def search_shared(call: ToolCallContext, arguments: SearchSharedArguments)
     return {"memories": [shared_search_hit_as_json(one, score) for one, score in found]} | notice_field(*notices)
 
 
-async def _versions(call: ToolCallContext, id_: str) -> dict[str, Any]:
-    full_id = await _shared_id(call, id_)
+async def _shared_versions_as_json(call: ToolCallContext, id_: str) -> dict[str, Any]:
+    full_id = await _full_id_of_shared_memory(call, id_)
     versions = (await call.use_cases.organisation.versions(call.scope, [full_id])).get(full_id, [])
     if not versions:
         raise InvalidInput(f"Nothing that is shared has the id {id_!r}. search_shared without arguments lists it.")
@@ -147,7 +147,7 @@ def shared_search_hit_as_json(memory: Memory, score: float | None = None) -> dic
     shared = without_empty_fields(
         kind=memory.knowledge, author=source.author, author_role=source.author_role, themes=list(memory.themes)
     )
-    return memory_item_as_json(memory, score) | (shared if memory.being_id == ORGANISATION_BEING_ID else {})
+    return brief_memory_as_json(memory, score) | (shared if memory.being_id == ORGANISATION_BEING_ID else {})
 
 
 class RetractArguments(ToolArguments):
@@ -161,7 +161,7 @@ def _permission_to_retract(arguments: RetractArguments) -> Permission:
     return "erase" if arguments.erase else "write"
 
 
-@tool(
+@declare_tool(
     RetractArguments,
     object_schema("id", string="id status notice", array="changed copies"),
     name="retract",
@@ -173,7 +173,7 @@ async def retract_shared_knowledge(call: ToolCallContext, arguments: RetractArgu
     """Take back what was shared and is wrong: nobody finds it any more, its history is kept, and undo brings it back.
     An agent can retract what it has shared itself. Something that was true until now: share its successor with
     supersedes."""
-    id_ = await _shared_id(call, arguments.id)
+    id_ = await _full_id_of_shared_memory(call, arguments.id)
     given = [bool(arguments.reason), arguments.undo, arguments.erase]
     if given.count(True) != 1:
         raise InvalidInput("Nothing was changed. Give one of reason, undo and erase.")
@@ -190,6 +190,6 @@ async def retract_shared_knowledge(call: ToolCallContext, arguments: RetractArgu
     )
 
 
-async def _shared_id(call: ToolCallContext, id_: str) -> MemoryId:
+async def _full_id_of_shared_memory(call: ToolCallContext, id_: str) -> MemoryId:
     shared: Scope = organisation_scope(call.scope)
     return (await call.use_cases.short_ids.full_memory_id_by_given_id(shared, [id_]))[id_]

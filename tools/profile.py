@@ -13,7 +13,7 @@ from madeleine.memory.permissions import Permission
 from madeleine.memory.profile import ProfileEntry, ProfileKind
 from madeleine.tools.arguments import NonEmptyText, ShortText, ToolArguments
 from madeleine.tools.replies import datetime_as_iso, without_empty_fields
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 MAX_PROFILE_VALUE_CHARS = 8_000
 """Of an entry, which is part of every prompt."""
@@ -40,21 +40,21 @@ class ProfileArguments(ToolArguments):
     text: Annotated[NonEmptyText, Field(max_length=MAX_PROFILE_VALUE_CHARS, description="Only with set.")] = ""
 
 
-def _permission_of(arguments: ProfileArguments) -> Permission:
+def _permission_for_arguments(arguments: ProfileArguments) -> Permission:
     """Removing a preference erases its memory; whatever else is removed has no version either."""
     if arguments.action == "show":
         return "read"
     return "erase" if arguments.action == "remove" else "write"
 
 
-@tool(
+@declare_tool(
     ProfileArguments,
     object_schema("", array="entries notes", string="removed done", object="redacted"),
     name="profile",
     destructive=True,
     listed=False,
     permission="read",
-    permission_of=_permission_of,
+    permission_of=_permission_for_arguments,
 )
 async def show_or_edit_profile(call: ToolCallContext, arguments: ProfileArguments) -> dict[str, Any]:
     """Show and edit who the owner of this memory is and whom it deals with: soul, partner_rules, preferences,
@@ -82,7 +82,9 @@ async def profile_and_open_notes_as_json(
     content: dict[str, Any] = {}
     shown: list[str] = []
     if kind != "notes":
-        entries = await call.use_cases.profile.read(call.scope, kind, await _entry_name(call, kind, name))
+        entries = await call.use_cases.profile.read(
+            call.scope, kind, await _entry_name_with_full_memory_id(call, kind, name)
+        )
         content["entries"] = await profile_entries_as_json(call, entries)
         shown += [id_ for entry in entries for id_ in (entry.id, entry.memory_id) if id_]
     if kind in (None, "notes"):
@@ -94,7 +96,7 @@ async def profile_and_open_notes_as_json(
     return content
 
 
-async def _entry_name(call: ToolCallContext, kind: str | None, name: str) -> str:
+async def _entry_name_with_full_memory_id(call: ToolCallContext, kind: str | None, name: str) -> str:
     """A learnt preference has the id of its memory as its name."""
     return (
         (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [name]))[name]
@@ -106,7 +108,7 @@ async def _entry_name(call: ToolCallContext, kind: str | None, name: str) -> str
 async def change_profile_entry(
     call: ToolCallContext, action: ProfileAction, kind: ProfileKind, name: str, value: str
 ) -> dict[str, Any]:
-    name = await _entry_name(call, kind, name)
+    name = await _entry_name_with_full_memory_id(call, kind, name)
     match action:
         case "set":
             written = await call.use_cases.profile.write(call.scope, kind, name, value)

@@ -30,14 +30,14 @@ from madeleine.memory.rules.ranking.profiles import RankingProfile
 from madeleine.tools.archive import archived_memory_as_json
 from madeleine.tools.arguments import DetailsFlag, LongText, ShortText, ToolArguments, unique
 from madeleine.tools.context import conversation_start_prompt
-from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, recall_with_days_to_come
-from madeleine.tools.explaining import explanation_as_json, ids_of_explained_memories, resolve_explain_argument
+from madeleine.tools.dates import parse_iso_period_argument, parse_time_window, recall_by_coming_days_if_asked_for
+from madeleine.tools.explaining import ids_of_explained_memories, recall_explanation_as_json, resolve_explain_argument
 from madeleine.tools.feelings import BRIEF_EMOTION_LABELS_SCHEMA, EmotionLabels
 from madeleine.tools.profile import profile_entry_as_json
 from madeleine.tools.replies import (
+    brief_memory_as_json,
     cluster_as_json,
-    memory_as_json,
-    memory_item_as_json,
+    detailed_memory_as_json,
     memory_without_text_as_json,
     notice_field,
     search_hit_as_json,
@@ -46,7 +46,7 @@ from madeleine.tools.replies import (
     without_empty_fields,
     words_only_notice,
 )
-from madeleine.tools.tool import Tool, ToolCallContext, object_schema, tool
+from madeleine.tools.tool import Tool, ToolCallContext, declare_tool, object_schema
 
 MAX_SEARCH_WORDS = 32
 DEFAULT_FRAGMENT_MEMORY_COUNT = 3
@@ -90,7 +90,7 @@ class RecallArguments(ToolArguments):
 def make_recall_tool(rng: RandomSource) -> Tool:
     formats = {"fragments": make_fragments_format(rng), "memories": RECALL_LIST_FORMAT, "prompt": MEMORY_BLOCK_FORMAT}
 
-    @tool(
+    @declare_tool(
         RecallArguments,
         object_schema("", string="fragments prompt start notice", array="memories preferences near"),
         counts_recalls=True,
@@ -103,7 +103,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
         does not mean unknown: ask in other words, or use search_memory."""
         call = call.in_project(arguments.project)
         if not arguments.query.strip():
-            return await _start(call, arguments)
+            return await _conversation_start_as_json(call, arguments)
         times = parse_time_window(arguments.since, arguments.until)
         as_of = parse_as_of(arguments.as_of)
         limit = arguments.limit or DEFAULT_FRAGMENT_MEMORY_COUNT
@@ -122,7 +122,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
         )
         most_of_days = limit if arguments.limit or arguments.format == "fragments" else MAX_MEMORIES_OF_DAYS_TO_COME
         today = call.use_cases.recall.now().date()
-        result = await recall_with_days_to_come(recall, query, today, most=most_of_days)
+        result = await recall_by_coming_days_if_asked_for(recall, query, today, most=most_of_days)
         memories = [memory for memory, _ in (*result.preferences, *result.memories)]
         elsewhere = (
             NO_NON_MEMORY_MATCHES
@@ -135,7 +135,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
         call.audit_recall("recall", [*shown, *elsewhere.ids])
         answer = recall_result_as_json(result, arguments.format, elsewhere)
         if result.explanation is not None:
-            answer["explain"] = await explanation_as_json(call, result.explanation, explain or {})
+            answer["explain"] = await recall_explanation_as_json(call, result.explanation, explain or {})
         if not arguments.details:
             return answer
         short_ids = await short_id_by_referenced_memory_id(call, memories)
@@ -144,7 +144,7 @@ def make_recall_tool(rng: RandomSource) -> Tool:
     return recall
 
 
-async def _start(call: ToolCallContext, arguments: RecallArguments) -> dict[str, Any]:
+async def _conversation_start_as_json(call: ToolCallContext, arguments: RecallArguments) -> dict[str, Any]:
     """The start of a conversation (ruling 18). Nothing is activated."""
     times = (arguments.as_of, arguments.since, arguments.until)
     if arguments.themes or arguments.categories or arguments.emotions or any(times):
@@ -168,14 +168,14 @@ def recall_result_as_json(
     short_ids = {memory.id: memory.short_id for memory in (*recalled, *result.near)}
 
     def item(memory: Memory, score: float | None = None) -> dict[str, Any]:
-        return memory_item_as_json(memory, score) | undecided_supersession_as_json(memory, short_ids)
+        return brief_memory_as_json(memory, score) | undecided_supersession_as_json(memory, short_ids)
 
     preferences = [item(memory, score) for memory, score in result.preferences]
     content: dict[str, Any] = {"memories": [item(memory, score) for memory, score in result.memories]}
     if format_ != "memories":  # a text does not name its memories
         sources = [
             memory_without_text_as_json(memory) | undecided_supersession_as_json(memory, short_ids)
-            for memory, _ in _memories_in_text(result, format_)
+            for memory, _ in _memories_in_answer_text(result, format_)
         ]
         content = {format_: result.text} | without_empty_fields(sources=sources)
     if format_ != "prompt":
@@ -205,7 +205,7 @@ def other_projects_notice(projects: Sequence[str]) -> str:
     return f"What belongs to a project is found with its name in project: {names}." if projects else ""
 
 
-def _memories_in_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
+def _memories_in_answer_text(result: RecallResult, format_: RecallFormat) -> list[tuple[Memory, float]]:
     """What the text of this format holds, with scores; the lines of a block in their order."""
     if format_ != "prompt":
         return list(result.memories)
@@ -219,8 +219,8 @@ def recall_details_as_json(
 ) -> dict[str, Any]:
     """What an answer with details has instead of `memories`, `preferences` or `sources`, and besides."""
     memories, preferences = (
-        [memory_as_json(memory, short_ids) | memory_item_as_json(memory, score) for memory, score in scored]
-        for scored in (_memories_in_text(result, format_), () if format_ == "prompt" else result.preferences)
+        [detailed_memory_as_json(memory, short_ids) | brief_memory_as_json(memory, score) for memory, score in scored]
+        for scored in (_memories_in_answer_text(result, format_), () if format_ == "prompt" else result.preferences)
     )
     if format_ != "memories":
         for memory in memories:
@@ -243,7 +243,7 @@ class RecallMemoryArguments(ToolArguments):
     details: Annotated[bool | None, Field(description="All fields; default with ids.")] = None
 
 
-@tool(
+@declare_tool(
     RecallMemoryArguments,
     object_schema("", array="memories clusters missing", string="next_cursor"),
     name="recall_memory",
@@ -285,10 +285,10 @@ async def read_whole_memories(call: ToolCallContext, arguments: RecallMemoryArgu
 def memory_page_as_json(page: BrowsedMemories, short_ids: Mapping[MemoryId, str] | None) -> dict[str, Any]:
     """With all details if `short_ids` are given, of the memories that those of the page refer to."""
     if short_ids is None:
-        memories = [memory_item_as_json(memory) for memory in page.memories]
+        memories = [brief_memory_as_json(memory) for memory in page.memories]
     else:
         memories = [
-            memory_as_json(
+            detailed_memory_as_json(
                 memory,
                 short_ids,
                 [revision for revision in page.revisions if revision.memory_id == memory.id],
@@ -318,7 +318,7 @@ class SearchArguments(ToolArguments):
     details: DetailsFlag = False
 
 
-@tool(
+@declare_tool(
     SearchArguments,
     object_schema("hits", array="hits", string="next_cursor notice"),
     counts_recalls=True,
@@ -328,7 +328,7 @@ async def search_memory(call: ToolCallContext, arguments: SearchArguments) -> di
     """Search memories, diary, chat and notes for exact text, newest first: names, dates, phrases; without query, list
     memories by date or theme. For look-ups, time spans, faded ones (dead). By meaning use recall."""
     call = call.in_project(arguments.project)
-    page = await _search(call, arguments)
+    page = await _search_page_from_arguments(call, arguments)
     call.audit_recall("search_memory", [hit.id for hit in page.hits])
     hits = [search_hit_as_json(hit, details=arguments.details) for hit in page.hits]
     respelled = (f"Nothing has {word!r}; {other!r} was searched instead." for word, other in page.respelled.items())
@@ -359,7 +359,7 @@ async def _archived_hits(call: ToolCallContext, arguments: SearchArguments) -> l
     return [archived_memory_as_json(entry) for entry in entries]
 
 
-async def _search(call: ToolCallContext, arguments: SearchArguments) -> SearchPage:
+async def _search_page_from_arguments(call: ToolCallContext, arguments: SearchArguments) -> SearchPage:
     by_words = arguments.query != ""
     all_sources = by_words and not arguments.as_of  # only memories say since when they are true
     query = arguments.to_dataclass(

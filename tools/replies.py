@@ -31,7 +31,7 @@ from madeleine.memory.recall.ports import ClusterWithMemoryCounts
 from madeleine.memory.rules.dynamics.future_dates import (
     future_beginning_missing_from_dates,
     future_day_missing_from_dates,
-    future_day_of_possible_start,
+    future_day_when_new_may_replace_old,
     future_start_of_replacement,
 )
 from madeleine.memory.rules.dynamics.truth import beginning_of_validity, version_start_date_text
@@ -90,7 +90,7 @@ def provenance_as_json(source: Provenance, stored_at: datetime | None) -> dict[s
     return without_empty_fields(stored_at=datetime_as_iso(stored_at), **asdict(source))
 
 
-def memory_item_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
+def brief_memory_as_json(memory: Memory, score: float | None = None) -> dict[str, Any]:
     """A memory as recalls and lists show it: what it says and when, no provenance (ruling 23)."""
     return without_empty_fields(
         id=memory.short_id,
@@ -134,7 +134,7 @@ def status_limiting_recall(memory: Memory) -> str | None:
     return memory.status if memory.status != "active" else None
 
 
-def memory_as_json(
+def detailed_memory_as_json(
     memory: Memory,
     short_ids: Mapping[MemoryId, str],
     revisions: Sequence[MemoryValuesBeforeChange] = (),
@@ -208,7 +208,7 @@ def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, An
             lesson=hit.lesson,
             since=hit.since,
             before=hit.before,
-            status=_hit_status(hit),
+            status=_status_limiting_recall_of_hit(hit),
         ),
     }
     if not details:
@@ -217,7 +217,7 @@ def search_hit_as_json(hit: SearchHit, *, details: bool = False) -> dict[str, An
     return shown | without_empty_fields(**attributes_as_json(hit, "themes actors status"), provenance=provenance)
 
 
-def _hit_status(hit: SearchHit) -> str | None:
+def _status_limiting_recall_of_hit(hit: SearchHit) -> str | None:
     if hit.truth != "current":
         return hit.truth
     return hit.status if hit.status != "active" else None
@@ -277,7 +277,7 @@ def possible_change_advice(memory: Memory, before: Memory) -> str:
 
 def _later_start_advice(memory: Memory, before: Memory) -> str:
     """How the repeated store waits for the future day that the text names; "" if it names none."""
-    if not (day := future_day_of_possible_start(before, memory, memory.created_at)):
+    if not (day := future_day_when_new_may_replace_old(before, memory, memory.created_at)):
         return ""
     return f"; if only from {day} on, first update_memory({memory.short_id}, when: {day}), and repeat with that when"
 
@@ -288,7 +288,7 @@ def superseded_too_early_notice(stored: StoredSceneResult) -> str:
     if old is None or old.valid_until is None or old.valid_until.date() < memory.created_at.date():
         return ""  # the call said since when the new one is true
     # The end of the old one is the moment of this call; the new one may have been stored long before.
-    if not (day := future_day_of_possible_start(old, memory, old.valid_until)):
+    if not (day := future_day_when_new_may_replace_old(old, memory, old.valid_until)):
         return ""
     return (
         f"{old.short_id} is superseded from now on. If it stays true until {day}: update_memory({memory.short_id}, "
@@ -317,7 +317,7 @@ def undated_event_notice(stored: StoredSceneResult) -> str:
     now = (stored.superseded and stored.superseded.valid_until) or memory.created_at
     if now.date() < memory.created_at.date():
         return ""  # its date is since when it is true
-    if old and future_day_of_possible_start(old, memory, now):
+    if old and future_day_when_new_may_replace_old(old, memory, now):
         return ""  # said with the advice about the old one
     is_linked = stored.superseded or stored.may_supersede
     begin = "" if is_linked else future_beginning_missing_from_dates(memory, now)

@@ -13,7 +13,7 @@ from madeleine.patrol.deciding.answers import AgentDecision, ReceivedDecision, R
 from madeleine.patrol.deciding.resolution import MAX_BRIEF_DECISION_REQUESTS_BYTES, MAX_OFFERED_DECISION_REQUESTS_BYTES
 from madeleine.patrol.report import PATROL_STEPS, PatrolProgress, PatrolStepName
 from madeleine.tools.arguments import ShortText, ToolArguments
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 
 class RunPatrolArguments(ToolArguments):
@@ -28,7 +28,7 @@ class RunPatrolArguments(ToolArguments):
     details: Annotated[bool, Field(description="All counts and decisions.")] = False
 
 
-@tool(
+@declare_tool(
     RunPatrolArguments,
     object_schema("run_id steps pending", string="run_id", array="steps pending"),
     permission="maintain",
@@ -53,7 +53,7 @@ async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> di
         return {"run_id": arguments.undo, "undone": dict(undone.counts), "steps": [], "pending": []}
     if arguments.decisions is not None:
         report = await patrol.apply_decisions_and_offer_more(
-            call.scope, await _with_full_offers(call, arguments.decisions), pending_bytes=room
+            call.scope, await _decisions_with_full_offer_ids(call, arguments.decisions), pending_bytes=room
         )
         return report.as_json() if arguments.details else report.as_json_without_empty_steps()
     report = await patrol(
@@ -67,7 +67,7 @@ async def run_patrol(call: ToolCallContext, arguments: RunPatrolArguments) -> di
     return report.as_json() if arguments.details else report.as_json_without_empty_steps()
 
 
-async def _with_full_offers(
+async def _decisions_with_full_offer_ids(
     call: ToolCallContext, decisions: Sequence[AgentDecision | RejectedAgentDecision]
 ) -> list[AgentDecision | RejectedAgentDecision]:
     """An offer that is not known, or ambiguous, rejects its own decision only."""

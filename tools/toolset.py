@@ -60,7 +60,7 @@ class Toolset:
         self._listed = [tool for tool in tools if tool.listed and tool.permission in self._permissions]
 
     @property
-    def tool_names(self) -> Sequence[str]:
+    def listed_tool_names(self) -> Sequence[str]:
         """Names of the listed tools."""
         return [tool.name for tool in self._listed]
 
@@ -122,8 +122,8 @@ def choose_tools(
     Raises `InvalidInput` for an unknown name, and for an empty selection.
     """
     known = {tool.name for tool in tools}
-    _require_known("toolset", toolsets, [*TOOL_NAMES_BY_TOOLSET, ALL_TOOLS_TOOLSET_NAME])
-    _require_known("tool", [*names, *exclude], known)
+    _require_known_tool_or_toolset_names("toolset", toolsets, [*TOOL_NAMES_BY_TOOLSET, ALL_TOOLS_TOOLSET_NAME])
+    _require_known_tool_or_toolset_names("tool", [*names, *exclude], known)
     requested = {name for toolset in toolsets for name in TOOL_NAMES_BY_TOOLSET.get(toolset, known)} | set(names)
     if toolsets or names:
         tools = [replace(tool, listed=True) for tool in tools if tool.name in requested]
@@ -138,7 +138,7 @@ def choose_tools(
     return selected
 
 
-def _require_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _require_known_tool_or_toolset_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     options = sorted(known)
     if unknown := [name for name in names if name not in options]:
         raise InvalidInput(f"Unknown {kind} {excerpt_for_error(unknown[0])!r}. Known are {', '.join(options)}.")
@@ -148,14 +148,18 @@ def read_only_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Tools that change nothing, and those that only count recalls, without counting."""
     return [
         replace(
-            tool, read_only=True, idempotent=True, counts_recalls=False, run=partial(_run_without_counting, tool.run)
+            tool,
+            read_only=True,
+            idempotent=True,
+            counts_recalls=False,
+            run=partial(_run_tool_without_counting_recalls, tool.run),
         )
         for tool in tools
         if tool.read_only or tool.counts_recalls
     ]
 
 
-async def _run_without_counting(run: RunTool, call: ToolCallContext, arguments: Any) -> dict[str, Any]:
+async def _run_tool_without_counting_recalls(run: RunTool, call: ToolCallContext, arguments: Any) -> dict[str, Any]:
     return await run(replace(call, scope=replace(call.scope, count_activations=False)), arguments)
 
 

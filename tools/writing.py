@@ -47,7 +47,7 @@ from madeleine.tools.replies import (
     undated_event_notice,
     without_empty_fields,
 )
-from madeleine.tools.tool import ToolCallContext, object_schema, tool
+from madeleine.tools.tool import ToolCallContext, declare_tool, object_schema
 
 CHANGEABLE_MEMORY_FIELDS = ("text", "importance", "themes", "pinned", "when")
 MAX_SCENES_PER_STORE_CALL = 20
@@ -102,7 +102,7 @@ class SceneArguments(ToolArguments):
     distinct: Annotated[bool, Field(description="Store beside what seems to say the same.")] = False
 
 
-SCENE_SCHEMA = {"type": "object", "required": ["text"]}
+BRIEF_SCENE_SCHEMA = {"type": "object", "required": ["text"]}
 """Its properties are those of the tool, which a client is not to be shown twice."""
 
 
@@ -111,7 +111,9 @@ class StoreArguments(SceneArguments):
     project: Annotated[ShortText, Field(description="Found only there.")] = ""
     level: Annotated[Literal["session", "project"] | None, Field(description="Kept until its end.")] = None
     scenes: Annotated[
-        list[Annotated[SceneArguments, replace_invalid_item_by_error(SceneArguments), WithJsonSchema(SCENE_SCHEMA)]],
+        list[
+            Annotated[SceneArguments, replace_invalid_item_by_error(SceneArguments), WithJsonSchema(BRIEF_SCENE_SCHEMA)]
+        ],
         Field(max_length=MAX_SCENES_PER_STORE_CALL, description="Several; beside them session_id, project, level."),
     ] = []
 
@@ -135,7 +137,7 @@ class StoreArguments(SceneArguments):
         ]
 
 
-@tool(
+@declare_tool(
     StoreArguments,
     object_schema("", string="id status notice", array="scenes may_supersede", object="superseded"),
     name="store",
@@ -172,14 +174,18 @@ async def _store_each(
     for position, scene in enumerate(scenes):
         key = f"{request_key}-{position}" if request_key and len(scenes) > 1 else request_key
         try:
-            outcomes.append(scene if isinstance(scene, InvalidInput) else await _new_scene(call, scene, key))
+            outcomes.append(
+                scene if isinstance(scene, InvalidInput) else await _new_scene_with_full_superseded_id(call, scene, key)
+            )
         except InvalidInput as error:
             outcomes.append(error)
     stored = iter(await _store_together_or_singly(call, [new for new in outcomes if isinstance(new, NewScene)]))
     return [next(stored) if isinstance(outcome, NewScene) else outcome for outcome in outcomes]
 
 
-async def _new_scene(call: ToolCallContext, scene: SceneArguments, request_key: str) -> NewScene:
+async def _new_scene_with_full_superseded_id(
+    call: ToolCallContext, scene: SceneArguments, request_key: str
+) -> NewScene:
     new = new_scene_from_arguments(scene, request_key=request_key)
     if not scene.supersedes:
         return new
@@ -213,8 +219,8 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         reinforced=memory.scene.action if reinforced else None,
         not_kept=stored.not_kept,
         repeated=(stored.repeated and has_key) or None,
-        resembles=_id_and_text(resembled) if resembled else None,
-        may_supersede=[_id_and_text(before)] if before else None,
+        resembles=_memory_id_and_text_as_json(resembled) if resembled else None,
+        may_supersede=[_memory_id_and_text_as_json(before)] if before else None,
         superseded=memory_version_as_json(stored.superseded) if stored.superseded else None,
         redacted=dict(stored.redacted),
     ) | notice_field(
@@ -226,7 +232,7 @@ async def stored_scene_as_json(call: ToolCallContext, stored: StoredSceneResult,
         possible_change_advice(memory, stored.may_have_changed) if stored.may_have_changed else "",
         notice_of_supersession_by_earlier_memory(stored),
         new_memory_repeats_outdated_notice(memory, stored.told_again) if stored.told_again else "",
-        _besides_notice(stored),
+        _notice_of_unreplaced_clauses(stored),
         earlier_version_still_current_notice(stored, earlier),
         superseded_too_early_notice(stored) or undated_event_notice(stored),
     )
@@ -240,11 +246,11 @@ async def _earlier_memories_left_undecided(call: ToolCallContext, stored: Stored
     return (await call.use_cases.browse.by_ids(call.scope, [old.may_supersede])).memories
 
 
-def _id_and_text(memory: Memory) -> dict[str, str]:
+def _memory_id_and_text_as_json(memory: Memory) -> dict[str, str]:
     return {"id": memory.short_id, "text": memory.scene.action}
 
 
-def _besides_notice(stored: StoredSceneResult) -> str:
+def _notice_of_unreplaced_clauses(stored: StoredSceneResult) -> str:
     old = stored.superseded
     return unreplaced_clauses_notice(old.short_id, old.scene.action, stored.memory.scene.action) if old else ""
 
@@ -280,13 +286,15 @@ class UpdateMemoryArguments(ToolArguments):
     pinned: Annotated[bool | None, Field(description="Never fades.")] = None
 
 
-@tool(UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded"))
+@declare_tool(
+    UpdateMemoryArguments, object_schema("id changed", string="id", array="changed versions", object="superseded")
+)
 async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments) -> dict[str, Any]:
     """Correct a memory, or pin or weigh it; what is left out stays. A changed fact: text and when
     do what store's supersedes does, and keep actors, themes and lesson. Something never true: give retracted."""
     [memory_id] = (await call.use_cases.short_ids.full_memory_id_by_given_id(call.scope, [arguments.id])).values()
     if arguments.undo or arguments.retracted:
-        return await _change_truth(call, memory_id, arguments)
+        return await _retract_or_undo_change(call, memory_id, arguments)
     themes = None if arguments.themes is None else unique(arguments.themes)
     text = arguments.text.strip() or None
     dates = tuple(str(entry) for entry in parse_timeline("when", arguments.when)) if arguments.when else None
@@ -295,13 +303,13 @@ async def update_memory(call: ToolCallContext, arguments: UpdateMemoryArguments)
         raise InvalidInput("Nothing to change. Give text, when, importance, themes, pinned, retracted or undo.")
     if text and dates:
         [when] = dates
-        return _revision_as_json(
+        return _result_of_revision_as_json(
             await call.use_cases.change_truth.revise(call.scope, memory_id, changes, when=when), changes
         )
-    return _update_as_json(call, await call.use_cases.update(call.scope, memory_id, changes))
+    return _result_of_update_as_json(call, await call.use_cases.update(call.scope, memory_id, changes))
 
 
-def _revision_as_json(stored: StoredSceneResult, changes: MemoryChanges) -> dict[str, Any]:
+def _result_of_revision_as_json(stored: StoredSceneResult, changes: MemoryChanges) -> dict[str, Any]:
     planned = stored.may_supersede
     return {
         "id": stored.memory.short_id,
@@ -312,12 +320,12 @@ def _revision_as_json(stored: StoredSceneResult, changes: MemoryChanges) -> dict
         ),
         **notice_field(
             missing_vector_notice("Changed", stored.embedding_error),
-            supersession_advice(stored.memory, planned) if planned else _besides_notice(stored),
+            supersession_advice(stored.memory, planned) if planned else _notice_of_unreplaced_clauses(stored),
         ),
     }
 
 
-def _update_as_json(call: ToolCallContext, updated: UpdateOutcome) -> dict[str, Any]:
+def _result_of_update_as_json(call: ToolCallContext, updated: UpdateOutcome) -> dict[str, Any]:
     memory, changes = updated.memory, updated.changes
     day = different_future_day_in_text(memory, call.use_cases.update.now()) if changes.text is not None else ""
     return {
@@ -335,7 +343,9 @@ def _changed_field_names(changes: MemoryChanges) -> list[str]:
     return [name for name in CHANGEABLE_MEMORY_FIELDS if getattr(changes, name) is not None]
 
 
-async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: UpdateMemoryArguments) -> dict[str, Any]:
+async def _retract_or_undo_change(
+    call: ToolCallContext, memory_id: MemoryId, arguments: UpdateMemoryArguments
+) -> dict[str, Any]:
     if len(arguments.model_fields_set) > 2:
         raise InvalidInput(
             "Nothing was changed. retracted and undo each stand alone with id. To put right what was never true give "
@@ -348,7 +358,7 @@ async def _change_truth(call: ToolCallContext, memory_id: MemoryId, arguments: U
             undone = await call.use_cases.update.undo_last_update(call.scope, memory_id)
             if undone is None:
                 raise
-            return _update_as_json(call, undone)
+            return _result_of_update_as_json(call, undone)
     else:
         outcome = await call.use_cases.change_truth.retract(call.scope, memory_id, arguments.retracted.strip())
     named = next((memory for memory in outcome.changed if memory.id == memory_id), outcome.changed[0])
@@ -364,7 +374,7 @@ class ForgetArguments(ToolArguments):
     wait: Annotated[bool, Field(description="Until off the disk.")] = False
 
 
-@tool(
+@declare_tool(
     ForgetArguments,
     object_schema("erased", array="erased missing related"),
     destructive=True,
@@ -387,7 +397,7 @@ async def forget(call: ToolCallContext, arguments: ForgetArguments) -> dict[str,
         | without_empty_fields(
             missing=[id_ for id_ in named if named[id_] in result.missing],
             related=list(related.values()),
-            current_again=[_id_and_text(memory) for memory in current_again],
+            current_again=[_memory_id_and_text_as_json(memory) for memory in current_again],
             messages=result.messages or None,
             diary_entries=result.diary_entries or None,
             copies=list(result.copies),

@@ -51,7 +51,7 @@ def _consolidate(request: DecisionRequest) -> AgentDecision:
     usable = [
         memory
         for memory in memories
-        if not memory.pinned and memory.truth == "current" and not request.parts_of(memory.id)
+        if not memory.pinned and memory.truth == "current" and not request.other_parts_of_text(memory.id)
     ]
     groups = repeated(usable)
     merged = {memory.id for group in groups for memory in group}

@@ -19,7 +19,7 @@ from madeleine.memory.language_model import Prompt
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com/v1"
-MINIMAL_THINKING_BY_MODEL_PREFIX = {
+LEAST_THINKING_TYPE_BY_MODEL_PREFIX = {
     "claude-haiku-5": "disabled",
     "claude-sonnet-5-5": "between_tools",
     "claude-sonnet-5": "disabled",
@@ -37,10 +37,12 @@ class AnthropicModel(StructuredLanguageModel):
     client_options: ClassVar[SdkArguments] = {"open_telemetry": False}
     default_url = ANTHROPIC_URL
 
-    async def _create(self, client: Any, arguments: SdkArguments) -> Any:
+    async def _request_completion(self, client: Any, arguments: SdkArguments) -> Any:
         return await client.messages.create(**arguments)
 
-    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
+    def _request_variants(
+        self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]
+    ) -> list[SdkArguments]:
         """With a schema that the answer is held to; for servers and models that know none, with the schema in words."""
         plain: SdkArguments = {
             "model": model,
@@ -54,34 +56,40 @@ class AnthropicModel(StructuredLanguageModel):
         except ValueError:  # it has something that the API cannot hold an answer to
             return [in_words]
         with_schema = plain | {"output_config": {"format": {"type": "json_schema", "schema": json_schema}}}
-        prefix = max((name for name in MINIMAL_THINKING_BY_MODEL_PREFIX if model.startswith(name)), key=len, default="")
+        prefix = max(
+            (name for name in LEAST_THINKING_TYPE_BY_MODEL_PREFIX if model.startswith(name)), key=len, default=""
+        )
         if not prefix:
             return [with_schema, in_words]
-        return [with_schema | {"thinking": {"type": MINIMAL_THINKING_BY_MODEL_PREFIX[prefix]}}, with_schema, in_words]
+        return [
+            with_schema | {"thinking": {"type": LEAST_THINKING_TYPE_BY_MODEL_PREFIX[prefix]}},
+            with_schema,
+            in_words,
+        ]
 
-    def _read(self, answer: Any) -> ModelReply:
-        message = _Message.model_validate(answer)
+    def _reply_from_sdk_answer(self, answer: Any) -> ModelReply:
+        message = _AnthropicMessage.model_validate(answer)
         return ModelReply(
             text="".join(block.text for block in message.content if block.type == "text"),
-            end_reason=_ANTHROPIC_ENDS.get(message.stop_reason, "complete"),
+            end_reason=_END_REASON_BY_ANTHROPIC_STOP_REASON.get(message.stop_reason, "complete"),
             input_tokens=message.input_tokens,
             output_tokens=message.output_tokens,
         )
 
 
-class _MessageBlock(BaseModel):
+class _AnthropicContentBlock(BaseModel):
     type: str
     text: str = ""
 
 
-class _Message(BaseModel):
-    content: list[_MessageBlock]
+class _AnthropicMessage(BaseModel):
+    content: list[_AnthropicContentBlock]
     stop_reason: str | None = None
     input_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "input_tokens"))] = 0
     output_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "output_tokens"))] = 0
 
 
-_ANTHROPIC_ENDS: dict[str | None, AbnormalModelStopReason] = {
+_END_REASON_BY_ANTHROPIC_STOP_REASON: dict[str | None, AbnormalModelStopReason] = {
     "max_tokens": "cut off",
     "model_context_window_exceeded": "cut off",
     "refusal": "declined",
@@ -93,10 +101,12 @@ class OpenAIModel(StructuredLanguageModel):
     client_class = "AsyncOpenAI"
     default_url = OPENAI_URL
 
-    async def _create(self, client: Any, arguments: SdkArguments) -> Any:
+    async def _request_completion(self, client: Any, arguments: SdkArguments) -> Any:
         return await client.chat.completions.create(**arguments)
 
-    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
+    def _request_variants(
+        self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]
+    ) -> list[SdkArguments]:
         """Held to a schema, held to JSON, held to nothing. Other servers ignore parameters that they do not know, so
         they get the schema in words as well."""
         of_openai = self._config.url in ("", OPENAI_URL)
@@ -117,27 +127,32 @@ class OpenAIModel(StructuredLanguageModel):
         only_schema = plain | {"messages": [{"role": "system", "content": prompt.system}, *turns]}
         return [(only_schema if of_openai else in_words) | with_schema, *variants]
 
-    def _read(self, answer: Any) -> ModelReply:
-        completion = _Completion.model_validate(answer)
+    def _reply_from_sdk_answer(self, answer: Any) -> ModelReply:
+        completion = _OpenAICompletion.model_validate(answer)
         message = completion.message
         return ModelReply(
             text=message.content or "",
-            end_reason="declined" if message.refusal else _OPENAI_ENDS.get(completion.finish_reason, "complete"),
+            end_reason="declined"
+            if message.refusal
+            else _END_REASON_BY_OPENAI_FINISH_REASON.get(completion.finish_reason, "complete"),
             input_tokens=completion.prompt_tokens,
             output_tokens=completion.completion_tokens,
         )
 
 
-class _CompletionMessage(BaseModel):
+class _OpenAICompletionMessage(BaseModel):
     content: str | None = None
     refusal: str | None = None
 
 
-class _Completion(BaseModel):
-    message: Annotated[_CompletionMessage, Field(validation_alias=AliasPath("choices", 0, "message"))]
+class _OpenAICompletion(BaseModel):
+    message: Annotated[_OpenAICompletionMessage, Field(validation_alias=AliasPath("choices", 0, "message"))]
     finish_reason: Annotated[str | None, Field(validation_alias=AliasPath("choices", 0, "finish_reason"))] = None
     prompt_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "prompt_tokens"))] = 0
     completion_tokens: Annotated[int, Field(validation_alias=AliasPath("usage", "completion_tokens"))] = 0
 
 
-_OPENAI_ENDS: dict[str | None, AbnormalModelStopReason] = {"length": "cut off", "content_filter": "declined"}
+_END_REASON_BY_OPENAI_FINISH_REASON: dict[str | None, AbnormalModelStopReason] = {
+    "length": "cut off",
+    "content_filter": "declined",
+}

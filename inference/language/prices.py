@@ -10,12 +10,12 @@ from pathlib import Path
 from madeleine.inference.language.config import ModelPrices
 
 TOKENS_PER_PRICE = 1_000_000
-_VERSION_SUFFIX = re.compile(r"[-.]?\d{1,2}(?!\d)")
+_MODEL_VERSION_SUFFIX_PATTERN = re.compile(r"[-.]?\d{1,2}(?!\d)")
 """`claude-opus-5` tells nothing of the price of a `claude-opus-5-7`; of `claude-opus-5-20260724` it does."""
 
 
 @cache
-def _known_prices() -> dict[str, tuple[float, float]]:
+def _usd_prices_by_model_name_prefix() -> dict[str, tuple[float, float]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
@@ -24,8 +24,8 @@ def model_call_cost_in_usd(model: str, input_tokens: int, output_tokens: int, pr
     configured = {name: price for name, price in prices if model.startswith(name)}
     known = {
         name: price
-        for name, price in _known_prices().items()
-        if model.startswith(name) and not _VERSION_SUFFIX.match(model.removeprefix(name))
+        for name, price in _usd_prices_by_model_name_prefix().items()
+        if model.startswith(name) and not _MODEL_VERSION_SUFFIX_PATTERN.match(model.removeprefix(name))
     }
     if not (matching := configured or known):
         return None

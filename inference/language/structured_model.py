@@ -37,9 +37,9 @@ PLACEHOLDER_API_KEY = "none"
 """An SDK wants one where the server of a local model does not."""
 UNKNOWN_PARAMETER_STATUSES = (400, 422)
 """Status codes for a parameter that the server does not know."""
-_ERROR_CODE = re.compile(r"[a-z_]{3,40}")
-_THOUGHTS_BLOCK = re.compile(r"\A\s*<think>.*?</think>", re.S)
-_FENCED_BLOCK = re.compile(r"```[a-z]*\s*\n(.*?)```", re.S)
+_API_ERROR_CODE_PATTERN = re.compile(r"[a-z_]{3,40}")
+_THINK_TAG_BLOCK_PATTERN = re.compile(r"\A\s*<think>.*?</think>", re.S)
+_FENCED_CODE_BLOCK_PATTERN = re.compile(r"```[a-z]*\s*\n(.*?)```", re.S)
 
 SdkArguments = dict[str, Any]
 """Keyword arguments of the SDK's method."""
@@ -97,7 +97,7 @@ class StructuredLanguageModel(ABC):
         self, prompt: Prompt, schema: type[AnswerModelT], on_cost: Callable[[ModelCallCost], None]
     ) -> AnswerModelT | RejectedModelAnswer:
         model = self._config.large_model if prompt.size == "large" else self._config.small_model
-        reply = await self._reply(model, prompt, schema)
+        reply = await self._reply_to_first_accepted_variant(model, prompt, schema)
         if isinstance(reply, FailedModelCall):
             raise LanguageModelUnavailable(model, reply.reason)
         on_cost(self._call_cost(prompt, model, reply))
@@ -114,24 +114,28 @@ class StructuredLanguageModel(ABC):
             await client.close()
 
     @abstractmethod
-    def _variants(self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]) -> list[SdkArguments]:
+    def _request_variants(
+        self, sdk: ModuleType, model: str, prompt: Prompt, schema: type[BaseModel]
+    ) -> list[SdkArguments]:
         """The same request, from what a server should accept to what every server can."""
 
     @abstractmethod
-    async def _create(self, client: Any, arguments: SdkArguments) -> Any: ...
+    async def _request_completion(self, client: Any, arguments: SdkArguments) -> Any: ...
 
     @abstractmethod
-    def _read(self, answer: Any) -> ModelReply:
+    def _reply_from_sdk_answer(self, answer: Any) -> ModelReply:
         """Raises `ValueError` for an answer of another shape."""
 
-    async def _reply(self, model: str, prompt: Prompt, schema: type[BaseModel]) -> ModelReply | FailedModelCall:
+    async def _reply_to_first_accepted_variant(
+        self, model: str, prompt: Prompt, schema: type[BaseModel]
+    ) -> ModelReply | FailedModelCall:
         """If no variant is accepted, the failure is that of the first."""
         sdk, *_ = [await asyncio.to_thread(import_module, name) for name in self.sdk_modules]
-        client = self._client = self._client or self._open(sdk)
-        variants = self._variants(sdk, model, prompt, schema)
+        client = self._client = self._client or self._make_sdk_client(sdk)
+        variants = self._request_variants(sdk, model, prompt, schema)
         first_failure: FailedModelCall | None = None
         for number in range(min(self._accepted_variants.get(model, 0), len(variants) - 1), len(variants)):
-            reply = await self._send(sdk, client, variants[number])
+            reply = await self._send_and_translate_errors(sdk, client, variants[number])
             if isinstance(reply, ModelReply):
                 self._accepted_variants[model] = number
             elif reply.status in UNKNOWN_PARAMETER_STATUSES:
@@ -141,7 +145,9 @@ class StructuredLanguageModel(ABC):
         assert first_failure is not None
         return first_failure
 
-    async def _send(self, sdk: ModuleType, client: Any, arguments: SdkArguments) -> ModelReply | FailedModelCall:
+    async def _send_and_translate_errors(
+        self, sdk: ModuleType, client: Any, arguments: SdkArguments
+    ) -> ModelReply | FailedModelCall:
         """What an SDK raises does not leave this function: it holds the server's words and the request."""
         config = self._config
         at_url = f" at {config.url}" if config.url else ""
@@ -151,22 +157,22 @@ class StructuredLanguageModel(ABC):
         waits = max(MAX_SDK_BACKOFF_SECONDS, MAX_RETRY_AFTER_SECONDS) * config.retries
         try:
             async with asyncio.timeout(config.timeout_seconds * (config.retries + 1) + waits):
-                answer = await self._create(client, arguments)
+                answer = await self._request_completion(client, arguments)
             # The SDKs let text through, and objects of any shape.
             if isinstance(answer, BaseModel):
-                return self._read(answer.model_dump(mode="json", warnings=False))
+                return self._reply_from_sdk_answer(answer.model_dump(mode="json", warnings=False))
             return another_api
         except (TimeoutError, sdk.APITimeoutError):
             within = f"{config.timeout_seconds:g} s (MADELEINE_LLM_TIMEOUT_SECONDS)"
             return FailedModelCall(f"it did not answer within {within}.")
         except sdk.APIStatusError as error:
-            return FailedModelCall(_status_reason(error.status_code, error.body), error.status_code)
+            return FailedModelCall(_failure_reason_from_http_status(error.status_code, error.body), error.status_code)
         except sdk.APIConnectionError:
             return FailedModelCall(f"it cannot be reached{at_url}, or hung up before it had answered.")
         except (sdk.APIError, ValueError):  # no JSON, or not what the API's answers are made of
             return another_api
 
-    def _open(self, sdk: ModuleType) -> Any:
+    def _make_sdk_client(self, sdk: ModuleType) -> Any:
         """The SDK's client. Redirects are not followed: the key would go with them."""
         import httpx2
 
@@ -227,7 +233,7 @@ def parse_model_answer(text: str, schema: type[AnswerModelT]) -> AnswerModelT | 
             errors = error.errors(include_url=False, include_input=False)
         if errors[0]["type"] != "json_invalid":
             listed = "; ".join(
-                f"{_error_path(error['loc'])}: {error['msg']}"
+                f"{_validation_error_path(error['loc'])}: {error['msg']}"
                 for error in errors[:MAX_VALIDATION_ERRORS_SHOWN_TO_MODEL]
             )
             kinds = ", ".join(sorted({error["type"] for error in errors}))
@@ -238,16 +244,16 @@ def parse_model_answer(text: str, schema: type[AnswerModelT]) -> AnswerModelT | 
 
 
 def _json_candidates(text: str) -> Iterator[str]:
-    answer = _THOUGHTS_BLOCK.sub("", text).strip()
+    answer = _THINK_TAG_BLOCK_PATTERN.sub("", text).strip()
     yield answer
-    yield from _FENCED_BLOCK.findall(answer)
+    yield from _FENCED_CODE_BLOCK_PATTERN.findall(answer)
     for opening, closing in ("{}", "[]"):
         start, end = answer.find(opening), answer.rfind(closing)
         if -1 < start < end:
             yield answer[start : end + 1]
 
 
-def _error_path(location: tuple[int | str, ...]) -> str:
+def _validation_error_path(location: tuple[int | str, ...]) -> str:
     return ".".join(map(str, location)) or "the whole"
 
 
@@ -271,8 +277,8 @@ def _retry_wait_seconds(headers: Mapping[str, str]) -> float:
     return email.utils.mktime_tz(date) - time.time() if date else 0.0
 
 
-def _status_reason(status: int, body: object) -> str:
-    answer = f"{status} {_error_code(body)}".strip()
+def _failure_reason_from_http_status(status: int, body: object) -> str:
+    answer = f"{status} {_error_code_from_response_body(body)}".strip()
     match status:
         case 401 | 403:
             return f"it refused the key ({answer}). Check the key and what it is allowed."
@@ -288,10 +294,10 @@ def _status_reason(status: int, body: object) -> str:
             return f"it did not take the request ({answer}). Check the model's name, and the account's credit."
 
 
-def _error_code(body: object) -> str:
+def _error_code_from_response_body(body: object) -> str:
     """Such as `rate_limit_error`: a word of the API's own, never a message."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     if not isinstance(inner, dict):
         return ""
     code = inner.get("code") or inner.get("type")
-    return code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+    return code if isinstance(code, str) and _API_ERROR_CODE_PATTERN.fullmatch(code) else ""

@@ -61,7 +61,7 @@ MEMORY_BLOCK_TOKEN_BUDGET = 2000
 DEFAULT_MAX_CONTEXT_TOKENS = 8000
 MAX_SESSIONS_FILTERED_BY_CHAT_INTERFACE = 100
 """The latest sessions, among which those of one interface are looked for."""
-_MEMORY_PARTS: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
+_PARTS_AUDITED_BY_ENTRY_ID: frozenset[PromptPartName] = frozenset({"policies", "preferences", "notes", *TURN_PARTS})
 """Parts whose entries are audited by their own ids."""
 
 ItemT = TypeVar("ItemT")
@@ -87,7 +87,7 @@ class BuildPromptContext:
     async def __call__(self, scope: Scope, query: ContextQuery) -> BuiltContext:
         """Raises `StorageError`, `IndexUnavailable`."""
         parts = requested_prompt_parts(query)
-        material = await self._gather(scope, query, parts)
+        material = await self._gather_material(scope, query, parts)
         entries = [entry for entry in prompt_entries_from_material(material, query.flags) if entry.part in parts]
         with_notice = not query.blocks.isdisjoint({"system_prompt", "start"})
         fit = await fit_prompt(entries, self.embedder, limit=query.token_limit, with_notice=with_notice)
@@ -97,7 +97,7 @@ class BuildPromptContext:
         self.activations.add_reactivations(scope, [MemoryReactivation(memory.id, 1, now) for memory in matching])
         return context
 
-    async def _gather(self, scope: Scope, query: ContextQuery, parts: set[PromptPartName]) -> ContextMaterial:
+    async def _gather_material(self, scope: Scope, query: ContextQuery, parts: set[PromptPartName]) -> ContextMaterial:
         ledger, flags, limit = self.ledger, query.flags, query.flags.item_limit
         lite = flags.prompt_lite_mode
         with_message = bool(query.message) and limit > 0
@@ -111,9 +111,11 @@ class BuildPromptContext:
             since, diary_limit = "", 1  # the start shows the last entry, however old
         now = self.now()
         profile_parts = {*SYSTEM_PROMPT_PARTS, "knowledge"}
-        recalled = await self._recalled(scope, query) if "memory_block" in parts and with_message else None
-        current_chat = await self._current_chat(scope, query) if "history_current_chat" in parts and limit else []
-        other_chats = await self._other_chats(scope, query) if "history_recent" in parts and limit else []
+        recalled = await self._recall_for_message(scope, query) if "memory_block" in parts and with_message else None
+        current_chat = (
+            await self._messages_of_current_chat(scope, query) if "history_current_chat" in parts and limit else []
+        )
+        other_chats = await self._messages_of_other_chats(scope, query) if "history_recent" in parts and limit else []
         shown = frozenset(message.id for message in (*current_chat, *other_chats))
         profile = await ledger.profile_entries(scope) if parts & profile_parts else []
         preferences = shown_preferences(profile) if "preferences" in parts else []
@@ -144,12 +146,14 @@ class BuildPromptContext:
             ),
             current_chat=current_chat,
             other_chats=other_chats,
-            hits=await self._hits(scope, query, shown) if "memories" in parts and with_message else (),
+            hits=await self._search_hits_for_message(scope, query, shown)
+            if "memories" in parts and with_message
+            else (),
             recalled=(*recalled.preferences, *recalled.memories) if recalled else (),
             words_only_reason=recalled.words_only_reason if recalled else "",
         )
 
-    async def _current_chat(self, scope: Scope, query: ContextQuery) -> list[ConversationMessage]:
+    async def _messages_of_current_chat(self, scope: Scope, query: ContextQuery) -> list[ConversationMessage]:
         """The session's last messages, oldest first, without the one to answer if it was observed already."""
         limit = query.flags.item_limit
         if not query.session_id:
@@ -159,7 +163,7 @@ class BuildPromptContext:
             messages = messages[:-1]
         return messages[-limit:]
 
-    async def _other_chats(self, scope: Scope, query: ContextQuery) -> list[ConversationMessage]:
+    async def _messages_of_other_chats(self, scope: Scope, query: ContextQuery) -> list[ConversationMessage]:
         """The last messages of all other sessions, oldest first. Without `unified_history` only of those on this
         session's interface; an unknown session is taken to be on the caller's own."""
         ledger, limit, session_id = self.ledger, query.flags.item_limit, query.session_id
@@ -176,7 +180,9 @@ class BuildPromptContext:
         ]
         return sorted(messages, key=attrgetter("at"))[-limit:]
 
-    async def _hits(self, scope: Scope, query: ContextQuery, shown: frozenset[str]) -> tuple[SearchHit, ...]:
+    async def _search_hits_for_message(
+        self, scope: Scope, query: ContextQuery, shown: frozenset[str]
+    ) -> tuple[SearchHit, ...]:
         """spec H1 to H5, newest first. Messages, first those that are not `shown` in a history, take at most half of
         the places where there are other hits, and come from this conversation or others as far as the flags allow."""
         flags, limit = query.flags, query.flags.item_limit
@@ -199,7 +205,7 @@ class BuildPromptContext:
         said = sorted(messages, key=lambda hit: hit.id in shown)[: max(limit // 2, limit - len(found))]
         return tuple(sort_hits_newest_first([*found[: limit - len(said)], *said]))
 
-    async def _recalled(self, scope: Scope, query: ContextQuery) -> RecallResult:
+    async def _recall_for_message(self, scope: Scope, query: ContextQuery) -> RecallResult:
         """Not counted yet: some of it may not fit. The emotions of the conversation's last memory are the current ones
         (spec T7)."""
         emotions = await self.ledger.latest_emotions_of_session(scope, query.session_id) if query.session_id else ()
@@ -264,6 +270,6 @@ def context_from_fitted_prompt(query: ContextQuery, material: ContextMaterial, f
 
 def audit_id_of_prompt_entry(part: PromptPartName, id_: str) -> str:
     """Memories, notes and messages by their ids, diary days by date, the rest by the part's name."""
-    if part in _MEMORY_PARTS:
+    if part in _PARTS_AUDITED_BY_ENTRY_ID:
         return id_
     return f"diary/{id_}" if part == "diary" else f"profile/{part}"

@@ -75,21 +75,23 @@ class SessionStartMemories:
 
     def latest_possible_change_of(self, memory: Memory) -> Memory | None:
         """Of these, what resembles the memory and tells of a change."""
-        telling = (one for one in self._by_id.values() if one.resembles == memory.id and tells_of_undecided_change(one))
+        telling = (
+            one for one in self._memory_by_id.values() if one.resembles == memory.id and tells_of_undecided_change(one)
+        )
         return max(telling, key=lambda one: one.number, default=None)
 
     @property
-    def _in_order(self) -> dict[PromptPartName, Sequence[Memory]]:
+    def _memories_by_group(self) -> dict[PromptPartName, Sequence[Memory]]:
         return {"pinned": self.pinned, "due": self.due, "important": self.important, "changes": self.changed}
 
     @property
-    def _by_id(self) -> dict[MemoryId, Memory]:
-        return {memory.id: memory for memories in self._in_order.values() for memory in memories}
+    def _memory_by_id(self) -> dict[MemoryId, Memory]:
+        return {memory.id: memory for memories in self._memories_by_group.values() for memory in memories}
 
-    def groups(self) -> dict[PromptPartName, list[Memory]]:
+    def groups_without_repeats(self) -> dict[PromptPartName, list[Memory]]:
         """Each memory once, in the first group that has it. Of two that may be versions of one the later alone, unless
         the earlier is pinned or the later is true from a day on only."""
-        everything = self._by_id
+        everything = self._memory_by_id
         earlier = {
             before.id
             for memory in everything.values()
@@ -100,7 +102,7 @@ class SessionStartMemories:
         }
         shown: set[MemoryId] = set()
         groups: dict[PromptPartName, list[Memory]] = {}
-        for part, memories in self._in_order.items():
+        for part, memories in self._memories_by_group.items():
             groups[part] = [
                 memory for memory in memories if memory.id not in shown and (memory.pinned or memory.id not in earlier)
             ]
@@ -111,7 +113,7 @@ class SessionStartMemories:
 def possibly_outdated_memory_ids(memories: Sequence[Memory]) -> set[MemoryId]:
     """Those that a later one of them was proposed to supersede, or may tell a change of, while nobody has decided."""
     start = SessionStartMemories(changed=memories)
-    latest = {memory.id for memory in start.groups()["changes"]}
+    latest = {memory.id for memory in start.groups_without_repeats()["changes"]}
     return {memory.id for memory in memories if memory.id not in latest or start.latest_possible_change_of(memory)}
 
 

@@ -30,7 +30,7 @@ MAX_LISTED_NOTES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenProfileEntryAndRedactions:
+class WrittenProfileEntryWithRedactionCounts:
     """`redacted`: number of secrets removed, by kind."""
 
     entry: ProfileEntry
@@ -64,7 +64,9 @@ class EditProfile:
             if (kind is None or entry.kind == kind) and (not key or casefolded_profile_name(entry.name) == key)
         ]
 
-    async def write(self, scope: Scope, kind: ProfileKind, name: str, value: str) -> WrittenProfileEntryAndRedactions:
+    async def write(
+        self, scope: Scope, kind: ProfileKind, name: str, value: str
+    ) -> WrittenProfileEntryWithRedactionCounts:
         """Return the entry as it is read from now on. Secrets are redacted first. Raises `InvalidInput` for an unknown
         part of the soul, too many entries of a kind, or a preference that another entry already states;
         `StorageFull`, `StorageError`."""
@@ -75,7 +77,7 @@ class EditProfile:
             parts = f"{', '.join(SOUL_PARTS[:-1])} or {SOUL_PARTS[-1]}"
             raise InvalidInput(f"A soul has no part {name[:100]!r}. Nothing was written: name {parts}.")
         entries = await self.ledger.profile_entries(scope)
-        before = _find_entry(entries, kind, name)
+        before = _find_profile_entry(entries, kind, name)
         if (
             before is None
             and sum(entry.kind == kind and not entry.is_learnt_from_memory for entry in entries)
@@ -89,14 +91,14 @@ class EditProfile:
         if before is not None:
             entry = replace(entry, name=before.name, enabled=before.enabled)
         if kind == "preferences":
-            entry = await self._with_memory(scope, entry, before, entries)
+            entry = await self._store_preference_as_memory(scope, entry, before, entries)
         replaced = await self.ledger.write_profile_entry(scope, entry)
         if replaced:  # concurrent writes: the later one wins
             await self.forget(scope, [replaced])
-        current = _find_entry(await self.ledger.profile_entries(scope), kind, entry.name)
-        return WrittenProfileEntryAndRedactions(entry=current or entry, redacted=redaction.found)
+        current = _find_profile_entry(await self.ledger.profile_entries(scope), kind, entry.name)
+        return WrittenProfileEntryWithRedactionCounts(entry=current or entry, redacted=redaction.found)
 
-    async def _with_memory(
+    async def _store_preference_as_memory(
         self, scope: Scope, entry: ProfileEntry, before: ProfileEntry | None, entries: Sequence[ProfileEntry]
     ) -> ProfileEntry:
         """Attach the preference's memory: its own, corrected; a learnt one with the same text, which stays disabled if
@@ -104,7 +106,9 @@ class EditProfile:
         learnt = before is not None and before.is_learnt_from_memory
         text = entry.value if learnt else f"{entry.name}: {entry.value}"
         if before is not None and before.memory_id is not None:
-            await self.update.update_redacted(scope, before.memory_id, MemoryChanges(text=text, pinned=True))
+            await self.update.update_with_already_redacted_texts(
+                scope, before.memory_id, MemoryChanges(text=text, pinned=True)
+            )
             return replace(entry, memory_id=before.memory_id)
         by_memory = {entry.memory_id: entry for entry in entries if entry.memory_id is not None}
 
@@ -125,22 +129,22 @@ class EditProfile:
                 f"Only partner rules and preferences can be enabled and disabled, not entries of the kind {kind}. "
                 "Nothing was changed: remove it, or set it again."
             )
-        entry = await self._existing(scope, kind, name)
+        entry = await self._require_existing_entry(scope, kind, name)
         entry = replace(entry, enabled=enabled, updated_at=self.now())
         await self.ledger.write_profile_entry(scope, entry)
         return entry
 
     async def remove(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
         """Remove an entry; the memory of a preference is forgotten. Raises `InvalidInput` for an unknown entry."""
-        entry = await self._existing(scope, kind, name)
+        entry = await self._require_existing_entry(scope, kind, name)
         # The entry first: removed with its memory it would not be audited.
         await self.ledger.remove_profile_entry(scope, entry, at=self.now())
         if entry.memory_id is not None:
             await self.forget(scope, [entry.memory_id])
         return entry
 
-    async def _existing(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
-        entry = _find_entry(await self.ledger.profile_entries(scope), kind, normalize_profile_name(name))
+    async def _require_existing_entry(self, scope: Scope, kind: ProfileKind, name: str) -> ProfileEntry:
+        entry = _find_profile_entry(await self.ledger.profile_entries(scope), kind, normalize_profile_name(name))
         if entry is None:
             raise InvalidInput(
                 f"There is no entry {name[:100]!r} of the kind {kind}. Nothing was changed: the action show lists all."
@@ -198,7 +202,7 @@ def casefolded_profile_name(name: str) -> str:
     return unicodedata.normalize("NFC", normalize_profile_name(name).casefold())
 
 
-def _find_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
+def _find_profile_entry(entries: Sequence[ProfileEntry], kind: ProfileKind, name: str) -> ProfileEntry | None:
     """The exact name first: two that differ in case may have been written at once."""
     matching = [
         entry

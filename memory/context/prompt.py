@@ -92,33 +92,39 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
 
     def named(part: PromptPartName) -> list[RenderedPromptBlockEntry]:
         entries = [entry for entry in enabled if entry.kind == part]
-        return _entries_best_first(part, ((entry.id, render_named_item(entry.name, entry.value)) for entry in entries))
+        return _prompt_entries_first_ranked_best(
+            part, ((entry.id, render_named_item(entry.name, entry.value)) for entry in entries)
+        )
 
     soul = [entry for entry in enabled if entry.kind == "soul"]
     start = material.start
     return [
-        *_entries_best_first(
+        *_prompt_entries_first_ranked_best(
             "policies", ((rule.id, render_list_item(rule.scene.action)) for rule in material.policies)
         ),
-        *_entries_best_first("soul", ((entry.name, render_soul_section(entry.name, entry.value)) for entry in soul)),
-        *_entries_best_first("core_blocks", ((block.id, _core_block_text(block)) for block in material.core_blocks)),
-        *_entries_best_first(
+        *_prompt_entries_first_ranked_best(
+            "soul", ((entry.name, render_soul_section(entry.name, entry.value)) for entry in soul)
+        ),
+        *_prompt_entries_first_ranked_best(
+            "core_blocks", ((block.id, _core_block_prompt_text(block)) for block in material.core_blocks)
+        ),
+        *_prompt_entries_first_ranked_best(
             "thoughts", ((str(n), render_list_item(text)) for n, text in enumerate(material.thoughts))
         ),
         *named("partner_rules"),
-        *_entries_best_first("preferences", _preference_texts(material)),
+        *_prompt_entries_first_ranked_best("preferences", _preference_prompt_texts_with_ids(material)),
         *named("relationships"),
         *named("tools"),
         *named("map"),
-        *_entries_latest_best(
+        *_prompt_entries_last_ranked_best(
             "notes", [(n.id, render_dated_item(n.type, n.created_at, n.shown_text)) for n in material.notes]
         ),
         *named("knowledge"),
-        *_diary_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
+        *_diary_prompt_entries(material.diary, full=flags.ai_diary_full and not flags.prompt_lite_mode),
         *(
             entry
-            for part, memories in start.groups().items()
-            for entry in _entries_best_first(
+            for part, memories in start.groups_without_repeats().items()
+            for entry in _prompt_entries_first_ranked_best(
                 part,
                 (
                     (memory.id, render_memory_line_with_id(memory, start.possible_supersession_remark(memory)))
@@ -126,22 +132,26 @@ def prompt_entries_from_material(material: ContextMaterial, flags: ContextFlags)
                 ),
             )
         ),
-        *_entries_best_first("recent_nodes", ((memory.id, render_memory_as_list_item(memory)) for memory in recent)),
-        *_entries_best_first("memories", ((hit.id, _hit_entry(hit)) for hit in hits)),
+        *_prompt_entries_first_ranked_best(
+            "recent_nodes", ((memory.id, render_memory_as_list_item(memory)) for memory in recent)
+        ),
+        *_prompt_entries_first_ranked_best("memories", ((hit.id, _search_hit_prompt_text(hit)) for hit in hits)),
         *(
             RenderedPromptBlockEntry(part="memory_block", id=memory.id, text=line, rank=recalled[memory.id])
             for memory, line in zip(block, render_memory_lines(block), strict=True)
         ),
-        *_entries_latest_best("history_recent", _message_texts(material.other_chats)),
-        *_entries_latest_best("history_current_chat", _message_texts(material.current_chat)),
+        *_prompt_entries_last_ranked_best("history_recent", _message_prompt_texts_with_ids(material.other_chats)),
+        *_prompt_entries_last_ranked_best(
+            "history_current_chat", _message_prompt_texts_with_ids(material.current_chat)
+        ),
     ]
 
 
-def _core_block_text(block: CoreBlock) -> str:
+def _core_block_prompt_text(block: CoreBlock) -> str:
     return render_core_block(block.name, block.version, block.text, block.max_chars)
 
 
-def _hit_entry(hit: SearchHit) -> str:
+def _search_hit_prompt_text(hit: SearchHit) -> str:
     return render_dated_item(hit.source, hit.timestamp, text_with_version_change(hit.snippet, hit.since, hit.before))
 
 
@@ -153,22 +163,22 @@ def shown_preferences(profile: Sequence[ProfileEntry]) -> list[ProfileEntry]:
     return [*named, *learnt]
 
 
-def _preference_texts(material: ContextMaterial) -> list[tuple[str, str]]:
+def _preference_prompt_texts_with_ids(material: ContextMaterial) -> list[tuple[str, str]]:
     outdated = material.possibly_outdated_preferences
     return [
-        (entry.memory_id or entry.id, _preference_text(entry, is_possibly_outdated=entry.memory_id in outdated))
+        (entry.memory_id or entry.id, _preference_prompt_text(entry, is_possibly_outdated=entry.memory_id in outdated))
         for entry in shown_preferences(material.profile)
     ]
 
 
-def _preference_text(entry: ProfileEntry, *, is_possibly_outdated: bool) -> str:
+def _preference_prompt_text(entry: ProfileEntry, *, is_possibly_outdated: bool) -> str:
     value = f"{entry.value} (a later one may have replaced this)" if is_possibly_outdated else entry.value
     return render_list_item(value) if entry.is_learnt_from_memory else render_named_item(entry.name, value)
 
 
-def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[RenderedPromptBlockEntry]:
+def _diary_prompt_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[RenderedPromptBlockEntry]:
     """Shortened entries; with `full`, the whole text as an alternative where it differs."""
-    entries = _entries_latest_best(
+    entries = _prompt_entries_last_ranked_best(
         "diary", [(day.date, render_named_item(day.date, first_sentence(day.text))) for day in days]
     )
     if not full:
@@ -178,20 +188,24 @@ def _diary_entries(days: Sequence[DiaryEntry], *, full: bool) -> list[RenderedPr
     return [replace(entry, full_text="" if text == entry.text else text) for entry, text in pairs]
 
 
-def _message_texts(messages: Sequence[ConversationMessage]) -> list[tuple[str, str]]:
+def _message_prompt_texts_with_ids(messages: Sequence[ConversationMessage]) -> list[tuple[str, str]]:
     return [
         (said.id, render_message_as_prompt_list_item(said.at, said.role, said.speaker, said.text)) for said in messages
     ]
 
 
-def _entries_best_first(part: PromptPartName, entries: Iterable[tuple[str, str]]) -> list[RenderedPromptBlockEntry]:
+def _prompt_entries_first_ranked_best(
+    part: PromptPartName, entries: Iterable[tuple[str, str]]
+) -> list[RenderedPromptBlockEntry]:
     return [
         RenderedPromptBlockEntry(part=part, id=id_, text=text, rank=rank) for rank, (id_, text) in enumerate(entries)
     ]
 
 
-def _entries_latest_best(part: PromptPartName, entries: Sequence[tuple[str, str]]) -> list[RenderedPromptBlockEntry]:
-    return _entries_best_first(part, reversed(entries))[::-1]
+def _prompt_entries_last_ranked_best(
+    part: PromptPartName, entries: Sequence[tuple[str, str]]
+) -> list[RenderedPromptBlockEntry]:
+    return _prompt_entries_first_ranked_best(part, reversed(entries))[::-1]
 
 
 # --- the token limit ------------------------------------------------------------------------------------------------
@@ -217,7 +231,7 @@ PROMPT_PART_PRIORITY: tuple[PromptPartName | None, ...] = (
     "memories", None, "history_current_chat", "history_recent",
 )  # fmt: skip
 """The most valuable part first. None: the full text of diary entries."""
-_FULL_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)
+_FULL_DIARY_TEXT_PRIORITY = PROMPT_PART_PRIORITY.index(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +257,9 @@ def select_prompt_entries(
     selection: dict[int, bool] = {}
     used = costs.fixed_tokens
     open_parts: set[PromptPartName] = set()
-    for priority, position in _positions_by_priority(entries):
+    for priority, position in _entry_positions_by_priority(entries):
         part = entries[position].part
-        in_full = priority == _FULL_TEXT_PRIORITY
+        in_full = priority == _FULL_DIARY_TEXT_PRIORITY
         if in_full:
             cost = costs.full_text_tokens[position] - costs.entry_tokens[position]
         else:
@@ -257,10 +271,12 @@ def select_prompt_entries(
     return selection
 
 
-def _positions_by_priority(entries: Sequence[RenderedPromptBlockEntry]) -> list[tuple[int, int]]:
+def _entry_positions_by_priority(entries: Sequence[RenderedPromptBlockEntry]) -> list[tuple[int, int]]:
     """(index in `PROMPT_PART_PRIORITY`, position), most valuable first."""
     keys = [(PROMPT_PART_PRIORITY.index(entry.part), entry.rank, position) for position, entry in enumerate(entries)]
-    keys += [(_FULL_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full_text]
+    keys += [
+        (_FULL_DIARY_TEXT_PRIORITY, entry.rank, position) for position, entry in enumerate(entries) if entry.full_text
+    ]
     return [(priority, position) for priority, _, position in sorted(keys)]
 
 
@@ -295,17 +311,17 @@ async def fit_prompt(
     """Keep as many entries as fit, by priority. Neither the one prompt nor its messages together exceed `limit`."""
     selection = {position: bool(entry.full_text) for position, entry in enumerate(entries)}
     texts = render_selected_prompt_entries(entries, selection, with_notice=with_notice)
-    tokens = await _count_tokens(texts, embedder)
+    tokens = await _count_prompt_tokens_by_block(texts, embedder)
     if tokens["total"] <= limit:
         return FittedPrompt(entries, selection, texts, tokens)
-    costs = await _entry_costs(entries, embedder, with_notice=with_notice)
+    costs = await _count_tokens_of_prompt_entries(entries, embedder, with_notice=with_notice)
     budget = limit
     while True:
         selection = select_prompt_entries(entries, costs, limit=budget)
         texts = render_selected_prompt_entries(
             entries, selection, with_notice=with_notice and costs.fixed_tokens <= budget
         )
-        tokens = await _count_tokens(texts, embedder)
+        tokens = await _count_prompt_tokens_by_block(texts, embedder)
         if tokens["total"] <= limit or not texts.prompt:
             return FittedPrompt(entries, selection, texts, tokens, costs)
         # A tokenizer may need more for a text than for its lines.
@@ -328,7 +344,7 @@ def render_selected_prompt_entries(
     )
 
 
-async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, int]:
+async def _count_prompt_tokens_by_block(texts: RenderedPrompt, embedder: Embedder) -> dict[str, int]:
     """Tokens by block; `total` is the greater of the two forms, the one prompt and the messages."""
     snapshot = f"{texts.snapshot}\n{ASSISTANT_REPLY_AFTER_MEMORY_SNAPSHOT}" if texts.snapshot else ""
     blocks: dict[str, str] = {"system_prompt": texts.system_prompt, "snapshot": snapshot, **texts.by_part}
@@ -338,7 +354,7 @@ async def _count_tokens(texts: RenderedPrompt, embedder: Embedder) -> dict[str, 
     return {"total": total} | {name: count for name, count in tokens.items() if count}
 
 
-async def _entry_costs(
+async def _count_tokens_of_prompt_entries(
     entries: Sequence[RenderedPromptBlockEntry], embedder: Embedder, *, with_notice: bool
 ) -> PromptEntryTokenCosts:
     notice = f"{STORED_TEXT_IS_DATA_NOTICE}\n\n" if with_notice else ""

@@ -47,7 +47,7 @@ class EditCoreBlocks:
         """Oldest first. Raises `InvalidInput` for an unknown block."""
         versions = await self.ledger.core_block_versions(scope, " ".join(name.split()))
         if not versions:
-            raise _unknown(name)
+            raise _unknown_core_block_error(name)
         return versions
 
     async def edit(self, scope: Scope, edit: VersionedCoreBlockEdit) -> EditedCoreBlock:
@@ -58,10 +58,10 @@ class EditCoreBlocks:
         known = {block.name: block for block in await self.ledger.core_blocks(scope)}
         current = known.get(name)
         if edit.version != (current.version if current else 0):
-            raise await self._conflict(scope, name, edit.version)
+            raise await self._conflict_error(scope, name, edit.version)
         if current is None:
             if edit.kind == "replace":
-                raise _unknown(name)
+                raise _unknown_core_block_error(name)
             if len(known) >= MAX_CORE_BLOCKS:
                 raise InvalidInput(
                     f"There are {MAX_CORE_BLOCKS} core blocks, each part of every prompt. Nothing was written: add to "
@@ -81,10 +81,10 @@ class EditCoreBlocks:
         )
         require_core_block_text_within_limit(text, block.max_chars, name)
         if not await self.ledger.write_core_block_if_next_version(scope, block):
-            raise await self._conflict(scope, name, edit.version)
+            raise await self._conflict_error(scope, name, edit.version)
         return EditedCoreBlock(block=block, redacted=redactor.found)
 
-    async def _conflict(self, scope: Scope, name: str, edited: int) -> Exception:
+    async def _conflict_error(self, scope: Scope, name: str, edited: int) -> Exception:
         versions = await self.ledger.core_block_versions(scope, name)
         read = next((block for block in versions if block.version == edited), None)
         if edited and read is None and versions:
@@ -99,12 +99,12 @@ class EditCoreBlocks:
         unknown block."""
         [*_, last] = await self.versions(scope, name)
         if not await self.ledger.erase_core_block(scope, last.name, at=self.now()):
-            raise _unknown(name)
+            raise _unknown_core_block_error(name)
         self.request_scrub()
         return last.id
 
 
-def _unknown(name: str) -> InvalidInput:
+def _unknown_core_block_error(name: str) -> InvalidInput:
     return InvalidInput(
         f"There is no core block {name[:100]!r}. Nothing was changed: core_memory lists all; a new one has version 0."
     )

@@ -30,9 +30,9 @@ MAX_ENTITIES, MAX_RELATIONS = 24, 24
 """Of a memory."""
 MAX_WORDS_BETWEEN_RELATED_NAMES = 5
 """Of a relation: more between two names is a story, and no relation of theirs."""
-MAX_CAPITALISED_WORD_SHARE = 0.5
+MAX_CAPITALISED_SHARE_TO_INFER_NAMES = 0.5
 """Of a text's words, and two more: where more have a capital, as in a heading, that tells no name."""
-_BETWEEN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
+_WORDS_BETWEEN_NAMES_PATTERN = re.compile(r"(?:'s)? ([^\W\d_][\w' -]*) ")
 
 
 def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[str] = ()) -> MemoryWithExtractedEntities:
@@ -40,10 +40,10 @@ def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[st
     without), and words with a capital that are a name elsewhere, by their keys in `known`; a relation where one to five
     words without punctuation stand between two names of one sentence, at least one of them of some content, as in "Ada
     works for Lindt" and "Ada's sister Mia"."""
-    readings = _readings(memory)
-    names = _Names(memory.scene.actors, known)
-    relations = dict.fromkeys(relation for reading in readings for relation in _relations(reading, names))
-    found = _distinct(_named(memory, readings, names))
+    readings = _analysed_scene_texts(memory)
+    names = _NameFinder(memory.scene.actors, known)
+    relations = dict.fromkeys(relation for reading in readings for relation in _relations_between_names(reading, names))
+    found = _distinct_entities(_entity_names_with_kinds(memory, readings, names))
     return MemoryWithExtractedEntities(
         memory,
         tuple(EntityMention(memory.id, name, kind) for name, kind in found),
@@ -53,23 +53,28 @@ def extract_entities_and_relations_by_rules(memory: Memory, known: Collection[st
 
 def keys_of_capitalised_words_of_memory(memory: Memory) -> set[str]:
     """Keys of the words with a capital, of which some may be known as names."""
-    return {entity_key(word.stem) for reading in _readings(memory) for word in reading.words if word.is_capitalised}
+    return {
+        entity_key(word.stem)
+        for reading in _analysed_scene_texts(memory)
+        for word in reading.words
+        if word.is_capitalised
+    }
 
 
-def _readings(memory: Memory) -> list[AnalysedText]:
+def _analysed_scene_texts(memory: Memory) -> list[AnalysedText]:
     """Of the texts in their plain form, so that places in it are places in its sentences. The speaker of a line is left
     out: an actor already, and the line is in their voice."""
     texts = (text[:MAX_CHARS_PER_TEXT_FOR_GRAPH_RULES] for text in (memory.scene.action, *memory.scene.dialogue))
     return [AnalysedText(SPEAKER_LABEL_PATTERN.sub("", AnalysedText(text).normalized_text, count=1)) for text in texts]
 
 
-class _Phrase(NamedTuple):
+class _NamePhrase(NamedTuple):
     start: int
     end: int
     name: str
 
 
-class _Names:
+class _NameFinder:
     """The names that a text may have. A part of one actor's name stands for that actor."""
 
     def __init__(self, actors: Iterable[str], known: Collection[str]) -> None:
@@ -79,10 +84,10 @@ class _Names:
                 self._actors[word].add(actor)
         self._known = known
 
-    def phrases(self, reading: AnalysedText) -> list[_Phrase]:
+    def name_phrases(self, reading: AnalysedText) -> list[_NamePhrase]:
         """Runs of names with one space between, without the `'s` behind them."""
         words = reading.words
-        is_name = self._which_are_names(reading)
+        is_name = self._which_words_are_names(reading)
         spans: list[tuple[int, int]] = []
         for at, word in enumerate(words):
             if not is_name[at]:
@@ -93,9 +98,12 @@ class _Names:
                 spans[-1] = (spans[-1][0], end)
             else:
                 spans.append((word.start, end))
-        return [_Phrase(start, end, self._name(reading.normalized_text[start:end])) for start, end in spans]
+        return [
+            _NamePhrase(start, end, self._actor_name_or_text(reading.normalized_text[start:end]))
+            for start, end in spans
+        ]
 
-    def _which_are_names(self, reading: AnalysedText) -> list[bool]:
+    def _which_words_are_names(self, reading: AnalysedText) -> list[bool]:
         """More than the reading is sure of: a capital inside a sentence tells a name, whatever that word is in another
         language; one at its beginning does where a name follows."""
         lexicons = reading.lexicons
@@ -104,7 +112,7 @@ class _Names:
         openers = all_words_of_lexicon_lists(lexicons, "openers", "time_words")
         capitals_tell = not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
         capitals = sum(word.is_capitalised for word in reading.words)
-        capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_WORD_SHARE * len(reading.words) + 2
+        capitals_tell = capitals_tell and capitals <= MAX_CAPITALISED_SHARE_TO_INFER_NAMES * len(reading.words) + 2
         sure = {at for start, end in reading.name_phrase_spans for at in range(start, end)}
 
         def may_be_name(word: WordInText) -> bool:
@@ -116,7 +124,7 @@ class _Names:
         words = reading.words
         names = [
             (word.start in sure and not (word.opens and word.stem in openers))
-            or (word.is_capitalised and self._is_known(word))
+            or (word.is_capitalised and self._is_known_name_word(word))
             or (capitals_tell and not word.opens and may_be_name(word))
             for word in words
         ]
@@ -127,26 +135,28 @@ class _Names:
             names[at] = names[at] or (begins and names[at + 1] and beside)
         return names
 
-    def _is_known(self, word: WordInText) -> bool:
+    def _is_known_name_word(self, word: WordInText) -> bool:
         key = entity_key(word.stem)
         return key in self._actors or key in self._known
 
-    def _name(self, text: str) -> str:
+    def _actor_name_or_text(self, text: str) -> str:
         actors = self._actors.get(entity_key(text), set())
         return next(iter(actors)) if len(actors) == 1 else text
 
 
-def _named(memory: Memory, readings: Sequence[AnalysedText], names: _Names) -> Iterator[tuple[str, EntityKind]]:
+def _entity_names_with_kinds(
+    memory: Memory, readings: Sequence[AnalysedText], names: _NameFinder
+) -> Iterator[tuple[str, EntityKind]]:
     scene = memory.scene
     yield from ((actor, "actor") for actor in scene.actors)
     yield from ((scene.setting, "place"),) if scene.setting else ()
     yield from ((theme, "theme") for theme in memory.themes)
-    yield from ((date, "date") for item in scene.when if (date := _day(item)))
+    yield from ((date, "date") for item in scene.when if (date := _date_unless_span(item)))
     for reading in readings:
-        yield from ((phrase.name, "name") for phrase in names.phrases(reading))
+        yield from ((phrase.name, "name") for phrase in names.name_phrases(reading))
 
 
-def _distinct(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, EntityKind]]:
+def _distinct_entities(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, EntityKind]]:
     """Each entity once, as it is named first. What is too long is a sentence, and names nothing."""
     by_key: dict[str, tuple[str, EntityKind]] = {}
     for text, kind in named:
@@ -156,14 +166,14 @@ def _distinct(named: Iterable[tuple[str, EntityKind]]) -> list[tuple[str, Entity
     return list(by_key.values())[:MAX_ENTITIES]
 
 
-def _day(item: TextOrDatedAction) -> str:
+def _date_unless_span(item: TextOrDatedAction) -> str:
     """A day, a month or a year as it is told; "" for a span, and for what is no date."""
     period = parse_iso_period(item if isinstance(item, str) else item.date)
     return period.text[:10] if period is not None and "/" not in period.text else ""
 
 
-def _relations(reading: AnalysedText, names: _Names) -> Iterator[tuple[str, str, str]]:
-    phrases = names.phrases(reading)
+def _relations_between_names(reading: AnalysedText, names: _NameFinder) -> Iterator[tuple[str, str, str]]:
+    phrases = names.name_phrases(reading)
     start = 0
     for sentence in reading.sentences:
         end = start + len(sentence)
@@ -173,16 +183,16 @@ def _relations(reading: AnalysedText, names: _Names) -> Iterator[tuple[str, str,
             continue
         subject = ""
         for phrase, following in pairwise(own):
-            between, continues = _words_between(reading, phrase.end, following.start)
+            between, continues = _relating_words_between_names(reading, phrase.end, following.start)
             # "Ben lives in Bern and works for Lindt": Ben does both.
             subject = subject if continues else phrase.name
             if between and subject and entity_key(subject) != entity_key(following.name):
                 yield subject, between, following.name
 
 
-def _words_between(part: AnalysedText, start: int, end: int) -> tuple[str, bool]:
+def _relating_words_between_names(part: AnalysedText, start: int, end: int) -> tuple[str, bool]:
     """The words between two names, "" if they relate nothing; and whether they go on about the subject before."""
-    between = _BETWEEN.fullmatch(part.normalized_text[start:end])
+    between = _WORDS_BETWEEN_NAMES_PATTERN.fullmatch(part.normalized_text[start:end])
     if between is None:
         return "", False
     words = between[1].split()

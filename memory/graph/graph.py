@@ -59,7 +59,7 @@ class ExtractGraph:
                 return True
             extracted: list[MemoryWithExtractedEntities] = []
             for being in dict.fromkeys(memory.being_id for memory in page):
-                extracted += await self._extract_of_being(
+                extracted += await self._extract_from_memories_of_being(
                     Scope(being), [memory for memory in page if memory.being_id == being]
                 )
             await self.ledger.write_extracted_entities(extracted)
@@ -67,7 +67,9 @@ class ExtractGraph:
             await asyncio.sleep(pause_seconds)
         return not await self.ledger.memories_to_extract_from(limit=1)
 
-    async def _extract_of_being(self, scope: Scope, memories: Sequence[Memory]) -> list[MemoryWithExtractedEntities]:
+    async def _extract_from_memories_of_being(
+        self, scope: Scope, memories: Sequence[Memory]
+    ) -> list[MemoryWithExtractedEntities]:
         """A word with a capital at the beginning of a sentence is a name if it is one elsewhere: in memories that were
         read before, or in these."""
         possible = await asyncio.to_thread(lambda: [keys_of_capitalised_words_of_memory(memory) for memory in memories])
@@ -118,11 +120,13 @@ class ExploreEntityGraph:
         """What memories tell around an entity: relations and neighbours true now, or `as_of`, and its timeline. At most
         `limit` of each, neighbours `limit` a hop. Raises `StorageError`."""
         is_incomplete = not await self.extract(most=MAX_MEMORIES_READ_FOR_GRAPH_PER_CALL)
-        entity, like = await self._entity(scope, entity_key(name), limit)
+        entity, like = await self._find_entity_or_similar_names(scope, entity_key(name), limit)
         if entity is None:
             return RelatedEntities(entity=None, named_like=like, is_incomplete=is_incomplete)
         naming = await self.ledger.memories_naming_entities(scope, [entity.key], limit=MAX_MEMORIES_READ_PER_GRAPH_HOP)
-        direct = await self._neighbours(scope, self._true(naming, as_of), [entity.key], known={entity.key}, hops=1)
+        direct = await self._neighbours(
+            scope, self._memories_true_at(naming, as_of), [entity.key], known={entity.key}, hops=1
+        )
         followed = (
             [one.key for one in direct if one.kind != "date"][:MAX_NEIGHBOURS_FOLLOWED_TO_SECOND_HOP]
             if hops > 1
@@ -132,9 +136,14 @@ class ExploreEntityGraph:
         if followed:
             known = {entity.key, *(one.key for one in direct)}
             others = await self.ledger.memories_naming_entities(scope, followed, limit=MAX_MEMORIES_READ_PER_GRAPH_HOP)
-            further = await self._neighbours(scope, self._true(others, as_of), followed, known=known, hops=2)
-        relations = await self._relations(scope, entity.key, followed, as_of)
-        timeline = sorted(self._told(naming, as_of), key=lambda memory: (_begins(memory), memory.id))
+            further = await self._neighbours(
+                scope, self._memories_true_at(others, as_of), followed, known=known, hops=2
+            )
+        relations = await self._relations_true_at(scope, entity.key, followed, as_of)
+        timeline = sorted(
+            self._memories_begun_until(naming, as_of),
+            key=lambda memory: (_start_of_validity_or_event(memory), memory.id),
+        )
         return RelatedEntities(
             entity=entity,
             relations=relations[:limit],
@@ -145,7 +154,7 @@ class ExploreEntityGraph:
             is_incomplete=is_incomplete,
         )
 
-    async def _entity(
+    async def _find_entity_or_similar_names(
         self, scope: Scope, key: str, limit: int
     ) -> tuple[EntityWithMemoryCount | None, list[EntityWithMemoryCount]]:
         """The entity, or the only one whose name holds these words; and others whose names do."""
@@ -155,14 +164,14 @@ class ExploreEntityGraph:
             return like[0], []
         return entity, like[:limit]
 
-    def _true(self, memories: Iterable[Memory], as_of: datetime | None) -> list[Memory]:
+    def _memories_true_at(self, memories: Iterable[Memory], as_of: datetime | None) -> list[Memory]:
         if as_of is None:
             return [memory for memory in memories if memory.truth == "current" and not memory.compressed]
         return [memory for memory in memories if was_true_at(memory, as_of)]
 
-    def _told(self, memories: Iterable[Memory], as_of: datetime | None) -> list[Memory]:
+    def _memories_begun_until(self, memories: Iterable[Memory], as_of: datetime | None) -> list[Memory]:
         """What belongs to a timeline: superseded ones too; looking back, nothing that came later."""
-        return [memory for memory in memories if as_of is None or _begins(memory) <= as_of]
+        return [memory for memory in memories if as_of is None or _start_of_validity_or_event(memory) <= as_of]
 
     async def _neighbours(
         self, scope: Scope, memories: Sequence[Memory], origins: Sequence[str], *, known: Collection[str], hops: int
@@ -186,13 +195,13 @@ class ExploreEntityGraph:
                 found[key] = replace(one, weight=one.weight + weight, memories=shown)
         return sorted(found.values(), key=lambda one: (-one.weight, one.key))
 
-    async def _relations(
+    async def _relations_true_at(
         self, scope: Scope, key: str, followed: Sequence[str], as_of: datetime | None
     ) -> list[RelationWithMemory]:
         """Each once, as the latest memory says it; those of the entity itself first, stated ones before others."""
         found = await self.ledger.relations_of_entities(scope, [key, *followed], limit=MAX_GRAPH_RELATIONS_READ)
         memories = await self.ledger.memories_with_ids(scope, list(dict.fromkeys(one.memory_id for one in found)))
-        true = {memory.id: memory for memory in self._true(memories, as_of)}
+        true = {memory.id: memory for memory in self._memories_true_at(memories, as_of)}
         dated: dict[tuple[str, ...], RelationWithMemory] = {}
         for relation in found:
             if memory := true.get(relation.memory_id):
@@ -228,5 +237,5 @@ class ExploreEntityGraph:
         return StatedRelationsResult(memory=found[0], count=count, redacted=redactor.found)
 
 
-def _begins(memory: Memory) -> datetime:
+def _start_of_validity_or_event(memory: Memory) -> datetime:
     return beginning_of_validity(memory) or memory.happened_at

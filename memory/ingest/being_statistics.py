@@ -32,7 +32,7 @@ MAX_CACHED_WORD_IDFS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _VectorSum:
+class _VectorSumUpToMemory:
     """`last_memory`: the number of the last memory in the sum. `last_audit`: the end of the audit at that time."""
 
     total: NDArray[np.float64] | float = 0.0
@@ -51,7 +51,7 @@ class BeingCentroids:
     def __init__(self, source: BeingCentroidSourceLedger, embedder: Embedder) -> None:
         self._source = source
         self._embedder = embedder
-        self._sums: OrderedDict[tuple[BeingId, EmbeddingModelName], _VectorSum] = OrderedDict()
+        self._sums: OrderedDict[tuple[BeingId, EmbeddingModelName], _VectorSumUpToMemory] = OrderedDict()
         self._locks: WeakValueDictionary[BeingId, asyncio.Lock] = WeakValueDictionary()
 
     async def centroid(self, scope: Scope) -> Vector | None:
@@ -63,17 +63,17 @@ class BeingCentroids:
     async def _updated_centroid(self, scope: Scope) -> Vector | None:
         model, space = self._embedder.model_name, self._embedder.vector_space
         key = scope.being_id, model
-        cached = self._sums.get(key, _VectorSum())
+        cached = self._sums.get(key, _VectorSumUpToMemory())
         last_audit, was_invalidated = await self._source.last_audit_number_and_whether_changed(
             scope, after=cached.last_audit
         )
         if was_invalidated:
-            cached = _VectorSum()
+            cached = _VectorSumUpToMemory()
         total, last_summed = cached.total, cached.last_memory
         later: list[Vector] = []
         complete = True
         last_read = last_summed
-        while page := await self._source.memory_numbers_and_vectors_after(
+        while page := await self._source.memory_sequence_numbers_and_vectors_after(
             scope, model, after=last_read, limit=CENTROID_VECTORS_PER_PAGE
         ):
             in_order: list[Vector] = []
@@ -83,18 +83,18 @@ class BeingCentroids:
                 last_summed = number if complete else last_summed
                 if vector is not None:
                     (in_order if complete else later).append(vector)
-            total = total + _sum_of_vectors(in_order, space)
+            total = total + _sum_of_centred_vectors(in_order, space)
             last_read = page[-1][0]
-        self._sums[key] = _VectorSum(total, last_summed, last_audit)
+        self._sums[key] = _VectorSumUpToMemory(total, last_summed, last_audit)
         self._sums.move_to_end(key)
         if len(self._sums) > MAX_CACHED_CENTROID_SUMS:
             self._sums.popitem(last=False)
-        total = total + _sum_of_vectors(later, space)
+        total = total + _sum_of_centred_vectors(later, space)
         norm = float(np.linalg.norm(total))
         return np.asarray(total / norm, np.float32) if norm > 0 else None
 
 
-def _sum_of_vectors(vectors: Sequence[Vector], space: VectorSpace) -> NDArray[np.float64] | float:
+def _sum_of_centred_vectors(vectors: Sequence[Vector], space: VectorSpace) -> NDArray[np.float64] | float:
     return np.sum(space.centred_by_language(np.stack(vectors)), axis=0, dtype=np.float64) if vectors else 0.0
 
 
@@ -114,12 +114,12 @@ class TextRarityScorer:
             [absent_term_idf] = await self._statistics.idf(scope, [NONSENSE_WORD_FOR_MAX_IDF])
             if absent_term_idf < MIN_ABSENT_TERM_IDF:
                 return [0.0] * len(texts)
-            idf = await self._look_up(scope, set().union(*words), absent_term_idf)
+            idf = await self._look_up_word_idfs(scope, set().union(*words), absent_term_idf)
         except IndexUnavailable:
             return [0.0] * len(texts)
         return [mean_word_rarity([idf[word] for word in of_text], absent_term_idf=absent_term_idf) for of_text in words]
 
-    async def _look_up(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
+    async def _look_up_word_idfs(self, scope: Scope, words: set[str], absent_term_idf: float) -> dict[str, float]:
         drifted = abs(absent_term_idf - self._absent_term_idf) > MAX_IDF_GROWTH_BEFORE_RELOAD
         if self._being != scope.being_id or drifted or len(self._idf) > MAX_CACHED_WORD_IDFS:
             self._being, self._absent_term_idf, self._idf = scope.being_id, absent_term_idf, {}

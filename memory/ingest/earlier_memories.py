@@ -20,7 +20,7 @@ from madeleine.memory.rules.dynamics.truth import (
     was_superseded_after,
 )
 from madeleine.memory.rules.storing.similar_wording import index_of_most_resembling_text
-from madeleine.memory.text.same_words import wording_key
+from madeleine.memory.text.same_words import wording_comparison_key
 from madeleine.memory.vector_space import VectorSpace
 
 logger = logging.getLogger(__name__)
@@ -50,21 +50,21 @@ async def find_earlier_similar_memories(
     known."""
     near = [
         pair
-        for pair in await _near(ledger, index, scope, point, sharing_words)
+        for pair in await _similar_memories_with_cosines(ledger, index, scope, point, sharing_words)
         if not plan.supersedes_memory_with_id(pair[0].id)
     ]
-    together = plan.similar_memories(point)
+    together = plan.similar_memories_in_plan(point)
     known = together + [
         (other, cosine)
         for other, cosine in near
-        if _can_be_told_again_by(point.memory, other) and other.truth == "current" and other.id != supersedes
+        if _can_be_repeated_by_new_memory(point.memory, other) and other.truth == "current" and other.id != supersedes
     ]
     return EarlierSimilarMemories(
         near, together, [(plan.retold.get(other.id, other), cosine) for other, cosine in known]
     )
 
 
-def _can_be_told_again_by(new: Memory, other: Memory) -> bool:
+def _can_be_repeated_by_new_memory(new: Memory, other: Memory) -> bool:
     is_shown = other.status in LIVING_STATUSES and not other.compressed
     return is_shown and other.level in (None, new.level)  # else it would go sooner than what is told now
 
@@ -77,7 +77,7 @@ async def living_ids_sharing_most_words(index: IndexForStoringMemories, scope: S
     )
 
 
-async def _near(
+async def _similar_memories_with_cosines(
     ledger: StoreScenesLedger,
     index: IndexForStoringMemories,
     scope: Scope,
@@ -119,9 +119,9 @@ async def find_absorber_or_outdated_duplicate(
     ledger: StoreScenesLedger, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]]
 ) -> Memory | RepeatedOutdatedMemory | None:
     """The living memory that has absorbed the text of the new one; else what said it, if that is not true any more."""
-    words = wording_key(memory.scene.action)
+    words = wording_comparison_key(memory.scene.action)
     told = (one for one, _ in near if one.truth != "current" or one.absorbed_into is not None)
-    earlier = latest = next((one for one in told if wording_key(one.scene.action) == words), None)
+    earlier = latest = next((one for one in told if wording_comparison_key(one.scene.action) == words), None)
     if earlier is None or latest is None:
         return None
     while latest.truth == "current" and latest.absorbed_into is not None:
@@ -144,14 +144,14 @@ async def find_superseded_memory_with_same_text(
     """The superseded memory with the very text and dates of the new one, if it was told after what it is to supersede:
     it was true then, and is not true again because its place in the chain is told late. None if `supersedes` is what
     has taken its place."""
-    words = wording_key(new.scene.action)
+    words = wording_comparison_key(new.scene.action)
     first = next(
         (
             one
             for one, _ in near
             if one.truth == "superseded" and one.number > supersedes.number and one.scene.when == new.scene.when
-            if _can_be_told_again_by(new, one)
-            if wording_key(one.scene.action) == words
+            if _can_be_repeated_by_new_memory(new, one)
+            if wording_comparison_key(one.scene.action) == words
         ),
         None,
     )

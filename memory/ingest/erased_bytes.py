@@ -46,7 +46,7 @@ class ErasedBytesScrubber:
         return min(MAX_SCRUB_RETRY_SECONDS, self.promised_seconds / 4)
 
     @property
-    def is_worth_finishing(self) -> bool:
+    def has_pending_scrub_without_failure(self) -> bool:
         """There may be something to scrub, and the last run did not fail."""
         return (self._requested.is_set() or self._running) and not self._failed
 

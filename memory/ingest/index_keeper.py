@@ -95,7 +95,7 @@ class IndexKeeper:
                 ids = list(mark_counts)
                 await self._index_memories(await self.source.memories_of_any_being(ids), ids, done_before)
                 # Only what is on disk in the index may lose its mark.
-                for index in self._indexes:
+                for index in self._serving_and_successor_indexes:
                     await index.flush()
                 await self.source.clear_index_marks([mark for mark, _ in marks])
                 done += len(ids)
@@ -107,7 +107,7 @@ class IndexKeeper:
         async with self._lock:
             self._indexed.difference_update(ids)
             kept = {memory.id for memory in await self.source.memories_of_any_being(ids)}
-            await self._delete([id_ for id_ in ids if id_ not in kept])
+            await self._delete_from_all_indexes([id_ for id_ in ids if id_ not in kept])
 
     async def embed_memories_without_vector(self) -> int:
         """Embed memories that were stored while the model was unavailable, or embedded in another precision, whose
@@ -130,12 +130,12 @@ class IndexKeeper:
         done, size = 0, PIECE_EMBEDDING_BATCH_TEXTS
         model = model_name_of_piece_vectors(self.embedder.model_name)
         while memories := await self.source.memories_without_vector(model, limit=INDEXING_BATCH_MEMORIES):
-            pieces = await self._pieces(memories)
+            pieces = await self._pieces_of_legible_texts(memories)
             whole = {hash_: np.zeros(0, np.float32) for hash_, texts in pieces.items() if not texts}
             await self.source.cache_vectors_of_texts_in_memories(model, whole)
             several = [hash_ for hash_ in pieces if hash_ not in whole]
             for start in range(0, len(several), size):
-                vectors = await self._vectors_of_pieces(
+                vectors = await self._concatenated_piece_vectors(
                     {hash_: pieces[hash_] for hash_ in several[start : start + size]}
                 )
                 if model != model_name_of_piece_vectors(
@@ -146,28 +146,32 @@ class IndexKeeper:
             done += sum(memory.content_hash not in whole for memory in memories)
         return done
 
-    async def _pieces(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
+    async def _pieces_of_legible_texts(self, memories: Sequence[Memory]) -> dict[ContentHash, list[str]]:
         """Of each text, none for one that the model cannot read."""
         hashes = [memory.content_hash for memory in memories]
         whole = await cached_vectors_of_any_precision(self.source, self.embedder.model_name, hashes)
         return {
-            hash_: split_into_text_pieces(memory.scene.action) if self._is_legible(whole.get(hash_)) else []
+            hash_: split_into_text_pieces(memory.scene.action)
+            if self._is_text_legible_to_model(whole.get(hash_))
+            else []
             for hash_, memory in zip(hashes, memories, strict=True)
         }
 
-    async def _vectors_of_pieces(self, pieces: Mapping[ContentHash, Sequence[str]]) -> dict[ContentHash, Vector]:
+    async def _concatenated_piece_vectors(
+        self, pieces: Mapping[ContentHash, Sequence[str]]
+    ) -> dict[ContentHash, Vector]:
         """Of each text those of its pieces, one behind the other."""
         texts = list(dict.fromkeys(text for of_memory in pieces.values() for text in of_memory))
         rows = dict(zip(texts, await self.embedder.embed(texts), strict=True))
         return {hash_: np.concatenate([rows[text] for text in of_memory]) for hash_, of_memory in pieces.items()}
 
-    def _is_legible(self, vector: Vector | None) -> bool:
+    def _is_text_legible_to_model(self, vector: Vector | None) -> bool:
         return (
             vector is None
             or self.embedder.vector_space.legibility_of_text_behind_vector(vector) >= MIN_LEGIBILITY_OF_EMBEDDED_TEXT
         )
 
-    async def embed_missing_texts_with(self, embedder: Embedder) -> int:
+    async def embed_next_batch_with_new_model(self, embedder: Embedder) -> int:
         """Embed the next texts that another model has not embedded, for an index that does not serve yet: marked, once
         that index is being kept up. Returns their number, 0 if none is left. Raises `EmbeddingUnavailable`."""
         return await self._embed_batch(embedder, mark=self.successor is not None)
@@ -194,13 +198,13 @@ class IndexKeeper:
             async with self._lock:
                 assert self.successor is not None
                 page = await self.source.memories_after_id(after=after, limit=INDEXING_BATCH_MEMORIES)
-                await self._index_in(self.successor, page)
+                await self._upsert_memories_into_index(self.successor, page)
             if not page:
                 break
             after = page[-1].id
         await self.index_marked_memories()
 
-    async def require_complete(self) -> None:
+    async def require_all_memories_indexed(self) -> None:
         """Raises `IndexNeedsRebuild` if the index does not hold as many memories as the ledger."""
         while (indexed := await self.index.count()) != (kept := await self.source.count_memories()):
             if not await self.index_marked_memories():  # else another server has stored some meanwhile
@@ -217,7 +221,7 @@ class IndexKeeper:
             done = 0
             while page := await self.source.memories_after_id(after=after, limit=INDEXING_BATCH_MEMORIES):
                 await self._index_memories(page, [])
-                await self.source.clear_pending_index_marks([memory.id for memory in page], up_to=last_index_mark)
+                await self.source.clear_index_marks_of_memories([memory.id for memory in page], up_to=last_index_mark)
                 after = page[-1].id
                 done += len(page)
                 if progress:
@@ -230,14 +234,14 @@ class IndexKeeper:
     ) -> None:
         """`done_before`: those that the serving index has as they are."""
         serving = [memory for memory in memories if memory.id not in done_before]
-        await self._index_in(EmbedderAndIndex(self.embedder, self.index), serving)
+        await self._upsert_memories_into_index(EmbedderAndIndex(self.embedder, self.index), serving)
         if self.successor:
-            await self._index_in(self.successor, memories)
+            await self._upsert_memories_into_index(self.successor, memories)
         known = {memory.id for memory in memories}
         if gone := [id_ for id_ in ids if id_ not in known]:
-            await self._delete(gone)
+            await self._delete_from_all_indexes(gone)
 
-    async def _index_in(self, target: EmbedderAndIndex, memories: Sequence[Memory]) -> None:
+    async def _upsert_memories_into_index(self, target: EmbedderAndIndex, memories: Sequence[Memory]) -> None:
         hashes = [memory.content_hash for memory in memories]
         vectors = await cached_vectors_of_any_precision(self.source, target.embedder.model_name, hashes)
         pieces = await self.source.cached_vectors_by_hash(
@@ -246,23 +250,23 @@ class IndexKeeper:
         points = await index_points_from_memories(memories, vectors, target.embedder)
         await target.index.upsert(
             [
-                replace(point, pieces=_pieces_in(flat, point.vector))
+                replace(point, pieces=_split_concatenated_piece_vectors(flat, point.vector))
                 if point.vector is not None and (flat := pieces.get(point.memory.content_hash)) is not None
                 else point
                 for point in points
             ]
         )
 
-    async def _delete(self, ids: Sequence[MemoryId]) -> None:
-        for index in self._indexes:
+    async def _delete_from_all_indexes(self, ids: Sequence[MemoryId]) -> None:
+        for index in self._serving_and_successor_indexes:
             await index.delete(ids)
 
     @property
-    def _indexes(self) -> list[Index]:
+    def _serving_and_successor_indexes(self) -> list[Index]:
         return [self.index, *([self.successor.index] if self.successor else [])]
 
 
-def _pieces_in(flat: Vector, whole: Vector) -> Sequence[Vector]:
+def _split_concatenated_piece_vectors(flat: Vector, whole: Vector) -> Sequence[Vector]:
     return list(flat.reshape(-1, len(whole)))
 
 

@@ -120,7 +120,7 @@ class IngestText:
         """Store all chunks that are important enough, in one transaction. Texts of a session are embedded at the same
         time, but stored in the order in which they came. Raises `KeyConflict` if the key was used for another text,
         `InvalidInput` if it is a secret, `StorageFull` and `StorageError`."""
-        async with self._session_turn(scope, request.session_id) as turn:
+        async with self._storing_turn_in_session(scope, request.session_id) as turn:
             return await self._ingest(scope, request, turn)
 
     async def _ingest(self, scope: Scope, request: TextIngestRequest, turn: Awaitable[Any]) -> IngestedTextWithChunks:
@@ -130,14 +130,14 @@ class IngestText:
         text = await asyncio.to_thread(lambda: redaction.redact_text(normalize_unicode_and_whitespace(request.text)))
         request = redaction.redact_fields(request, "session_id", "when", "actors")
         if request.key is not None and (earlier := await self.ledger.earlier_ingest_outcome(scope, request.key)):
-            return await self._repeated(scope, request.key, text, earlier)
-        pieces = [piece async for piece in self._pieces(text)]
+            return await self._outcome_of_repeated_ingest(scope, request.key, text, earlier)
+        pieces = [piece async for piece in self._split_text_into_chunks(text)]
         # In a thread: there may be thousands, at a millisecond each, and the event loop has other calls to answer.
-        scenes = await asyncio.to_thread(_scenes_of_pieces, request, pieces)
+        scenes = await asyncio.to_thread(_chunk_scenes_by_start, request, pieces)
         texts = [embedded_text(new.scene, new.feeling) for new in scenes.values()]
         embedded = await embed_with_cache(self.embedder, self.ledger, texts)
         await turn
-        scored = await self._scored(scope, scenes, embedded.vectors)
+        scored = await self._score_chunks(scope, scenes, embedded.vectors)
         low_keys = [new.key for chunk, new in scored if chunk.importance < self.threshold and new.key is not None]
         # Stored by an earlier try that did not end: they were important enough before they were known.
         stored_before = await self.ledger.idempotency_key_outcomes(scope, low_keys)
@@ -149,23 +149,27 @@ class IngestText:
         stored_at = {chunk.start: answer for (chunk, _), answer in zip(kept, stored, strict=True)}
         ingested = IngestedTextWithChunks(
             text=text,
-            chunks=tuple(_chunk_with_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
+            chunks=tuple(_chunk_with_storage_outcome(chunk, stored_at.get(chunk.start)) for chunk, _ in scored),
             embedding_error=embedded.error_text,
             redacted=redaction.found,
         )
         if request.key is not None:
-            await self.ledger.record_ingest_outcome(scope, request.key, _outcome_to_json(ingested), at=self.now())
+            await self.ledger.record_ingest_outcome(
+                scope, request.key, _ingest_outcome_to_json(ingested), at=self.now()
+            )
         return ingested
 
-    async def _repeated(self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]) -> IngestedTextWithChunks:
+    async def _outcome_of_repeated_ingest(
+        self, scope: Scope, key: str, text: str, outcome: Mapping[str, Any]
+    ) -> IngestedTextWithChunks:
         chunks = tuple(IngestedChunk(**chunk) for chunk in outcome["chunks"])
         if "digest" not in outcome:
-            chunks = await self._remaining(scope, key, text, chunks)
+            chunks = await self._outcomes_after_chunks_forgotten(scope, key, text, chunks)
         elif outcome["digest"] != _text_digest(text):
             raise KeyConflict(key)
         return IngestedTextWithChunks(text=text, chunks=chunks, repeated=True, redacted=outcome["redacted"])
 
-    async def _remaining(
+    async def _outcomes_after_chunks_forgotten(
         self, scope: Scope, key: str, text: str, chunks: Sequence[IngestedChunk]
     ) -> tuple[IngestedChunk, ...]:
         """The outcome after some chunks were forgotten, and with them the text's digest. The keys of the remaining
@@ -173,7 +177,7 @@ class IngestText:
         ids = [chunk.id for chunk in chunks if chunk.id is not None]
         existing = {memory.id for memory in await self.ledger.memories_with_ids(scope, ids)}
         keys = [
-            _chunk_key(key, position, text[chunk.start : chunk.start + chunk.length])
+            _idempotency_key_of_chunk(key, position, text[chunk.start : chunk.start + chunk.length])
             for position, chunk in enumerate(chunks)
         ]
         existing_keys = [chunk_key for chunk_key, chunk in zip(keys, chunks, strict=True) if chunk.id in existing]
@@ -183,7 +187,7 @@ class IngestText:
             if chunk_key in known:
                 remaining.append(chunk)
             elif chunk.id is not None and chunk.id not in existing:
-                remaining.append(_FORGOTTEN_CHUNK)
+                remaining.append(_OUTCOME_OF_FORGOTTEN_CHUNK)
             elif chunk.status == "stored":
                 raise KeyConflict(key)
             else:
@@ -191,7 +195,7 @@ class IngestText:
         return tuple(remaining)
 
     @asynccontextmanager
-    async def _session_turn(self, scope: Scope, session_id: str) -> AsyncIterator[Awaitable[Any]]:
+    async def _storing_turn_in_session(self, scope: Scope, session_id: str) -> AsyncIterator[Awaitable[Any]]:
         """Yields what is to be awaited before storing: all earlier texts of the session have ended then, whatever
         their outcome. A text without a session waits for nobody."""
         lock = asyncio.Lock()
@@ -206,7 +210,7 @@ class IngestText:
             else:
                 turn.cancel()
 
-    async def _pieces(self, text: str) -> AsyncIterator[str]:
+    async def _split_text_into_chunks(self, text: str) -> AsyncIterator[str]:
         start = 0
         while start < len(text):
             section = text[start : start + 2 * CHUNKING_SECTION_CHARS]
@@ -216,7 +220,7 @@ class IngestText:
                 yield piece
             start += len(section)
 
-    async def _scored(
+    async def _score_chunks(
         self, scope: Scope, scenes: Mapping[int, NewScene], vectors: Mapping[ContentHash, Vector]
     ) -> list[tuple[IngestedChunk, NewScene]]:
         """Chunks, dropped as yet, and their scenes, with importance. A chunk without a vector counts as new."""
@@ -240,7 +244,7 @@ class IngestText:
         return await asyncio.to_thread(lambda: list(map(score, scenes.keys(), scenes.values(), rarities)))
 
 
-def _scenes_of_pieces(request: TextIngestRequest, pieces: Sequence[str]) -> dict[int, NewScene]:
+def _chunk_scenes_by_start(request: TextIngestRequest, pieces: Sequence[str]) -> dict[int, NewScene]:
     """Scenes by their start in the text that the pieces make up."""
     scenes: dict[int, NewScene] = {}
     start = 0
@@ -251,14 +255,14 @@ def _scenes_of_pieces(request: TextIngestRequest, pieces: Sequence[str]) -> dict
             scene=Scene(action=action, actors=request.actors, when=(request.when,) if request.when else ()),
             category=request.category or chunk_category(AnalysedText(action)),
             session_id=request.session_id,
-            key=None if request.key is None else _chunk_key(request.key, position, action),
+            key=None if request.key is None else _idempotency_key_of_chunk(request.key, position, action),
             tool=INGEST_TOOL_NAME,
         )
         start += len(piece)
     return scenes
 
 
-def _chunk_with_outcome(chunk: IngestedChunk, stored: StoredSceneResult | None) -> IngestedChunk:
+def _chunk_with_storage_outcome(chunk: IngestedChunk, stored: StoredSceneResult | None) -> IngestedChunk:
     if stored is None:
         return chunk
     memory = stored.memory
@@ -270,7 +274,7 @@ def _chunk_with_outcome(chunk: IngestedChunk, stored: StoredSceneResult | None) 
 # --- the recorded outcome ----------------------------------------------------------------------------------------
 
 
-def _outcome_to_json(ingested: IngestedTextWithChunks) -> dict[str, Any]:
+def _ingest_outcome_to_json(ingested: IngestedTextWithChunks) -> dict[str, Any]:
     """The outcome without any of the text."""
     chunks = [asdict(chunk) for chunk in ingested.chunks]
     return {
@@ -280,10 +284,12 @@ def _outcome_to_json(ingested: IngestedTextWithChunks) -> dict[str, Any]:
     }
 
 
-_FORGOTTEN_CHUNK = IngestedChunk(start=0, length=0, status="forgotten", importance=0.0, novelty=0.0, salience=0.0)
+_OUTCOME_OF_FORGOTTEN_CHUNK = IngestedChunk(
+    start=0, length=0, status="forgotten", importance=0.0, novelty=0.0, salience=0.0
+)
 
 
-def _chunk_key(key: str, position: int, action: str) -> str:
+def _idempotency_key_of_chunk(key: str, position: int, action: str) -> str:
     return f"{key}#{position}-{_text_digest(action)[:8]}"
 
 

@@ -33,7 +33,7 @@ class _DatedActionInput(BaseModel):
     action: str
 
 
-def _is_degree(value: object) -> bool:
+def _is_emotion_axis_value(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -1 <= value <= 1
 
 
@@ -59,12 +59,12 @@ class SceneWrittenAsNote(BaseModel):
 
     @field_validator("when", mode="before")
     @classmethod
-    def _one_date(cls, value: Any) -> Any:
+    def _wrap_single_date_in_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
     @field_validator("emotions", mode="before")
     @classmethod
-    def _known_labels(cls, value: Any) -> Any:
+    def _keep_known_emotion_labels(cls, value: Any) -> Any:
         """Odd spelling is forgiven, and what is no label left out (ruling 21)."""
         told = [value] if isinstance(value, str) else value
         if not isinstance(told, list):
@@ -74,31 +74,31 @@ class SceneWrittenAsNote(BaseModel):
 
     @field_validator("emotion", mode="before")
     @classmethod
-    def _known_axes(cls, value: Any) -> Any:
+    def _keep_known_emotion_axes(cls, value: Any) -> Any:
         """In whatever case; what is no axis, or no number from -1 to 1, is left out (ruling 21)."""
         if not isinstance(value, dict):
             return None
         usable = {
             axis: float(told)
             for name, told in value.items()
-            if (axis := emotion_axis_from_approximate_name(name)) and _is_degree(told)
+            if (axis := emotion_axis_from_approximate_name(name)) and _is_emotion_axis_value(told)
         }
         return EmotionVector(**dict.fromkeys(EMOTION_AXES, 0.0) | usable) if usable else None
 
     @field_validator("action")
     @classmethod
-    def _not_blank(cls, value: str) -> str:
+    def _require_nonblank_action(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("action is blank")
         return value
 
 
-def _all_texts(value: Any) -> Iterator[str]:
+def _strings_within_json_value(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _all_texts(part)
+            yield from _strings_within_json_value(part)
 
 
 def memory_or_fault_from_scene_note(note: Note, scope: Scope, now: datetime) -> Memory | str:
@@ -108,7 +108,7 @@ def memory_or_fault_from_scene_note(note: Note, scope: Scope, now: datetime) -> 
         if isinstance(raw, dict) and isinstance(raw.get("scene"), dict):
             raw = {**{k: v for k, v in raw.items() if k != "scene"}, **raw["scene"]}
         given = SceneWrittenAsNote.model_validate(raw)
-        for text in _all_texts(raw):
+        for text in _strings_within_json_value(raw):
             text.encode()  # half of a surrogate pair cannot be stored
             if "\x00" in text:
                 return "a NUL character cannot be stored"

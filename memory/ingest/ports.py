@@ -22,7 +22,7 @@ from madeleine.memory.model import (
     Scope,
     Vector,
 )
-from madeleine.memory.rules.dynamics.truth import Supersession, TruthActOutcome
+from madeleine.memory.rules.dynamics.truth import Supersession, TruthChangeOutcome
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
 
 
@@ -152,12 +152,14 @@ class NoTruthChangeToUndo(CannotUndo):
 class TruthChangeLedger(Protocol):
     """Acts that change what is true, each journalled and undone by one call (ruling 14)."""
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+    async def retract(
+        self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime
+    ) -> TruthChangeOutcome | None:
         """None if there is no such memory. Raises `NotCurrent` if it is retracted already."""
 
     async def undo_last_truth_change(
         self, scope: Scope, memory_id: MemoryId, *, at: datetime
-    ) -> TruthActOutcome | None:
+    ) -> TruthChangeOutcome | None:
         """Take back the last act that concerned the memory: all that this act has changed. None if there is no such
         memory. Raises `NoTruthChangeToUndo`, and `CannotUndo` if a later act stands on it."""
 
@@ -201,7 +203,7 @@ class IndexingLedger(VectorCache, Protocol):
 
     async def clear_index_marks(self, marks: Sequence[int]) -> None: ...
 
-    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         """Clear the marks `<= up_to` of these memories."""
 
     async def last_index_mark(self) -> int: ...
@@ -244,7 +246,7 @@ class BeingCentroidSourceLedger(Protocol):
         """The number of the last audit entry, and whether since `after` any of the being's memories were changed,
         forgotten or tended by a patrol."""
 
-    async def memory_numbers_and_vectors_after(
+    async def memory_sequence_numbers_and_vectors_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         """(number, vector) of the being's living memories with greater numbers, in order; None for a memory that has

@@ -63,12 +63,14 @@ class SupersessionCandidateSearch:
         cosines. None if there is none, and while the index cannot be read. `is_read`: by the model; else the wordings
         are compared in place of the cosines. `unindexed`: those that are stored together with the new one."""
         try:
-            return await self._find(scope, memory, near if is_read else _by_wording(memory, near), unindexed)
+            return await self._find(
+                scope, memory, near if is_read else _resemblances_by_wording(memory, near), unindexed
+            )
         except IndexUnavailable as error:
             logger.warning("Storing without a search for what may be superseded: %s", error)
             return None
 
-    async def prefetch(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
+    async def prefetch_word_rarities(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Read what a search will most likely ask for, so that it is remembered. `others`: share words with the new
         memory, the most similar first. Raises `IndexUnavailable`."""
         new = cached_comparison_form_of_text(memory.scene.action)
@@ -77,7 +79,7 @@ class SupersessionCandidateSearch:
             for other in others[:MAX_SUPERSESSION_CANDIDATES_COMPARED]
         ]
         likely = [one for one in old if have_content_word_in_common(new, one) and can_have_supersession_score(new, one)]
-        await self._rarities(scope, likely, [True] * len(likely))
+        await self._word_rarities_of_statements(scope, likely, [True] * len(likely))
 
     async def _find(
         self, scope: Scope, memory: Memory, near: Sequence[tuple[Memory, float]], unindexed: Collection[MemoryId]
@@ -107,7 +109,7 @@ class SupersessionCandidateSearch:
         best_score = MIN_POSSIBLE_CHANGE_SCORE if tells_of_change else MIN_SUPERSESSION_PROPOSAL_SCORE
         candidates = [candidate for candidate in candidates if can_have_supersession_score(new, candidate[-1])]
         indexed = [other.id not in unindexed for other, _, _ in candidates]
-        rarities = await self._rarities(scope, [old for _, _, old in candidates], indexed)
+        rarities = await self._word_rarities_of_statements(scope, [old for _, _, old in candidates], indexed)
         for (other, cosine, old), rarity in zip(candidates, rarities, strict=True):
             cosines = [cosine for neighbour, cosine in nearest if neighbour is not other]
             score = supersession_score(new, old, cosine=cosine, other_cosines=cosines, rarity=rarity)
@@ -115,7 +117,7 @@ class SupersessionCandidateSearch:
                 best, best_score = other, score
         return SupersessionCandidate(best, best_score > MIN_SUPERSESSION_PROPOSAL_SCORE) if best else None
 
-    async def _rarities(
+    async def _word_rarities_of_statements(
         self, scope: Scope, statements: Sequence[StatementForComparison], indexed: Sequence[bool]
     ) -> list[WordRarities]:
         """Of each statement's words that the index has; of a statement that is not `indexed` yet, of all of them, as if
@@ -139,7 +141,7 @@ class SupersessionCandidateSearch:
         ]
 
 
-def _by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
+def _resemblances_by_wording(memory: Memory, near: Sequence[tuple[Memory, float]]) -> list[tuple[Memory, float]]:
     others = [other for other, _ in near]
     texts = [other.scene.action for other in others]
     return list(zip(others, resemblances_to_texts(memory.scene.action, texts, [None] * len(others)), strict=True))

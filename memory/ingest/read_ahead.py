@@ -42,27 +42,27 @@ class StoreScenesPrefetcher:
         self, scope: Scope, memories: Sequence[Memory]
     ) -> AsyncIterator[Awaitable[PrefetchedWordSharingMemoryIds]]:
         """Reading begins when the caller first waits for something else, and ends with the context."""
-        reading = asyncio.create_task(self._read(scope, memories))
+        reading = asyncio.create_task(self._prefetch_for_memories(scope, memories))
         try:
             yield reading
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemoryIds:
+    async def _prefetch_for_memories(self, scope: Scope, memories: Sequence[Memory]) -> PrefetchedWordSharingMemoryIds:
         turn = self.write_lock.start_optimistic_read()
         try:
             return PrefetchedWordSharingMemoryIds(
-                turn, [await self._ids_sharing_words(scope, memory) for memory in memories]
+                turn, [await self._prefetch_word_sharing_ids(scope, memory) for memory in memories]
             )
         except IndexUnavailable:  # the store itself says so, if it still is
             return PrefetchedWordSharingMemoryIds(None, [])
 
-    async def _ids_sharing_words(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
+    async def _prefetch_word_sharing_ids(self, scope: Scope, memory: Memory) -> Sequence[MemoryId]:
         ids = await living_ids_sharing_most_words(self.index, scope, memory)
         others = await self.ledger.memories_with_ids(scope, ids) if ids else []
         wording_resemblance_upper_bounds(memory.scene.action, [other.scene.action for other in others])
         if self.search_superseded is not None:
-            await self.search_superseded.prefetch(scope, memory, others)
+            await self.search_superseded.prefetch_word_rarities(scope, memory, others)
         await asyncio.sleep(0)
         return ids

@@ -138,7 +138,7 @@ class StoreScenes:
             if memory.scene.when and scene.supersedes is None and self.search_superseded and vectors is None
         }
         # Before the lock is taken: the model may be busy, and nobody's store should wait for that.
-        async with self._read_ahead.prefetch_in_background(scope, memories) as reading:
+        async with self._prefetcher.prefetch_in_background(scope, memories) as reading:
             texts = [*(memory.embedded_text for memory in memories), *undated.values()]
             embedded = await embed_with_cache(self.embedder, self.ledger, texts, vectors)
             points = await index_points_from_memories(memories, embedded.vectors, self.embedder)
@@ -166,7 +166,7 @@ class StoreScenes:
         async with self.write_lock:
             report_indexed = self.callback_for_newly_indexed_memories()
             sharing_words = readings.sharing_words if self.write_lock.is_optimistic_read_valid(readings.turn) else []
-            plan = await self._plan(scope, drafts, sharing_words, approve)
+            plan = await self._plan_store(scope, drafts, sharing_words, approve)
             new = {point.memory.id: point.memory for point in plan.points}
             changed: dict[MemoryId, Memory] = {}
             if new or plan.reinforcements or plan.supersessions:
@@ -187,7 +187,7 @@ class StoreScenes:
             if new or changed or plan.changes_index:
                 self.on_commit()
             fresh = [point for point in plan.points if point.memory.id not in changed]
-            points = [*fresh, *await self._points_of(tuple(changed.values()))]
+            points = [*fresh, *await self._index_points_of_changed_memories(tuple(changed.values()))]
             if points and await try_to_index_committed_points(self.index, points):
                 report_indexed(point.memory.id for point in fresh)
             # What the call itself has stored has its number now.
@@ -195,7 +195,7 @@ class StoreScenes:
                 {id_: new.get(older.id, older) for id_, older in named.items()}
                 for named in (plan.proposed, plan.possible)
             )
-            answers = await self._answers(scope, plan.outcomes, new | changed, embedded.error_text)
+            answers = await self._build_store_results(scope, plan.outcomes, new | changed, embedded.error_text)
             return [
                 replace(
                     answer,
@@ -213,14 +213,14 @@ class StoreScenes:
             ]
 
     @cached_property
-    def _read_ahead(self) -> StoreScenesPrefetcher:
+    def _prefetcher(self) -> StoreScenesPrefetcher:
         return StoreScenesPrefetcher(self.ledger, self.index, self.write_lock, self.search_superseded)
 
     async def index_changed_memories(self, memories: Sequence[Memory]) -> None:
         """Index memories whose state an act has changed, after its commit."""
-        await try_to_index_committed_points(self.index, await self._points_of(memories))
+        await try_to_index_committed_points(self.index, await self._index_points_of_changed_memories(memories))
 
-    async def _points_of(self, memories: Sequence[Memory]) -> list[IndexPoint]:
+    async def _index_points_of_changed_memories(self, memories: Sequence[Memory]) -> list[IndexPoint]:
         """Points of memories that an act has changed."""
         if not memories:
             return []
@@ -228,7 +228,7 @@ class StoreScenes:
         vectors = await self.ledger.cached_vectors_by_hash(self.embedder.model_name, hashes)
         return await index_points_from_memories(memories, vectors, self.embedder)
 
-    async def _plan(
+    async def _plan_store(
         self,
         scope: Scope,
         drafts: Sequence[SceneDraft],
@@ -254,18 +254,18 @@ class StoreScenes:
             earlier = await find_earlier_similar_memories(
                 self.ledger, self.index, scope, point, plan, supersedes=scene.supersedes, sharing_words=sharing
             )
-            first = await self._first_telling(scope, draft, earlier)
-            told = first.earlier if first else await self._told_before(scope, draft, earlier)
+            first = await self._repeated_superseded_memory(scope, draft, earlier)
+            told = first.earlier if first else await self._memory_to_reinforce_or_outdated_one(scope, draft, earlier)
             if isinstance(told, Memory):
                 approve(told.id)
-                plan.reinforce(told, _reinforcement(told.id, scene, point.memory))
+                plan.reinforce(told, _reinforcement_from_scene(told.id, scene, point.memory))
                 outcome = IdempotencyKeyOutcome(told.id, text, "reinforced")
                 if draft.memory_planned_to_be_superseded:
                     plan.proposed[told.id] = draft.memory_planned_to_be_superseded
                 if first:
                     plan.told_again[told.id] = first
             else:
-                memory = await self._linked(scope, draft, earlier, told, plan)
+                memory = await self._new_memory_linked_to_earlier_ones(scope, draft, earlier, told, plan)
                 if session_id := scene.session_id:
                     memory = replace(memory, turn=turns[session_id])
                     turns[session_id] += 1
@@ -278,7 +278,7 @@ class StoreScenes:
                 by_key[key] = outcome
         return plan
 
-    async def _first_telling(
+    async def _repeated_superseded_memory(
         self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories
     ) -> RepeatedOutdatedMemory | None:
         """What the scene became when it was first told, which was superseded since, and what is true now."""
@@ -286,25 +286,31 @@ class StoreScenes:
         if scene.distinct or scene.is_update or draft.since is None or draft.superseded is None:
             return None
         first = await find_superseded_memory_with_same_text(self.ledger, scope, memory, draft.superseded, earlier.near)
-        has_room = first and has_room_for_retelling(first.earlier, _reinforcement(first.earlier.id, scene, memory))
+        has_room = first and has_room_for_retelling(
+            first.earlier, _reinforcement_from_scene(first.earlier.id, scene, memory)
+        )
         return first if has_room else None
 
-    async def _told_before(
+    async def _memory_to_reinforce_or_outdated_one(
         self, scope: Scope, draft: SceneDraft, earlier: EarlierSimilarMemories
     ) -> Memory | RepeatedOutdatedMemory | None:
         """The memory that the scene reinforces, or what said the same and is not true any more."""
         scene, point = draft.scene, draft.point
         for other, cosine in earlier.candidates:
-            if self._is_same(point, other, cosine, scene) and can_future_draft_retell_memory(other, point.memory):
+            if self._is_duplicate_to_reinforce(point, other, cosine, scene) and can_future_draft_retell_memory(
+                other, point.memory
+            ):
                 return other
         if scene.supersedes is not None or scene.distinct:
             return None
         told = await find_absorber_or_outdated_duplicate(self.ledger, scope, point.memory, earlier.near)
         if isinstance(told, Memory):
-            return told if has_room_for_retelling(told, _reinforcement(told.id, scene, point.memory)) else None
+            return (
+                told if has_room_for_retelling(told, _reinforcement_from_scene(told.id, scene, point.memory)) else None
+            )
         return told
 
-    async def _linked(
+    async def _new_memory_linked_to_earlier_ones(
         self,
         scope: Scope,
         draft: SceneDraft,
@@ -327,7 +333,7 @@ class StoreScenes:
         memory = replace(memory, resembles=resembles)
         before = draft.memory_planned_to_be_superseded
         if before is None and self.search_superseded is not None and draft.scene.supersedes is None:
-            together = plan.similar_memories_true_earlier(draft.point, earlier.together)
+            together = plan.similar_planned_memories_true_earlier(draft.point, earlier.together)
             near = [*near, *together]
             if undated_vector is not None:
                 near = with_cosines_to_vector(near, undated_vector, vectors)
@@ -342,7 +348,7 @@ class StoreScenes:
         plan.proposed[memory.id] = before
         return replace(memory, may_supersede=before.id)
 
-    def _is_same(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
+    def _is_duplicate_to_reinforce(self, point: IndexPoint, other: Memory, cosine: float, new: NewScene) -> bool:
         memory = point.memory
         near_enough = cosine >= self.thresholds.same or differ_only_in_case_or_punctuation(
             memory.scene.action, other.scene.action
@@ -351,10 +357,10 @@ class StoreScenes:
             not new.distinct
             and near_enough
             and new_memory_tells_nothing_beyond_old(memory, other)
-            and has_room_for_retelling(other, _reinforcement(other.id, new, memory))
+            and has_room_for_retelling(other, _reinforcement_from_scene(other.id, new, memory))
         )
 
-    async def _answers(
+    async def _build_store_results(
         self,
         scope: Scope,
         outcomes: Sequence[StoreOutcomeWithRepeatFlag],
@@ -384,7 +390,7 @@ class StoreScenes:
         ]
 
 
-def _reinforcement(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
+def _reinforcement_from_scene(of: MemoryId, scene: NewScene, draft: Memory) -> MemoryRetelling:
     """`draft`: the memory that the scene would have become."""
     importance = draft.importance if scene.importance is not None else None
     return build_memory_retelling_from_draft(of, draft, importance=importance, key=scene.key)

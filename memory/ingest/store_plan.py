@@ -20,7 +20,7 @@ from madeleine.memory.model import Memory, MemoryId, Vector
 from madeleine.memory.rules.dynamics.truth import Supersession, start_of_truth_or_telling
 from madeleine.memory.rules.storing.retelling import MemoryRetelling, memory_after_retelling, retelling_changes_index
 from madeleine.memory.rules.storing.statements import count_shared_content_words
-from madeleine.memory.text.same_words import wording_key
+from madeleine.memory.text.same_words import wording_comparison_key
 
 MAX_DUPLICATE_CANDIDATES = 15
 """Memories that are compared with a new scene: as many of the nearest, and of those that share words with it."""
@@ -116,15 +116,19 @@ class StorePlan:
                 self._vectors = np.zeros((self._capacity, len(point.vector)), np.float32)
             self._vectors[len(self.points)] = point.vector
         self.points.append(point)
-        self._by_words.setdefault(wording_key(point.memory.scene.action), point.memory)
+        self._by_words.setdefault(wording_comparison_key(point.memory.scene.action), point.memory)
 
     def vectors(self) -> VectorByContentHash:
         """Of the points that have one."""
         return {point.memory.content_hash: point.vector for point in self.points if point.vector is not None}
 
-    def similar_memories(self, point: IndexPoint) -> list[tuple[Memory, float]]:
+    def similar_memories_in_plan(self, point: IndexPoint) -> list[tuple[Memory, float]]:
         """(memory, cosine): first the memory with the same words, then the nearest."""
-        similar = {same.id: (same, 1.0)} if (same := self._by_words.get(wording_key(point.memory.scene.action))) else {}
+        similar = (
+            {same.id: (same, 1.0)}
+            if (same := self._by_words.get(wording_comparison_key(point.memory.scene.action)))
+            else {}
+        )
         if point.vector is not None and self._vectors is not None:
             cosines = self._vectors[: len(self.points)] @ point.vector
             for position in np.argsort(-cosines, kind="stable")[:MAX_DUPLICATE_CANDIDATES]:
@@ -132,11 +136,12 @@ class StorePlan:
                 similar.setdefault(other.id, (other, float(cosines[position])))
         return list(similar.values())
 
-    def similar_memories_true_earlier(
+    def similar_planned_memories_true_earlier(
         self, point: IndexPoint, similar: Sequence[tuple[Memory, float]]
     ) -> list[tuple[Memory, float]]:
-        """(memory, cosine) of those that are true since an earlier time than the point's: of `similar_memories`, or,
-        where the model cannot read the text, of those that share the most words, with 1 (the words alone decide)."""
+        """(memory, cosine) of those that are true since an earlier time than the point's: of
+        `similar_memories_in_plan`, or, where the model cannot read the text, of those that share the most words, with 1
+        (the words alone decide)."""
         if point.vector is None:
             unread = self._unread[-MAX_UNEMBEDDED_SCENES_COMPARED_BY_WORDS:]
             shared = {

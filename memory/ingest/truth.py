@@ -13,7 +13,11 @@ from madeleine.memory.ingest.ports import TruthChangeLedger
 from madeleine.memory.ingest.store import StoredSceneResult, StoreScenes
 from madeleine.memory.model import Memory, MemoryChanges, MemoryId, Scene, Scope
 from madeleine.memory.rules.dynamics.revision import memory_after_changes
-from madeleine.memory.rules.dynamics.truth import FIELD_VALUES_MARKING_VERSION_AS_UNDONE, TruthActOutcome, is_in_future
+from madeleine.memory.rules.dynamics.truth import (
+    FIELD_VALUES_MARKING_VERSION_AS_UNDONE,
+    TruthChangeOutcome,
+    is_in_future,
+)
 
 UPDATE_MEMORY_TOOL_NAME = "update_memory"
 
@@ -37,7 +41,7 @@ class ChangeMemoryTruth:
             raise InvalidInput("when: says since when the new text is true. Nothing was changed: give text, too.")
         known = await self.store.ledger.memories_with_ids(scope, [memory_id])
         if not known:
-            raise _unknown_memory(memory_id)
+            raise _unknown_memory_error(memory_id)
         old = memory_after_changes(known[0], replace(changes, text=None))
         version = NewScene(
             scene=Scene(action=changes.text, actors=old.scene.actors, when=(when,), setting=old.scene.setting),
@@ -54,24 +58,30 @@ class ChangeMemoryTruth:
         [stored] = await self.store(scope, [version])
         return stored
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthActOutcome:
+    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str) -> TruthChangeOutcome:
         """It was wrong: never recalled again, but kept. What it had superseded is current again, or, if it was
         superseded itself, true until its successor. Raises `InvalidInput`, `NotCurrent`, `StorageError`."""
         reason = self.store.redact(reason).text
         now = self.store.now()
-        return await self._act(memory_id, lambda: self.ledger.retract(scope, memory_id, reason, at=now))
+        return await self._commit_truth_act_and_index(
+            memory_id, lambda: self.ledger.retract(scope, memory_id, reason, at=now)
+        )
 
-    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthActOutcome:
+    async def undo(self, scope: Scope, memory_id: MemoryId) -> TruthChangeOutcome:
         """Take back the last act that concerned the memory. A version that an update has made is retracted then, also
         one that is to be true from a day to come on; one that was stored stays beside what it had superseded. Raises
         `InvalidInput`, `CannotUndo`, `StorageError`."""
         now = self.store.now()
-        if plan := await self._plan_of_last_update(scope, memory_id, now):
+        if plan := await self._future_version_from_last_update(scope, memory_id, now):
             reason = FIELD_VALUES_MARKING_VERSION_AS_UNDONE["retraction_reason"]
-            return await self._act(plan.id, lambda: self.ledger.retract(scope, plan.id, reason, at=now))
-        return await self._act(memory_id, lambda: self.ledger.undo_last_truth_change(scope, memory_id, at=now))
+            return await self._commit_truth_act_and_index(
+                plan.id, lambda: self.ledger.retract(scope, plan.id, reason, at=now)
+            )
+        return await self._commit_truth_act_and_index(
+            memory_id, lambda: self.ledger.undo_last_truth_change(scope, memory_id, at=now)
+        )
 
-    async def _plan_of_last_update(self, scope: Scope, memory_id: MemoryId, now: datetime) -> Memory | None:
+    async def _future_version_from_last_update(self, scope: Scope, memory_id: MemoryId, now: datetime) -> Memory | None:
         """What the last update of the memory has made, if that is true only from a day to come on."""
         plans = [
             memory
@@ -85,12 +95,14 @@ class ChangeMemoryTruth:
         changes = await self.ledger.revision_history(scope, [memory_id])
         return None if changes and changes[-1].at > plans[-1].created_at else plans[-1]
 
-    async def _act(self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthActOutcome | None]]) -> TruthActOutcome:
-        async def commit_and_index() -> TruthActOutcome:
+    async def _commit_truth_act_and_index(
+        self, memory_id: MemoryId, act: Callable[[], Awaitable[TruthChangeOutcome | None]]
+    ) -> TruthChangeOutcome:
+        async def commit_and_index() -> TruthChangeOutcome:
             async with self.store.write_lock:
                 outcome = await act()
                 if outcome is None:
-                    raise _unknown_memory(memory_id)
+                    raise _unknown_memory_error(memory_id)
                 self.store.on_commit()
                 await self.store.index_changed_memories(outcome.changed)
                 return outcome
@@ -98,7 +110,7 @@ class ChangeMemoryTruth:
         return await asyncio.shield(commit_and_index())
 
 
-def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
+def _unknown_memory_error(memory_id: MemoryId) -> InvalidInput:
     return InvalidInput(
         f"There is no memory {memory_id!r}. Nothing was changed: take an id that recall or search_memory returned."
     )

@@ -55,13 +55,17 @@ class UpdateMemory:
         such memory, or its date cannot be corrected, `StorageError`."""
         redaction = CountingRedactor(self.redact)
         changes = redaction.redact_fields(changes, "text", "themes")
-        return replace(await self.update_redacted(scope, memory_id, changes), redacted=redaction.found)
+        return replace(
+            await self.update_with_already_redacted_texts(scope, memory_id, changes), redacted=redaction.found
+        )
 
-    async def update_redacted(self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges) -> UpdateOutcome:
+    async def update_with_already_redacted_texts(
+        self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges
+    ) -> UpdateOutcome:
         """Update with texts that the caller has redacted."""
         memories = await self.ledger.memories_with_ids(scope, [memory_id])
         if not memories:
-            raise _unknown_memory(memory_id)
+            raise _unknown_memory_error(memory_id)
         if changes.when is not None:
             require_memory_with_correctable_date(memories[0])
         memory = memory_after_changes(memories[0], changes)
@@ -79,7 +83,9 @@ class UpdateMemory:
         """Give the memory back what it had before its last update, which is an update itself: undone again, it is as it
         was. None if it was never updated. Raises as an update does."""
         revisions = await self.ledger.revision_history(scope, [memory_id])
-        return await self.update_redacted(scope, memory_id, revisions[-1].before) if revisions else None
+        return (
+            await self.update_with_already_redacted_texts(scope, memory_id, revisions[-1].before) if revisions else None
+        )
 
     async def _commit(
         self, scope: Scope, memory_id: MemoryId, changes: MemoryChanges, embedded: EmbeddingOutcome
@@ -89,7 +95,7 @@ class UpdateMemory:
                 scope, memory_id, changes, at=self.now(), model=self.embedder.model_name, vectors=embedded.vectors
             )
             if result is None:  # forgotten while its text was embedded
-                raise _unknown_memory(memory_id)
+                raise _unknown_memory_error(memory_id)
             memory, applied = result
             if applied != MemoryChanges():
                 self.on_commit()
@@ -117,7 +123,7 @@ def require_memory_with_correctable_date(memory: Memory) -> None:
         )
 
 
-def _unknown_memory(memory_id: MemoryId) -> InvalidInput:
+def _unknown_memory_error(memory_id: MemoryId) -> InvalidInput:
     return InvalidInput(
         f"There is no memory {memory_id!r}. Nothing was changed: take an id that recall or search_memory returned."
     )

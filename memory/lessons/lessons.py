@@ -144,7 +144,7 @@ class LearnLessons:
             return LessonFromFailureOutcome(failure=failure, redacted=redactor.found)
         else:
             try:
-                lesson = await self._proposed_by(language, scope, failure)
+                lesson = await self._ask_model_for_lesson(language, scope, failure)
             except MadeleineError as error:  # what failed must not fail again here
                 logger.warning("proposing a lesson failed: %s", error)
                 return LessonFromFailureOutcome(failure=failure, notice=str(error), redacted=redactor.found)
@@ -152,7 +152,9 @@ class LearnLessons:
             least = self.config.min_confidence
             reason = f"Its confidence is {lesson.confidence:g}; a lesson needs {least:g}."
             return LessonFromFailureOutcome(failure=failure, discarded=reason, redacted=redactor.found)
-        learnt, stored = await self._kept(scope, redactor.redact_fields(lesson, *_LESSON_TEXTS), session_id)
+        learnt, stored = await self._store_lesson(
+            scope, redactor.redact_fields(lesson, *_LESSON_FIELDS_TO_REDACT), session_id
+        )
         if self.write_skill is not None and stored.status == "stored":
             try:
                 await self.write_skill(scope, skill_name_of_lesson(learnt), render_lesson_as_skill(learnt))
@@ -163,7 +165,9 @@ class LearnLessons:
             failure=failure, learnt=learnt, stored=stored, notice=notice, redacted=redactor.found
         )
 
-    async def _proposed_by(self, language: LanguageModel, scope: Scope, failure: AgentTaskFailureReport) -> Lesson:
+    async def _ask_model_for_lesson(
+        self, language: LanguageModel, scope: Scope, failure: AgentTaskFailureReport
+    ) -> Lesson:
         async def record(spent: ModelCallCost) -> None:
             if self.costs is not None:
                 await self.costs.record_cost(scope, LESSON_COST_RUN_ID, spent, at=self.now())
@@ -182,7 +186,7 @@ class LearnLessons:
         )
         return await MeteredModel(language, record).answer_prompt(prompt, LessonProposal, check)
 
-    async def _kept(
+    async def _store_lesson(
         self, scope: Scope, lesson: Lesson, session_id: str
     ) -> tuple[LessonWithOutcomeCounts, StoredSceneResult]:
         scene = NewScene(
@@ -206,13 +210,15 @@ class LearnLessons:
         known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
         if not known:
             return []
-        likeness = await self._likeness(task, known)
+        likeness = await self._task_similarity_per_lesson(task, known)
         scores = likeness * np.array([(1 + one.trust) / 2 for one in known])
         order = np.argsort(-scores, kind="stable")
         applying = [(known[at], round(float(scores[at]), 4)) for at in order if scores[at] >= self.config.likeness]
         return applying[: self.config.limit if limit is None else limit]
 
-    async def _likeness(self, task: str, known: Sequence[LessonWithOutcomeCounts]) -> NDArray[np.float64]:
+    async def _task_similarity_per_lesson(
+        self, task: str, known: Sequence[LessonWithOutcomeCounts]
+    ) -> NDArray[np.float64]:
         """(n,), in [0, 1]: the centred cosine as far as the model reads the task, else the share of its words that the
         lesson has."""
         asked = set(content_words(task))
@@ -225,11 +231,11 @@ class LearnLessons:
         hashes = [one.memory.content_hash for one in known]
         cached = await cached_vectors_of_any_precision(self.ledger, self.embedder.model_name, hashes)
         rows = np.stack([cached.get(hash_, np.zeros_like(query)) for hash_ in hashes])
-        cosines = self._centred(rows, query)
+        cosines = self._calibrated_centred_cosines(rows, query)
         legible = self.embedder.vector_space.legibility_of_text_behind_vector(query)
         return np.asarray(np.clip(legible * cosines + (1 - legible) * words, 0, 1), np.float64)
 
-    def _centred(self, rows: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
+    def _calibrated_centred_cosines(self, rows: NDArray[np.float32], query: Vector) -> NDArray[np.float32]:
         space = self.embedder.vector_space
         cosines = np.asarray(rows @ query, np.float32)
         if (mean := space.mean_of_nearest_language(query)) is None:
@@ -242,7 +248,7 @@ class LearnLessons:
         known = await self.ledger.lessons(scope, limit=MAX_LESSONS_COMPARED)
         return [learnt for learnt in known if learnt.memory.status in LIVING_STATUSES][:MAX_LISTED_LESSONS]
 
-    async def open_lesson(self, scope: Scope, memory_id: MemoryId) -> LessonWithOutcomeCounts:
+    async def load_lesson(self, scope: Scope, memory_id: MemoryId) -> LessonWithOutcomeCounts:
         """Raises `InvalidInput` if it is no lesson."""
         known = await self.ledger.lessons_with_ids(scope, [memory_id])
         if not known:
@@ -254,7 +260,7 @@ class LearnLessons:
     ) -> LessonWithOutcomeCounts:
         """Reinforce a lesson that helped, weaken one that did not: it is found less easily, and fades sooner. Raises
         `InvalidInput` if it is no lesson, `StorageError`."""
-        learnt = await self.open_lesson(scope, memory_id)
+        learnt = await self.load_lesson(scope, memory_id)
         await self.ledger.record_lesson_outcome(scope, memory_id, helped=helped, at=self.now())
         change = LESSON_IMPORTANCE_STEP if helped else -LESSON_IMPORTANCE_STEP
         importance = round(min(1.0, max(MIN_LESSON_IMPORTANCE, learnt.memory.importance + change)), 4)
@@ -262,4 +268,4 @@ class LearnLessons:
         return replace(learnt, helped=learnt.helped + helped, failed=learnt.failed + (not helped))
 
 
-_LESSON_TEXTS = ("discovery", "condition", "action", "rationale", "steps")
+_LESSON_FIELDS_TO_REDACT = ("discovery", "condition", "action", "rationale", "steps")

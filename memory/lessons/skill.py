@@ -10,14 +10,14 @@ from madeleine.memory.lessons.values import LessonWithOutcomeCounts
 
 MAX_SKILL_NAME_CHARS, MAX_SKILL_DESCRIPTION_CHARS = 64, 1_024
 """Of the format."""
-_NOT_IN_NAME = re.compile(r"[^a-z0-9]+")
+_CHARS_NOT_IN_SKILL_NAME_PATTERN = re.compile(r"[^a-z0-9]+")
 
 
 def skill_name_of_lesson(learnt: LessonWithOutcomeCounts) -> str:
     """Lower-case words of the discovery and the memory's id: unique in its being, 1 to 64 signs, as the format asks."""
     plain = unicodedata.normalize("NFKD", learnt.lesson.discovery).encode("ascii", "ignore").decode().lower()
-    words = _NOT_IN_NAME.sub("-", plain).strip("-")
-    end = f"-{_NOT_IN_NAME.sub('', learnt.memory.short_id.lower())}"
+    words = _CHARS_NOT_IN_SKILL_NAME_PATTERN.sub("-", plain).strip("-")
+    end = f"-{_CHARS_NOT_IN_SKILL_NAME_PATTERN.sub('', learnt.memory.short_id.lower())}"
     return f"{(words or 'lesson')[: MAX_SKILL_NAME_CHARS - len(end)].strip('-')}{end}"
 
 
@@ -25,12 +25,22 @@ def render_lesson_as_skill(learnt: LessonWithOutcomeCounts) -> str:
     """The SKILL.md: the first tier is its description, which is always read; the others its body."""
     lesson = learnt.lesson
     description = " ".join(f"{lesson.discovery.rstrip('.')}. Use when: {lesson.condition}".split())
-    body = [f"# {_line(lesson.discovery)}", "", f"**When:** {_line(lesson.condition)}", ""]
-    body += [f"**Do:** {_line(lesson.action)}", ""]
+    body = [
+        f"# {_collapse_whitespace(lesson.discovery)}",
+        "",
+        f"**When:** {_collapse_whitespace(lesson.condition)}",
+        "",
+    ]
+    body += [f"**Do:** {_collapse_whitespace(lesson.action)}", ""]
     if lesson.rationale:
-        body += [f"**Why:** {_line(lesson.rationale)}", ""]
+        body += [f"**Why:** {_collapse_whitespace(lesson.rationale)}", ""]
     if lesson.steps:
-        body += ["## Steps", "", *(f"{number}. {_line(step)}" for number, step in enumerate(lesson.steps, start=1)), ""]
+        body += [
+            "## Steps",
+            "",
+            *(f"{number}. {_collapse_whitespace(step)}" for number, step in enumerate(lesson.steps, start=1)),
+            "",
+        ]
     front = [
         "---",
         f"name: {skill_name_of_lesson(learnt)}",
@@ -41,5 +51,5 @@ def render_lesson_as_skill(learnt: LessonWithOutcomeCounts) -> str:
     return "\n".join([*front, *body])
 
 
-def _line(text: str) -> str:
+def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())

@@ -11,7 +11,9 @@ from madeleine.memory.text.content_words import content_words
 
 REPORT_FAILURE_TOOL_NAME = "report_failure"
 """Of a lesson's provenance: what is procedural and comes from there is no standing preference."""
-_SPEAKER = re.compile(r"^\W{0,3}(?:user|human|assistant|ai|system|tool)\W{0,3}:", re.IGNORECASE | re.MULTILINE)
+_CONVERSATION_LINE_PATTERN = re.compile(
+    r"^\W{0,3}(?:user|human|assistant|ai|system|tool)\W{0,3}:", re.IGNORECASE | re.MULTILINE
+)
 """A line of a conversation, by the protocol's names of the speakers."""
 
 
@@ -69,7 +71,7 @@ def require_no_conversation_in_failure(failure: AgentTaskFailureReport) -> None:
     """Raises `InvalidInput` for lines that somebody says: a lesson is drawn from what happened, not from what was
     said (spec O11)."""
     for name, text in (("task", failure.task), ("error", failure.error)):
-        if _SPEAKER.search(text):
+        if _CONVERSATION_LINE_PATTERN.search(text):
             raise InvalidInput(
                 f"{name}: holds lines of a conversation, which are not kept with a failure. Nothing was done: tell in "
                 "your own words what the task was and which error came."
@@ -83,7 +85,7 @@ def reason_against_lesson(lesson: Lesson, failure: AgentTaskFailureReport) -> st
         return "Its discovery and condition have no word of the task or the error: say when it applies in these words."
     if lesson.action.casefold() in (lesson.condition.casefold(), lesson.discovery.casefold()):
         return "Its action says no more than its condition: say what to do."
-    if _SPEAKER.search("\n".join((lesson.discovery, lesson.condition, lesson.action, *lesson.steps))):
+    if _CONVERSATION_LINE_PATTERN.search("\n".join((lesson.discovery, lesson.condition, lesson.action, *lesson.steps))):
         return "It quotes a conversation: say what to do in your own words."
     return ""
 

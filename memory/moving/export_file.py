@@ -21,7 +21,7 @@ from madeleine.memory.moving.record_base import (
 from madeleine.memory.moving.records import EXPORT_RECORD_CLASSES, AnyExportRecord, parse_export_line
 
 MAX_EXPORT_LINE_BYTES = 64 * 1024 * 1024
-_PLACES = {type_: place for place, type_ in enumerate(EXPORT_RECORD_CLASSES)}
+_RECORD_TYPE_ORDER = {type_: place for place, type_ in enumerate(EXPORT_RECORD_CLASSES)}
 
 
 def export_lines(header: ExportHeader, records: Iterable[ExportRecord]) -> Iterator[bytes]:
@@ -44,7 +44,7 @@ def record_counts_in_file_order(counts: Mapping[str, int]) -> dict[str, int]:
 
 def is_export_header(line: bytes) -> bool:
     """Whether a file that begins with this line is an export, of this version or another."""
-    return _header_content(line).get("format") == EXPORT_FORMAT_NAME
+    return _parse_header_or_empty(line).get("format") == EXPORT_FORMAT_NAME
 
 
 class ExportFileReader:
@@ -57,7 +57,7 @@ class ExportFileReader:
         self._digest = hashlib.sha256()
         _, first = next(self._lines, (1, b""))
         self._digest.update(first)
-        content = _header_content(first)
+        content = _parse_header_or_empty(first)
         if content.get("format") != EXPORT_FORMAT_NAME:
             raise InvalidInput(f"{name} is no export of Madeleine. Give a file that `madeleine export` wrote.")
         if content.get("version") != EXPORT_FORMAT_VERSION:
@@ -68,7 +68,7 @@ class ExportFileReader:
         try:
             self.header = ExportHeader.model_validate_json(first)
         except ValidationError as error:
-            raise self._unreadable(1, error) from error
+            raise self._unreadable_line_error(1, error) from error
 
     @property
     def sha256(self) -> str:
@@ -83,21 +83,21 @@ class ExportFileReader:
             try:
                 record = parse_export_line(line)
             except ValidationError as error:
-                raise self._unreadable(number, error) from error
+                raise self._unreadable_line_error(number, error) from error
             if isinstance(record, ExportEnd):
-                self._require_end(record, counts)
+                self._require_matching_end(record, counts)
                 return
             if record.being not in self.header.beings:
                 raise InvalidInput(
                     f"{self._name}, line {number} names a being that the first line does not. Nothing was imported: "
                     "give the file as it was written."
                 )
-            if _PLACES[record.type] < place:
+            if _RECORD_TYPE_ORDER[record.type] < place:
                 raise InvalidInput(
                     f"{self._name}, line {number}: a {record.type} stands behind a record that may name it. Nothing "
                     "was imported: give the file as it was written."
                 )
-            place = _PLACES[record.type]
+            place = _RECORD_TYPE_ORDER[record.type]
             counts[record.type] += 1
             self._digest.update(line)
             yield record
@@ -105,7 +105,7 @@ class ExportFileReader:
             f"{self._name} is torn: its last line is missing. Nothing was imported: export it again, or copy it again."
         )
 
-    def _require_end(self, end: ExportEnd, counts: Mapping[str, int]) -> None:
+    def _require_matching_end(self, end: ExportEnd, counts: Mapping[str, int]) -> None:
         extra = next(self._lines, None)
         as_counted = dict(end.counts) == dict(counts) == dict(self.header.counts)
         if not as_counted or end.sha256 != self._digest.hexdigest() or extra is not None:
@@ -114,7 +114,7 @@ class ExportFileReader:
                 "export it again, or copy it again."
             )
 
-    def _unreadable(self, number: int, error: ValidationError) -> InvalidInput:
+    def _unreadable_line_error(self, number: int, error: ValidationError) -> InvalidInput:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         return InvalidInput(
@@ -123,7 +123,7 @@ class ExportFileReader:
         )
 
 
-def _header_content(line: bytes) -> dict[str, Any]:
+def _parse_header_or_empty(line: bytes) -> dict[str, Any]:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):

@@ -16,10 +16,10 @@ from madeleine.memory.moving.sources.registry import recognise_import_file_forma
 from madeleine.memory.moving.sources.values import (
     FileToImport,
     ImportedStatement,
+    ImportFileUnreadable,
     ImportItem,
     SkippedContent,
     UnreadableImportEntryReport,
-    UnreadableImportFile,
     imported_statement_key,
 )
 from madeleine.memory.moving.statements import StatementImportCounts, never_imported_keys_and_counts_of_others
@@ -108,12 +108,12 @@ class ImportFilesOfOtherPrograms:
         each = iter(files)
         while (file := await asyncio.to_thread(next, each, None)) is not None:
             try:
-                await self._take_file(scope, file)
-            except UnreadableImportFile as error:
+                await self._import_file(scope, file)
+            except ImportFileUnreadable as error:
                 self.report.unusable.append(str(error))
         return self.report
 
-    async def _take_file(self, scope: Scope, file: FileToImport) -> None:
+    async def _import_file(self, scope: Scope, file: FileToImport) -> None:
         format_ = await asyncio.to_thread(recognise_import_file_format, file)
         if format_ is None:
             self.report.unrecognised_count += 1
@@ -126,9 +126,9 @@ class ImportFilesOfOtherPrograms:
         last_session = ""
         while batch := await asyncio.to_thread(self._next_batch, format_.name, file, items, report):
             if batch.statements:
-                await self._take_statements(scope, batch.statements, report)
+                await self._import_statements(scope, batch.statements, report)
             for observation in batch.observations:
-                new = await self._take_messages(scope, observation, report)
+                new = await self._import_messages(scope, observation, report)
                 if new and observation.session_id != last_session:
                     report.conversations += 1
                     last_session = observation.session_id
@@ -138,14 +138,14 @@ class ImportFilesOfOtherPrograms:
 
     def _next_batch(
         self, format_name: str, file: FileToImport, items: Iterator[ImportItem], report: ImportReportOfFileFormat
-    ) -> _Batch | None:
+    ) -> _ImportBatch | None:
         """Read on, until there is enough to store; redacted. None at the end."""
-        batch = _Batch()
+        batch = _ImportBatch()
         messages = 0
         for _ in range(MAX_ITEMS_PER_IMPORT_BATCH):
             try:
                 item = next(items, None)
-            except UnreadableImportFile as error:
+            except ImportFileUnreadable as error:
                 batch.error = error
                 return batch
             match item:
@@ -154,36 +154,36 @@ class ImportFilesOfOtherPrograms:
                 case SkippedContent(reason, count):
                     report.not_taken[reason] += count
                 case UnreadableImportEntryReport():
-                    self._leave_out(file, item)
+                    self._report_damaged_entry(file, item)
                 case ImportedStatement():
-                    for part in self._parts(item):
+                    for part in self._redact_and_split_statement(item):
                         key = imported_statement_key(format_name, part)
                         report.statements["known"] += key in batch.statements
                         batch.statements[key] = part
-                        _show(report, part.text, part.when)
+                        _add_import_sample(report, part.text, part.when)
                 case ObservedConversationPart():
                     try:
-                        batch.observations.append(self._without_secrets(item))
+                        batch.observations.append(self._redact_and_mark_observation(item))
                     except InvalidInput:
-                        self._leave_out(
+                        self._report_damaged_entry(
                             file,
                             UnreadableImportEntryReport("a conversation", "its id, or one of a message, is a secret"),
                         )
                         continue
                     messages += len(item.messages)
                     if report.messages + report.known_messages == 0:
-                        _show(report, item.messages[0].text, "", title=item.title)
+                        _add_import_sample(report, item.messages[0].text, "", title=item.title)
             batch.has_items = True
             if len(batch.statements) >= MAX_STATEMENTS_PER_IMPORT_BATCH or messages >= MAX_MESSAGES_PER_IMPORT_BATCH:
                 break
         return batch
 
-    def _leave_out(self, file: FileToImport, damaged: UnreadableImportEntryReport) -> None:
+    def _report_damaged_entry(self, file: FileToImport, damaged: UnreadableImportEntryReport) -> None:
         self.report.damaged_count += 1
         if len(self.report.damaged) < MAX_IMPORT_PROBLEMS_NAMED:
             self.report.damaged.append(f"{file.display_path}, {damaged.place}: {damaged.reason}")
 
-    def _parts(self, statement: ImportedStatement) -> Iterator[ImportedStatement]:
+    def _redact_and_split_statement(self, statement: ImportedStatement) -> Iterator[ImportedStatement]:
         redaction = CountingRedactor(self.redact)
         clean = redaction.redact_fields(statement, "text", "id", "lesson", "themes", "actors")
         self.report.redacted.update(redaction.found)
@@ -193,12 +193,12 @@ class ImportFilesOfOtherPrograms:
                     clean, text=storable_text(text).strip(), themes=clean.themes[:MAX_THEMES_PER_IMPORTED_STATEMENT]
                 )
 
-    def _without_secrets(self, observation: ObservedConversationPart) -> ObservedConversationPart:
+    def _redact_and_mark_observation(self, observation: ObservedConversationPart) -> ObservedConversationPart:
         observation, redacted = redact_observation(observation, self.redact)
         self.report.redacted.update(redacted)
         return replace(observation, watched=not self.remember, import_id=self.import_id)
 
-    async def _take_statements(
+    async def _import_statements(
         self, scope: Scope, statements: Mapping[str, ImportedStatement], report: ImportReportOfFileFormat
     ) -> None:
         if self.send:
@@ -211,7 +211,7 @@ class ImportFilesOfOtherPrograms:
         for name in ("stored", "reinforced", "known", "forgotten", "may_supersede"):
             report.statements[name] += getattr(outcomes, name)
 
-    async def _take_messages(
+    async def _import_messages(
         self, scope: Scope, observation: ObservedConversationPart, report: ImportReportOfFileFormat
     ) -> int:
         count = len(observation.messages)
@@ -226,14 +226,14 @@ class ImportFilesOfOtherPrograms:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _ImportBatch:
     statements: dict[str, ImportedStatement] = field(default_factory=dict)
     observations: list[ObservedConversationPart] = field(default_factory=list)
     has_items: bool = False
-    error: UnreadableImportFile | None = None
+    error: ImportFileUnreadable | None = None
 
 
-def _show(report: ImportReportOfFileFormat, text: str, when: str, *, title: str = "") -> None:
+def _add_import_sample(report: ImportReportOfFileFormat, text: str, when: str, *, title: str = "") -> None:
     if len(report.samples) < MAX_IMPORT_SAMPLES_SHOWN_PER_FORMAT:
         line = " ".join(text.split())
         about = ": ".join(part for part in (when[:10], title) if part)

@@ -74,16 +74,16 @@ class ImportMadeleineExport:
         may_share = self.write_access.may_write(role, "policy")
         if not may_share and ORGANISATION_BEING_ID in header.beings:
             raise NotPermitted("import", permission="write what all beings share", role=role)
-        records = self._prepared(reader, being, redacted, report_progress)
+        records = self._redacted_records_for_being(reader, being, redacted, report_progress)
         async with self.write_lock:
             report = await self.ledger.import_records(
                 header, records, source=name, client=client, at=self.now(), dry_run=dry_run
             )
         if report.id:
-            await self._index(report)
+            await self._index_imported_memories(report)
         return replace(report, redacted=redacted)
 
-    def _prepared(
+    def _redacted_records_for_being(
         self, reader: ExportFileReader, being: str, redacted: Counter[str], report_progress: ReportImportProgress
     ) -> Iterator[AnyExportRecord]:
         def without_secrets(text: str) -> str:
@@ -98,7 +98,7 @@ class ImportMadeleineExport:
             if number % RECORDS_PER_PROGRESS_REPORT == 0:
                 report_progress(number, total)
 
-    async def _index(self, report: ImportReport) -> None:
+    async def _index_imported_memories(self, report: ImportReport) -> None:
         """What fails here is done by the background: the ledger's marks remember it."""
         self.on_commit()
         if report.left_out_counts.get("forgotten"):

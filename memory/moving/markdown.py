@@ -29,22 +29,22 @@ from madeleine.memory.text.structure import terminal_safe_line
 MAX_MARKDOWN_FILE_NAME_CHARS = 80
 MARKDOWN_UNSORTED_FILE_NAME = "Unsorted"
 """Memories that no patrol has given a cluster yet."""
-_UNSAFE_IN_NAMES = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
-_DEVICE_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
-_MARKUP = re.compile(r"([\\`*_\[\]<>#^|~$&!%=])")
+_CHARS_UNSAFE_IN_FILE_NAMES_PATTERN = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
+_WINDOWS_DEVICE_NAME_PATTERN = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+_MARKDOWN_SPECIAL_CHARS_PATTERN = re.compile(r"([\\`*_\[\]<>#^|~$&!%=])")
 
 
 def safe_file_name(title: str) -> str:
     """A name that every file system and wiki link takes, without its suffix; "Untitled" if nothing is left."""
-    name = " ".join(_UNSAFE_IN_NAMES.sub(" ", terminal_safe_line(title)).split())[:MAX_MARKDOWN_FILE_NAME_CHARS].strip(
-        " ."
-    )
-    return f"{name}_" if _DEVICE_NAMES.fullmatch(name) else name or "Untitled"
+    name = " ".join(_CHARS_UNSAFE_IN_FILE_NAMES_PATTERN.sub(" ", terminal_safe_line(title)).split())[
+        :MAX_MARKDOWN_FILE_NAME_CHARS
+    ].strip(" .")
+    return f"{name}_" if _WINDOWS_DEVICE_NAME_PATTERN.fullmatch(name) else name or "Untitled"
 
 
 def escape_markdown_line(text: str) -> str:
     """One line that shows the text, whatever it holds."""
-    return _MARKUP.sub(r"\\\1", " ".join(terminal_safe_line(text).split()))
+    return _MARKDOWN_SPECIAL_CHARS_PATTERN.sub(r"\\\1", " ".join(terminal_safe_line(text).split()))
 
 
 class MarkdownExportBuilder:
@@ -62,15 +62,15 @@ class MarkdownExportBuilder:
 
     def files(self) -> Iterator[tuple[str, str]]:
         """(path with slashes, text)."""
-        folders = _Names()
+        folders = _UniqueFileNames()
         for being, records in self._records.items():
             folder = f"{folders.take(being)}/" if len(self._records) > 1 else ""
-            for name, text in _BeingView(records).files():
+            for name, text in _BeingMarkdownFiles(records).files():
                 self.count += 1
                 yield f"{folder}{name}.md", text
 
 
-class _Names:
+class _UniqueFileNames:
     """Gives each name once, also where case does not count."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _Names:
         return name
 
 
-class _BeingView:
+class _BeingMarkdownFiles:
     def __init__(self, records: Mapping[type[ExportRecord], list[Any]]) -> None:
         self._records = records
         self._memories: dict[str, MemoryExportRecord] = {
@@ -95,7 +95,7 @@ class _BeingView:
         clusters: dict[str, ClusterExportRecord] = {
             cluster.id: cluster for cluster in records.get(ClusterExportRecord, ())
         }
-        names = _Names()
+        names = _UniqueFileNames()
         self._files = {id_: f"Memories/{names.take(clusters[id_].name)}" for id_ in clusters}
         self._unsorted = f"Memories/{names.take(MARKDOWN_UNSORTED_FILE_NAME)}"
         self._clusters = clusters
@@ -106,27 +106,27 @@ class _BeingView:
     def files(self) -> Iterator[tuple[str, str]]:
         by_file: defaultdict[str, list[MemoryExportRecord]] = defaultdict(list)
         for memory in self._memories.values():
-            by_file[self._file_of(memory)].append(memory)
+            by_file[self._file_path_of_memory(memory)].append(memory)
         clusters = {self._files[id_]: cluster for id_, cluster in self._clusters.items()}
         for file in dict.fromkeys([*clusters, *by_file]):
-            yield file, self._cluster_text(clusters.get(file), by_file[file])
-        yield from self._diary()
-        yield from self._conversations()
-        yield from self._list(
+            yield file, self._cluster_file_text(clusters.get(file), by_file[file])
+        yield from self._diary_files()
+        yield from self._conversation_files()
+        yield from self._list_file(
             "Profile",
             ProfileExportRecord,
             lambda one: f"**{escape_markdown_line(f'{one.kind}: {one.name}')}** {escape_markdown_line(one.value)}",
         )
-        yield from self._list(
+        yield from self._list_file(
             "Notes",
             NoteExportRecord,
             lambda one: f"{escape_markdown_line(one.kind)} ({one.state}): {escape_markdown_line(one.content)}",
         )
 
-    def _file_of(self, memory: MemoryExportRecord) -> str:
+    def _file_path_of_memory(self, memory: MemoryExportRecord) -> str:
         return self._files.get(memory.cluster_id or "", self._unsorted)
 
-    def _cluster_text(self, cluster: ClusterExportRecord | None, memories: list[MemoryExportRecord]) -> str:
+    def _cluster_file_text(self, cluster: ClusterExportRecord | None, memories: list[MemoryExportRecord]) -> str:
         title = cluster.name if cluster else MARKDOWN_UNSORTED_FILE_NAME
         fields: dict[str, Any] = {"title": terminal_safe_line(title), "memories": len(memories)}
         if themes := sorted({theme for memory in memories for theme in memory.themes}):
@@ -139,7 +139,7 @@ class _BeingView:
         return _with_front_matter(fields, lines)
 
     def _memory_lines(self, memory: MemoryExportRecord) -> Iterator[str]:
-        dates = [date_of_timeline_entry(_timeline_entry(item)) for item in memory.when[:1]]
+        dates = [date_of_timeline_entry(_timeline_entry_from_record(item)) for item in memory.when[:1]]
         date = dates[0] if dates else memory.happened_at.date().isoformat()
         state = "" if memory.truth == "current" else f" *({memory.truth})*"
         state += "" if memory.status == "active" else f" *({memory.status})*"
@@ -158,7 +158,7 @@ class _BeingView:
         }
         yield from (f"    - {name}: {escape_markdown_line(text)}" for name, text in told.items() if text)
         for item in (*memory.when[1:], *memory.retold):
-            entry = _timeline_entry(item)
+            entry = _timeline_entry_from_record(item)
             action = entry.action if isinstance(entry, DatedAction) else ""
             yield f"    - {escape_markdown_line(f'{date_of_timeline_entry(entry)} {action}')}"
         for name, id_ in (
@@ -169,27 +169,27 @@ class _BeingView:
             ("Resembles", memory.resembles),
         ):
             if id_:
-                yield f"    - {name} {self._link(id_)}"
+                yield f"    - {name} {self._wiki_link_to_memory(id_)}"
         for revision in self._revisions[memory.id]:
             if revision.text is not None:
                 yield f"    - Until {revision.at.date().isoformat()}: {escape_markdown_line(revision.text)}"
 
-    def _link(self, id_: str) -> str:
+    def _wiki_link_to_memory(self, id_: str) -> str:
         memory = self._memories.get(id_)
         if memory is None:
             return "a memory that is not here"
         short = short_id_of_memory_number(memory.number, memory.being)
-        return f"[[{self._file_of(memory)}#^{short}|{short}]]"
+        return f"[[{self._file_path_of_memory(memory)}#^{short}|{short}]]"
 
-    def _diary(self) -> Iterator[tuple[str, str]]:
+    def _diary_files(self) -> Iterator[tuple[str, str]]:
         months: defaultdict[str, list[DiaryExportRecord]] = defaultdict(list)
         for entry in self._records.get(DiaryExportRecord, ()):
             months[entry.date[:7]].append(entry)
-        names = _Names()
+        names = _UniqueFileNames()
         for month, entries in months.items():
             lines = [f"# {escape_markdown_line(month)}"]
             for entry in entries:
-                links = " ".join(self._link(id_) for id_ in entry.sources if id_ in self._memories)
+                links = " ".join(self._wiki_link_to_memory(id_) for id_ in entry.sources if id_ in self._memories)
                 lines += [
                     "",
                     f"## {escape_markdown_line(entry.date)}",
@@ -199,12 +199,12 @@ class _BeingView:
                 ]
             yield f"Diary/{names.take(month)}", _with_front_matter({"title": month}, lines)
 
-    def _conversations(self) -> Iterator[tuple[str, str]]:
+    def _conversation_files(self) -> Iterator[tuple[str, str]]:
         messages: defaultdict[str, list[MessageExportRecord]] = defaultdict(list)
         for message in self._records.get(MessageExportRecord, ()):
             messages[message.session_id].append(message)
         sessions: dict[str, SessionExportRecord] = {s.session_id: s for s in self._records.get(SessionExportRecord, ())}
-        names = _Names()
+        names = _UniqueFileNames()
         for id_, said in messages.items():
             title = (sessions[id_].title.strip("\x7f") if id_ in sessions else "") or id_
             lines = [f"# {escape_markdown_line(title)}", ""]
@@ -219,13 +219,13 @@ class _BeingView:
             }
             yield f"Conversations/{names.take(title)}", _with_front_matter(fields, lines)
 
-    def _list(self, title: str, kind: type[ExportRecord], text_of: Any) -> Iterator[tuple[str, str]]:
+    def _list_file(self, title: str, kind: type[ExportRecord], text_of: Any) -> Iterator[tuple[str, str]]:
         if records := self._records.get(kind):
             lines = [f"# {title}", "", *(f"- {text_of(record)}" for record in records)]
             yield title, _with_front_matter({"title": title}, lines)
 
 
-def _timeline_entry(item: Any) -> TextOrDatedAction:
+def _timeline_entry_from_record(item: Any) -> TextOrDatedAction:
     return item if isinstance(item, str) else DatedAction(item.date, item.action)
 
 

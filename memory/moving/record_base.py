@@ -29,7 +29,7 @@ EmotionAxisValue = Annotated[float, Field(ge=-1, le=1)]
 Texts = tuple[str, ...]
 
 
-class ExportModel(BaseModel):
+class ExportFileBaseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def json_line(self) -> bytes:
@@ -38,7 +38,7 @@ class ExportModel(BaseModel):
         return (json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
-class ExportHeader(ExportModel):
+class ExportHeader(ExportFileBaseModel):
     """The first line. `counts`: of records, by type. It names no time, so that the same memory gives the same bytes."""
 
     format: Literal["madeleine-export"] = "madeleine-export"
@@ -47,7 +47,7 @@ class ExportHeader(ExportModel):
     counts: Mapping[str, Count]
 
 
-class ExportEnd(ExportModel):
+class ExportEnd(ExportFileBaseModel):
     """The last line: without it, or if it does not fit, the file is torn. `sha256`: of all bytes before this line."""
 
     type: Literal["end"] = "end"
@@ -55,7 +55,7 @@ class ExportEnd(ExportModel):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class ExportRecord(ExportModel):
+class ExportRecord(ExportFileBaseModel):
     key_fields: ClassVar[tuple[str, ...]] = ("id",)
     """What tells it from others of its type; none for a part of a memory or a run."""
     id_fields: ClassVar[tuple[str, ...]] = ("id",)

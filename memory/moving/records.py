@@ -28,8 +28,8 @@ from madeleine.memory.moving.record_base import (
     Count,
     EmotionAxisValue,
     ExportEnd,
+    ExportFileBaseModel,
     ExportHeader,
-    ExportModel,
     ExportRecord,
     Moment,
     RecordId,
@@ -61,7 +61,7 @@ class ClusterExportRecord(ExportRecord):
     is_root: bool
 
 
-class DatedActionExportRecord(ExportModel):
+class DatedActionExportRecord(ExportFileBaseModel):
     date: str
     action: str
 
@@ -353,27 +353,29 @@ EXPORT_RECORD_CLASSES: Mapping[str, type[ExportRecord]] = {
 
 
 PATROL_JOURNAL_RECORD_TYPES = ("patrol_run", "patrol_change")
-_LINE: TypeAdapter[AnyExportRecord | ExportEnd] = TypeAdapter(
+_EXPORT_LINE_ADAPTER: TypeAdapter[AnyExportRecord | ExportEnd] = TypeAdapter(
     Annotated[AnyExportRecord | ExportEnd, Field(discriminator="type")]
 )
 
 
-_RECORD: TypeAdapter[AnyExportRecord] = TypeAdapter(Annotated[AnyExportRecord, Field(discriminator="type")])
+_EXPORT_RECORD_ADAPTER: TypeAdapter[AnyExportRecord] = TypeAdapter(
+    Annotated[AnyExportRecord, Field(discriminator="type")]
+)
 
 
 def parse_export_record(line: bytes) -> AnyExportRecord:
     """As `parse_export_line`, for a line that is not the end."""
-    return _RECORD.validate_json(line)
+    return _EXPORT_RECORD_ADAPTER.validate_json(line)
 
 
 def export_record_from_content(content: Mapping[str, Any]) -> AnyExportRecord:
     """A record from the content of a line. Raises `pydantic.ValidationError`."""
-    return _RECORD.validate_json(json.dumps(content))
+    return _EXPORT_RECORD_ADAPTER.validate_json(json.dumps(content))
 
 
 def parse_export_line(line: bytes) -> AnyExportRecord | ExportEnd:
     """Raises `pydantic.ValidationError`, a `ValueError`."""
-    return _LINE.validate_json(line)
+    return _EXPORT_LINE_ADAPTER.validate_json(line)
 
 
 def export_json_schema() -> dict[str, Any]:

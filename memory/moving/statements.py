@@ -59,7 +59,7 @@ class StoreImportedStatements:
         new, others = await never_imported_keys_and_counts_of_others(
             self.store.ledger, self.imports, scope, list(statements)
         )
-        scenes = await asyncio.to_thread(lambda: [_scene(key, statements[key]) for key in new])
+        scenes = await asyncio.to_thread(lambda: [_new_scene_from_statement(key, statements[key]) for key in new])
         answers = await self.store.store_already_redacted_scenes(scope, scenes, import_id=import_id) if scenes else []
         counts = Counter(answer.status for answer in answers)
         return StatementImportCounts(
@@ -71,14 +71,14 @@ class StoreImportedStatements:
         )
 
 
-def _scene(key: str, statement: ImportedStatement) -> NewScene:
+def _new_scene_from_statement(key: str, statement: ImportedStatement) -> NewScene:
     return NewScene(
         scene=Scene(
             action=statement.text,
             actors=statement.actors,
             when=(statement.when,) if statement.when else (),
         ),
-        category=statement.category or _category(statement.text),
+        category=statement.category or _category_of_imported_text(statement.text),
         lesson=statement.lesson,
         themes=statement.themes,
         key=key,
@@ -86,7 +86,7 @@ def _scene(key: str, statement: ImportedStatement) -> NewScene:
     )
 
 
-def _category(text: str) -> Category:
+def _category_of_imported_text(text: str) -> Category:
     """What was the present when it was written is the past now."""
     category = chunk_category(AnalysedText(text))
     return "episodic" if category == "working" else category

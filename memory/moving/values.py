@@ -42,10 +42,19 @@ TEXT_FIELDS_COMPARED_BY_IMPORT: Mapping[type[ExportRecord], tuple[str, ...]] = {
     CoreBlockExportRecord: ("text", "description"),
 }
 """What somebody has told. The other fields are how it fares: they differ between two stores by living."""
-_NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
+_REASSIGNED_ID_UUID_NAMESPACE = uuid.UUID("6d61646c-656e-5f65-8978-706f72740001")
 _SCENE_FIELDS = ("action", "actors", "setting", "dialogue", "sensory")
 _PROVENANCE_FIELDS = ("tool", "client", "session_id", "author", "author_role")
-_OWN_FIELDS = ("being", "type", "when", "retold", "emotion", "number", *_PROVENANCE_FIELDS, *_SCENE_FIELDS)
+_SEPARATELY_CONVERTED_FIELDS = (
+    "being",
+    "type",
+    "when",
+    "retold",
+    "emotion",
+    "number",
+    *_PROVENANCE_FIELDS,
+    *_SCENE_FIELDS,
+)
 
 
 def are_contradictory_records(here: ExportRecord, told: ExportRecord) -> bool:
@@ -56,8 +65,8 @@ def are_contradictory_records(here: ExportRecord, told: ExportRecord) -> bool:
 
 
 def memory_from_export_record(record: MemoryExportRecord) -> Memory:
-    scene = Scene(when=_timeline(record.when), **{name: getattr(record, name) for name in _SCENE_FIELDS})
-    names = (name for name in MemoryExportRecord.model_fields if name not in _OWN_FIELDS)
+    scene = Scene(when=_timeline_from_export(record.when), **{name: getattr(record, name) for name in _SCENE_FIELDS})
+    names = (name for name in MemoryExportRecord.model_fields if name not in _SEPARATELY_CONVERTED_FIELDS)
     others: dict[str, Any] = {name: getattr(record, name) for name in names}
     others["id"] = MemoryId(record.id)
     others["cluster_id"] = ClusterId(record.cluster_id) if record.cluster_id else None
@@ -72,7 +81,7 @@ def memory_from_export_record(record: MemoryExportRecord) -> Memory:
             author_role=record.author_role,
         ),
         emotion=EmotionVector(*record.emotion) if record.emotion else None,
-        retold=_timeline(record.retold),
+        retold=_timeline_from_export(record.retold),
         number=record.number,
         **others,
     )
@@ -82,7 +91,7 @@ def first_memory_record(records: Iterable[ExportRecord]) -> MemoryExportRecord:
     return next(record for record in records if isinstance(record, MemoryExportRecord))
 
 
-def _timeline(entries: ExportTimeline) -> tuple[TextOrDatedAction, ...]:
+def _timeline_from_export(entries: ExportTimeline) -> tuple[TextOrDatedAction, ...]:
     return tuple(item if isinstance(item, str) else DatedAction(item.date, item.action) for item in entries)
 
 
@@ -95,7 +104,7 @@ def reassign_export_record_to_being(record: AnyExportRecord, being: str) -> AnyE
         values |= dict.fromkeys(("knowledge", "author", "author_role"))
 
     def own(id_: Any) -> Any:
-        return str(uuid.uuid5(_NAMESPACE, f"{being}\n{id_}")) if id_ else id_
+        return str(uuid.uuid5(_REASSIGNED_ID_UUID_NAMESPACE, f"{being}\n{id_}")) if id_ else id_
 
     for name in record.id_fields:
         named = getattr(record, name)

@@ -34,7 +34,7 @@ from madeleine.memory.organisation.ports import SharedKnowledgeReader
 from madeleine.memory.permissions import KnowledgeWriteAccess, permissions_of_role
 from madeleine.memory.recall.recall import RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
-from madeleine.memory.rules.dynamics.truth import TruthActOutcome
+from madeleine.memory.rules.dynamics.truth import TruthChangeOutcome
 from madeleine.memory.rules.ranking.profiles import LinearRankingWeights
 
 SHARE_TOOL_NAME, RETRACT_TOOL_NAME = "share", "retract"
@@ -104,8 +104,8 @@ class OrganisationKnowledge:
         Raises `NotPermitted`, `InvalidInput` (one policy too many, another kind, no such memory), `KeyConflict`,
         `NotCurrent`, `StorageError`.
         """
-        self._require_write(scope, new.kind)
-        scene = await self._scene(scope, new)
+        self._require_right_to_write(scope, new.kind)
+        scene = await self._scene_to_share(scope, new)
         if new.kind == "policy" and len(scene.scene.action) > MAX_POLICY_CHARS:
             raise InvalidInput(
                 f"A policy is part of every prompt and has at most {MAX_POLICY_CHARS} characters. Nothing was shared: "
@@ -114,35 +114,35 @@ class OrganisationKnowledge:
         if new.supersedes is not None:
             await self._require_same_kind(scope, new.supersedes, new.kind)
         async with self._counting:
-            if new.supersedes is None and (known := await self._known(scope, scene)):
+            if new.supersedes is None and (known := await self._current_fact_with_same_text(scope, scene)):
                 return StoredSceneResult(memory=known, status="stored", repeated=True)
             if new.kind == "policy" and new.supersedes is None:
-                await self._require_room("Nothing was shared")
+                await self._require_room_for_policy("Nothing was shared")
             [stored] = await self.truth.store(organisation_scope(scope), [scene])
         return stored
 
-    async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthActOutcome:
+    async def retract(self, scope: Scope, id_: MemoryId, reason: str) -> TruthChangeOutcome:
         """It was wrong: no longer found, but kept with its author. Raises `NotPermitted`, `NotCurrent`,
         `InvalidInput`."""
-        await self._require_change(scope, [id_])
+        await self._require_right_to_change(scope, [id_])
         return await self.truth.retract(organisation_scope(scope), id_, reason)
 
-    async def undo(self, scope: Scope, id_: MemoryId) -> TruthActOutcome:
+    async def undo(self, scope: Scope, id_: MemoryId) -> TruthChangeOutcome:
         """Take back the last supersession or retraction that concerned it. Only for roles that may change what others
         have shared: the act may have been another's. Raises `NotPermitted`, `CannotUndo`, `InvalidInput`."""
-        [fact] = await self._require_change(scope, [id_], as_author=False)
+        [fact] = await self._require_right_to_change(scope, [id_], as_author=False)
         async with self._counting:
             if fact.knowledge == "policy":
                 chain = (await self.versions(scope, [id_])).get(id_, [])
                 if all(version.truth != "current" for version in chain):  # else one goes for the one that comes back
-                    await self._require_room("Nothing was taken back")
+                    await self._require_room_for_policy("Nothing was taken back")
             return await self.truth.undo(organisation_scope(scope), id_)
 
     async def erase(self, scope: Scope, id_: MemoryId) -> ForgetOutcome:
         """Erase it for good, as `forget` does (ruling 11). Raises `NotPermitted`, `InvalidInput`."""
         if "erase" not in permissions_of_role(scope.role):
             raise NotPermitted(RETRACT_TOOL_NAME, permission="erase", role=scope.role)
-        await self._require_change(scope, [id_])
+        await self._require_right_to_change(scope, [id_])
         return await self.forget(organisation_scope(scope), [id_])
 
     async def list_knowledge(
@@ -194,34 +194,34 @@ class OrganisationKnowledge:
 
     # --- rights
 
-    def _require_write(self, scope: Scope, kind: KnowledgeKind) -> None:
+    def _require_right_to_write(self, scope: Scope, kind: KnowledgeKind) -> None:
         access = self.config.write_access
         if not access.may_write(scope.role, kind):
             raise KnowledgeNotWritable(kind, scope.role, access.roles_by_knowledge_kind[kind])
 
-    async def _require_change(
+    async def _require_right_to_change(
         self, scope: Scope, ids: Sequence[MemoryId], *, as_author: bool = True, tool: str = RETRACT_TOOL_NAME
     ) -> list[Memory]:
-        known = await self._facts(scope, ids)
+        known = await self._shared_facts_with_ids(scope, ids)
         access = self.config.write_access
         for fact in known:
             kind = fact.knowledge or "policy"
             is_author = as_author and fact.provenance.author == scope.being_id
-            self._require_write(scope, kind)
+            self._require_right_to_write(scope, kind)
             if not access.role_may_change(scope.role, kind, is_author=is_author):
                 raise NotPermitted(tool, permission="change what others have shared", role=scope.role)
         return known
 
     async def _require_same_kind(self, scope: Scope, id_: MemoryId, kind: KnowledgeKind) -> None:
         """So that whoever may write a kind changes nothing of another by an act, or by taking it back."""
-        [old] = await self._require_change(scope, [id_], tool=SHARE_TOOL_NAME)
+        [old] = await self._require_right_to_change(scope, [id_], tool=SHARE_TOOL_NAME)
         if old.knowledge != kind:
             raise InvalidInput(
                 f"{old.short_id} is a {old.knowledge}, which only another {old.knowledge} can supersede. Nothing was "
                 f"shared: give kind {old.knowledge}, or retract {old.short_id} and share this without supersedes."
             )
 
-    async def _facts(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
+    async def _shared_facts_with_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> list[Memory]:
         known = await self.truth.store.ledger.memories_with_ids(organisation_scope(scope), ids)
         if missing := set(ids) - {one.id for one in known}:
             raise InvalidInput(
@@ -232,7 +232,7 @@ class OrganisationKnowledge:
 
     # --- what is to be stored
 
-    async def _scene(self, scope: Scope, new: NewKnowledge) -> NewScene:
+    async def _scene_to_share(self, scope: Scope, new: NewKnowledge) -> NewScene:
         scene, themes, lesson = new.scene, new.themes, ""
         if new.source is not None:
             known = await self.truth.store.ledger.memories_with_ids(scope, [new.source])
@@ -249,13 +249,13 @@ class OrganisationKnowledge:
             themes=themes,
             lesson=lesson,
             tool=SHARE_TOOL_NAME,
-            key=_key_of_author(scope, new.key),
+            key=_idempotency_key_of_author(scope, new.key),
             supersedes=new.supersedes,
             knowledge=new.kind,
             distinct=True,  # it never counts as another's telling: each has its own author
         )
 
-    async def _known(self, scope: Scope, new: NewScene) -> Memory | None:
+    async def _current_fact_with_same_text(self, scope: Scope, new: NewScene) -> Memory | None:
         store = self.truth.store
         redacted, _ = redact_scene(new, store.redact)
         text = content_hash(embedded_text(redacted.scene, redacted.feeling))
@@ -263,7 +263,7 @@ class OrganisationKnowledge:
         same = await store.ledger.memories_with_ids(shared, await store.ledger.ids_with_content_hash(shared, text))
         return next((one for one in same if one.truth == "current" and one.knowledge == new.knowledge), None)
 
-    async def _require_room(self, outcome: str) -> None:
+    async def _require_room_for_policy(self, outcome: str) -> None:
         """For one more policy. `outcome`: what the refusal says of the call."""
         most = self.config.max_policies
         if len(await self.ledger.knowledge_of_kinds(["policy"], limit=most)) >= most:
@@ -285,6 +285,6 @@ class KnowledgeNotWritable(NotPermitted):
         )
 
 
-def _key_of_author(scope: Scope, key: str | None) -> str | None:
+def _idempotency_key_of_author(scope: Scope, key: str | None) -> str | None:
     """Idempotency keys are each author's own."""
     return hashlib.sha256(f"{scope.being_id}\n{key}".encode()).hexdigest() if key else None

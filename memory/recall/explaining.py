@@ -85,48 +85,50 @@ class RecallExplainer:
     near: Sequence[MemoryId]
 
     async def explain(self, asked: Sequence[MemoryId]) -> RecallExplanation:
-        best = [id_ for id_ in self._best()[:MAX_EXPLAINED_CANDIDATES] if id_ not in asked]
+        best = [id_ for id_ in self._candidate_ids_best_first()[:MAX_EXPLAINED_CANDIDATES] if id_ not in asked]
         ids = [*best, *dict.fromkeys(asked)]
         memories = {memory.id: memory for memory in await self.ledger.memories_with_ids(self.scope, ids)}
-        explained = [await self._explain(id_, memories.get(id_)) for id_ in ids if id_ in memories or id_ in asked]
+        explained = [
+            await self._explain_memory(id_, memories.get(id_)) for id_ in ids if id_ in memories or id_ in asked
+        ]
         return RecallExplanation(self.profile, tuple(explained))
 
-    def _best(self) -> Sequence[MemoryId]:
+    def _candidate_ids_best_first(self) -> Sequence[MemoryId]:
         """What was ranked, then the other candidates by what they were measured by at the gate."""
         rest = [id_ for id_ in self.ranked.pool.ids if id_ not in self.ranked.scores]
-        return [*self.ranked.ids, *sorted(rest, key=lambda id_: -self._gap_to_match(id_))]
+        return [*self.ranked.ids, *sorted(rest, key=lambda id_: -self._margin_above_match_threshold(id_))]
 
-    def _gap_to_match(self, id_: MemoryId) -> float:
-        likeness = self._likeness(id_)
+    def _margin_above_match_threshold(self, id_: MemoryId) -> float:
+        likeness = self._greatest_query_similarity(id_)
         return likeness.value - likeness.needed if likeness else 0.0
 
-    async def _explain(self, id_: MemoryId, memory: Memory | None) -> MemoryExplanation:
+    async def _explain_memory(self, id_: MemoryId, memory: Memory | None) -> MemoryExplanation:
         if memory is None:
             return MemoryExplanation(id=id_, memory=None, outcome="unknown", reason="There is no such memory here.")
-        outcome, reason = await self._outcome(memory)
+        outcome, reason = await self._recall_outcome_and_reason(memory)
         score = self.ranked.scores.get(id_, 0.0)
-        parts, note = self._score_parts(id_) if score else ({}, "")
+        parts, note = self._score_parts_and_note(id_) if score else ({}, "")
         return MemoryExplanation(
             id=id_,
             memory=memory,
             outcome=outcome,
             reason=" ".join(filter(None, (reason, note))),
-            rank=self._ranks.get(id_, 0),
+            rank=self._rank_by_memory_id.get(id_, 0),
             score=score,
             parts=parts,
-            likeness=self._likeness(id_),
+            likeness=self._greatest_query_similarity(id_),
         )
 
     # --- outcome --------------------------------------------------------------------------------------------------
 
-    async def _outcome(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
+    async def _recall_outcome_and_reason(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
         id_ = memory.id
         if id_ in {shown.id for shown in self.selection.all_memories}:
             return "recalled", "Its text is cut to fit the token budget." if id_ in self.selection.truncated else ""
-        if state := self._state(memory):
+        if state := self._outcome_from_memory_state(memory):
             return state
         if id_ in self.near and id_ in self.ranked.near_misses:
-            return "near", f"{self._below_gate(id_)} It is related, and named so."
+            return "near", f"{self._below_threshold_reason(id_)} It is related, and named so."
         outcome, reason = await self._why_not_among_memories(memory)
         if id_ in self.near:
             return "near", f"{reason} It may tell what became of a memory that is shown."
@@ -134,15 +136,15 @@ class RecallExplainer:
 
     async def _why_not_among_memories(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
         id_ = memory.id
-        if filtered := self._filtered(memory):
+        if filtered := self._reason_for_filtering_out(memory):
             return "filtered", filtered
         if id_ in self.ranked.scores:
-            return await self._left_out(memory)
+            return await self._outcome_of_match_left_out(memory)
         if id_ in self.ranked.pool.ids:
-            return "below the gate", self._below_gate(id_)
-        return "no candidate", await self._no_candidate(memory)
+            return "below the gate", self._below_threshold_reason(id_)
+        return "no candidate", await self._reason_for_not_being_candidate(memory)
 
-    def _state(self, memory: Memory) -> tuple[MemoryRecallOutcome, str] | None:
+    def _outcome_from_memory_state(self, memory: Memory) -> tuple[MemoryRecallOutcome, str] | None:
         """What of the memory itself keeps it from being recalled."""
         as_of = self.query.as_of
         if memory.absorbed_into is not None:
@@ -152,7 +154,7 @@ class RecallExplainer:
         if as_of is None and memory.truth == "retracted":
             return "retracted", f"It was never true: {memory.retraction_reason}"
         if as_of is None and memory.truth == "superseded":
-            rank = self._ranks.get(memory.superseded_by) if memory.superseded_by else None
+            rank = self._rank_by_memory_id.get(memory.superseded_by) if memory.superseded_by else None
             place = f", which has rank {rank}" if rank else ""
             return "superseded", f"{memory.superseded_by} says what is true now{place}."
         if memory.compressed and not self.query.include_compressed:
@@ -161,7 +163,7 @@ class RecallExplainer:
             return "faded", "It has faded: search_memory finds it, and a patrol revives it once it was opened."
         return None
 
-    def _filtered(self, memory: Memory) -> str:
+    def _reason_for_filtering_out(self, memory: Memory) -> str:
         query, themes = self.query, {fold_text(theme) for theme in memory.themes}
         missing = [theme for theme in query.themes if fold_text(theme) not in themes]
         if query.categories and memory.category not in query.categories:
@@ -174,7 +176,7 @@ class RecallExplainer:
             return "Its dates lie outside of since and until, or others match better."
         return ""
 
-    async def _left_out(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
+    async def _outcome_of_match_left_out(self, memory: Memory) -> tuple[MemoryRecallOutcome, str]:
         id_ = memory.id
         if id_ in {long.id for long in self.selection.too_long}:
             return "too long", "It is too long for what is left of the token budget."
@@ -191,15 +193,15 @@ class RecallExplainer:
             "limit and token_budget decide how many."
         )
 
-    def _below_gate(self, id_: MemoryId) -> str:
-        likeness = self._likeness(id_)
+    def _below_threshold_reason(self, id_: MemoryId) -> str:
+        likeness = self._greatest_query_similarity(id_)
         if likeness is None:
             return "It is like none of what was asked."
         return (
             f"Its likeness lacks {likeness.needed - likeness.value:.2f} of the {likeness.needed:.2f} that are needed."
         )
 
-    async def _no_candidate(self, memory: Memory) -> str:
+    async def _reason_for_not_being_candidate(self, memory: Memory) -> str:
         """Of a memory that neither words nor meaning have brought near."""
         why = "Others share more words with the query, and others are nearer in meaning"
         pool = self.ranked.pool
@@ -217,11 +219,11 @@ class RecallExplainer:
     # --- numbers --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _evidence(self) -> RankingEvidence:
+    def _ranking_evidence(self) -> RankingEvidence:
         return self.ranked.evidence or RankingEvidence(gates=())
 
     @cached_property
-    def _ranks(self) -> Mapping[MemoryId, int]:
+    def _rank_by_memory_id(self) -> Mapping[MemoryId, int]:
         ranks: dict[MemoryId, int] = {}
         for group in (True, False):
             ids = [id_ for id_ in self.ranked.ids if (id_ in self.ranked.procedural) is group]
@@ -229,9 +231,9 @@ class RecallExplainer:
         return ranks
 
     @cached_property
-    def _positions(self) -> Mapping[MemoryId, int]:
+    def _scored_position_by_shown_id(self) -> Mapping[MemoryId, int]:
         """Of each version that is shown the place, among the scored ones, of the candidate that it is shown for."""
-        evidence, ids = self._evidence, self.ranked.pool.ids
+        evidence, ids = self._ranking_evidence, self.ranked.pool.ids
         places: dict[MemoryId, int] = {}
         scores = evidence.scored.scores if evidence.scored else np.zeros(0)
         for place in np.argsort(-scores, kind="stable"):
@@ -240,12 +242,12 @@ class RecallExplainer:
                 places.setdefault(shown, int(place))
         return places
 
-    def _score_parts(self, id_: MemoryId) -> tuple[dict[str, float], str]:
+    def _score_parts_and_note(self, id_: MemoryId) -> tuple[dict[str, float], str]:
         """The parts that add up to the score, and what else there is to say of it."""
-        evidence, score, note = self._evidence, self.ranked.scores[id_], ""
+        evidence, score, note = self._ranking_evidence, self.ranked.scores[id_], ""
         parts: dict[str, float] = {}
-        if evidence.scored is not None and id_ in self._positions:
-            place = self._positions[id_]
+        if evidence.scored is not None and id_ in self._scored_position_by_shown_id:
+            place = self._scored_position_by_shown_id[id_]
             parts = evidence.scored.score_parts_at(place)
             if (candidate := self.ranked.pool.ids[evidence.positions[place]]) != id_:
                 note = f"It is shown for {candidate}, an earlier version."
@@ -256,7 +258,7 @@ class RecallExplainer:
             parts[self.ranked.rescored_by or NEWER_MEMORY_SCORE_PART_NAME] = rest
         return round_score_parts(parts, score), note
 
-    def _likeness(self, id_: MemoryId) -> QuerySimilarity | None:
+    def _greatest_query_similarity(self, id_: MemoryId) -> QuerySimilarity | None:
         """The greatest that a gate has measured; None for no candidate, and where a filter decides."""
         pool = self.ranked.pool
         if id_ not in pool.ids:
@@ -264,25 +266,31 @@ class RecallExplainer:
         at = pool.ids.index(id_)
         procedural = pool.features[at].category == "procedural"
         measured = [
-            one for gate in self._evidence.gates if (one := self._likeness_at_gate(gate, at, procedural=procedural))
+            one
+            for gate in self._ranking_evidence.gates
+            if (one := self._query_similarity_at_gate(gate, at, procedural=procedural))
         ]
         return max(measured, key=lambda likeness: likeness.value - likeness.needed, default=None)
 
-    def _likeness_at_gate(self, gate: RecallGateOutcome, at: int, *, procedural: bool) -> QuerySimilarity | None:
+    def _query_similarity_at_gate(
+        self, gate: RecallGateOutcome, at: int, *, procedural: bool
+    ) -> QuerySimilarity | None:
         """Of a preference that to its situation; beside a match less is needed, and unknown words take nothing away."""
         likeness, thresholds = gate.likeness, self.thresholds
         if likeness is None:
             return None
         beside_match = bool((likeness.value >= likeness.needed).any())
         if procedural and gate.situation is not None:
-            return _likeness_of(gate.situation, at, thresholds.likeness, with_unknown=False)
+            return _query_similarity_at_position(gate.situation, at, thresholds.likeness, with_unknown=False)
         if beside_match and likeness.value[at] < likeness.needed:
             needed = thresholds.likeness - thresholds.companions
-            return _likeness_of(likeness, at, needed, with_unknown=False)
-        return _likeness_of(likeness, at, likeness.needed, with_unknown=True)
+            return _query_similarity_at_position(likeness, at, needed, with_unknown=False)
+        return _query_similarity_at_position(likeness, at, likeness.needed, with_unknown=True)
 
 
-def _likeness_of(likeness: CandidateSimilarities, at: int, needed: float, *, with_unknown: bool) -> QuerySimilarity:
+def _query_similarity_at_position(
+    likeness: CandidateSimilarities, at: int, needed: float, *, with_unknown: bool
+) -> QuerySimilarity:
     value, penalty, words = (float(one[at]) for one in (likeness.value, likeness.penalty, likeness.in_words))
     parts = {"meaning": value + penalty - words, "words": words, "unknown_words": -penalty if with_unknown else 0.0}
     total = round(sum(parts.values()), SHOWN_SCORE_DIGITS)

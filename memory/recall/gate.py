@@ -16,8 +16,8 @@ from madeleine.memory.recall.query_reading import try_to_embed_query
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.ranking.blended import matching_emotion_shares
 from madeleine.memory.rules.ranking.matching import (
+    CandidateCoverageOfNamedThings,
     CandidateSimilarities,
-    MatchScoresOfThingsNamedInQuery,
     MatchThresholds,
     RecallGateOutcome,
     common_names_in_query,
@@ -60,21 +60,21 @@ class CandidateMatcher:
         (ruling 19)."""
         if query.categories or query.since or query.until or set(query.themes) - self.configured_themes:
             return RecallGateOutcome(np.arange(len(pool.ids)), np.zeros(0, np.intp))
-        thresholds, named = self.thresholds, MatchScoresOfThingsNamedInQuery.from_query(query.text, pool)
+        thresholds, named = self.thresholds, CandidateCoverageOfNamedThings.from_query(query.text, pool)
         gate = partial(
             similarities_of_all_candidates, named, legible=legible, thresholds=thresholds, memories=pool.memories
         )
         cosine = pool.cosine
         likenesses = gate(cosine)
         if vector is not None and legible:
-            centred = await self._centring(pool, vector)
+            centred = await self._centred_cosine_function(pool, vector)
             cosine = centred(cosine, vector)
             likenesses = gate(cosine)
             if unknown_words_prevent_any_match(likenesses):
-                if await self._are_foreign(pool, vector, likenesses):
+                if await self._are_candidates_in_other_language(pool, vector, likenesses):
                     likenesses = gate(cosine, thresholds=replace(thresholds, unknown_words=0.0))
                 else:
-                    rest = await self._cosines_without_unknown(query.text, pool, centred)
+                    rest = await self._cosines_to_query_without_unknown_words(query.text, pool, centred)
                     likenesses = gate(cosine, without_unknown=rest)
         matches = matching_candidate_mask(likenesses, thresholds)
         # Without the mean a cosine tells best what matches; as it is it orders some paraphrases better.
@@ -82,11 +82,11 @@ class CandidateMatcher:
         near = positions_of_near_unmatched_candidates(named, likenesses, meaning, thresholds)
         procedural, situation = procedural_candidate_mask(pool), None
         if procedural.any():
-            situation = await self._likeness_to_situation(query, pool, cosine, legible)
+            situation = await self._similarities_to_situation(query, pool, cosine, legible)
             matches = np.where(procedural, matching_preference_mask(likenesses.value, situation, thresholds), matches)
         return RecallGateOutcome(np.flatnonzero(matches), near[~matches[near]], likenesses, situation)
 
-    async def _centring(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
+    async def _centred_cosine_function(self, pool: CandidatePool, vector: Vector) -> CentredCosineFunction:
         """Takes off the mean of the query's language."""
         space = self.embedder.vector_space
         mean = space.mean_of_nearest_language(vector)
@@ -95,7 +95,7 @@ class CandidateMatcher:
         to_mean = await self.index.cosines(pool.ids, mean, recurring=True)
         return lambda cosines, to: space.calibrated_cosines(centred_cosines(cosines, to_mean, to, mean))
 
-    async def _likeness_to_situation(
+    async def _similarities_to_situation(
         self, query: RecallQuery, pool: CandidatePool, cosine: NDArray[np.float32], legible: float
     ) -> CandidateSimilarities:
         """Of each candidate to what the query tells but for everyday names, or to the feelings that are asked for.
@@ -104,23 +104,25 @@ class CandidateMatcher:
         is_name = np.array([word in names for word in pool.words], np.bool_)
         if legible:
             if names:
-                rest = await self._centred_cosines(question_without_words(query.text, names), pool)
+                rest = await self._centred_cosines_to_text(question_without_words(query.text, names), pool)
                 cosine = np.asarray((cosine + 2 * rest) / 3, np.float32)
             if query.emotions:
                 feeling = FEELING_SITUATION_TEMPLATE.format(" and ".join(query.emotions))
-                cosine = np.maximum(cosine, await self._centred_cosines(feeling, pool) + FEELING_COSINE_BONUS)
+                cosine = np.maximum(cosine, await self._centred_cosines_to_text(feeling, pool) + FEELING_COSINE_BONUS)
         shares = matching_emotion_shares(pool.features, frozenset(query.emotions)).astype(np.float32)
         cosine = np.maximum(cosine, shares)
-        named = MatchScoresOfThingsNamedInQuery.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
+        named = CandidateCoverageOfNamedThings.from_query(query.text, replace(pool, holds=pool.holds & ~is_name))
         return similarities_of_all_candidates(named, cosine, legible=legible, thresholds=self.thresholds)
 
-    async def _centred_cosines(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
+    async def _centred_cosines_to_text(self, text: str, pool: CandidatePool) -> NDArray[np.float32]:
         """Of each candidate to a text; 0 for none, and without a model."""
         if not text or (vector := (await try_to_embed_query(self.embedder, text))[0]) is None:
             return np.zeros(len(pool.ids), np.float32)
-        return (await self._centring(pool, vector))(await self.index.cosines(pool.ids, vector), vector)
+        return (await self._centred_cosine_function(pool, vector))(await self.index.cosines(pool.ids, vector), vector)
 
-    async def _are_foreign(self, pool: CandidatePool, vector: Vector, likeness: CandidateSimilarities) -> bool:
+    async def _are_candidates_in_other_language(
+        self, pool: CandidatePool, vector: Vector, likeness: CandidateSimilarities
+    ) -> bool:
         """Whether the candidates that would match if nothing were unknown are in another language than the query: of
         its words only names and numbers can be known then."""
         space = self.embedder.vector_space
@@ -130,7 +132,7 @@ class CandidateMatcher:
         products = [await self.index.cosines(ids, mean, recurring=True) * np.linalg.norm(mean) for mean in space.means]
         return bool(products) and space.are_all_in_other_language(vector, np.stack(products, axis=1))
 
-    async def _cosines_without_unknown(
+    async def _cosines_to_query_without_unknown_words(
         self, text: str, pool: CandidatePool, centred: CentredCosineFunction
     ) -> NDArray[np.float32]:
         """Of each candidate to the query without its unknown words, as far as anything can be known of it."""

@@ -17,7 +17,7 @@ from madeleine.memory.rules.ranking.blended import analyse_query
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
     MemoryPairRelationFlags,
-    are_short_and_no_questions,
+    are_short_statements_without_questions,
     asks_for_past,
     is_answered_only_by_older_statement,
     newer_replaces_older_score,
@@ -74,27 +74,29 @@ async def put_newer_versions_before_older(
     proposed = [link.newer for link in links if link.newer in scores or (link.is_proposed and not only_matches)]
     ids = list(dict.fromkeys((*best, *proposed)))
     memories = {memory.id: memory for memory in await ledger.memories_with_ids(scope, ids)}
-    replaced = [] if only_matches else await _replaced_by_plans(ledger, scope, memories, now)
+    replaced = [] if only_matches else await _plans_with_memories_true_until_them(ledger, scope, memories, now)
     memories |= {older.id: older for _, older in replaced}
     links = [*links, *(PossibleNewerVersionPair(plan, older.id, is_proposed=True) for plan, older in replaced)]
     told_again = {(one.older, one.newer) for one in links if one.has_superseded_text and one.newer in memories}
-    pairs = [pair for pair in _pairs(memories, scores, links) if pair.ids not in told_again]
-    rarities = await _rarest_shared_words(index, scope, pairs)
-    matches = {id_: _match(memory, pool) for id_, memory in memories.items()}
+    pairs = [pair for pair in _pairs_to_compare(memories, scores, links) if pair.ids not in told_again]
+    rarities = await _rarities_of_rarest_shared_words(index, scope, pairs)
+    matches = {id_: _match_of_memory_to_question(memory, pool) for id_, memory in memories.items()}
     is_read = any(match.cosine for match in matches.values())
     asked = StatementForComparison(question)
     later: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for again, current in told_again:
         later[again].append(memories[current])
     unrelated: set[tuple[MemoryId, MemoryId]] = set()
-    newer_versions: list[_Pair] = []
+    newer_versions: list[_NewerAndOlderMemory] = []
     for pair, rarest in zip(pairs, rarities, strict=True):
         newer, older = matches[pair.newer.id], matches[pair.older.id]
         if not pair.link.is_proposed and question_mentions_only_older_statement(
             asked, newer.statement, older.statement
         ):
             unrelated.add(pair.ids)
-        if pair.is_declared or (pair.link.is_proposed and pair.newer.id not in best):  # the question says too little
+        if pair.is_declared_supersession or (
+            pair.link.is_proposed and pair.newer.id not in best
+        ):  # the question says too little
             is_newer_version = not is_answered_only_by_older_statement(asked, newer.statement, older.statement)
         else:
             score = newer_replaces_older_score(
@@ -103,14 +105,14 @@ async def put_newer_versions_before_older(
             is_newer_version = score > 0
         if is_newer_version:
             newer_versions.append(pair)
-    undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared}
-    unrelated = _with_pairs_that_lead_to_them(unrelated, undeclared_proposals)
+    undeclared_proposals = {pair.ids for pair in pairs if pair.link.is_proposed and not pair.is_declared_supersession}
+    unrelated = _unrelated_pairs_closed_over_proposals(unrelated, undeclared_proposals)
     behind: defaultdict[MemoryId, list[MemoryId]] = defaultdict(list)
     for pair in newer_versions:
         if not future_start_of_replacement(pair.older, pair.newer, now):
             if pair.ids not in unrelated:
                 later[pair.older.id].append(pair.newer)
-        elif not _names_only_newer(asked, matches, pair):
+        elif not _question_names_only_newer(asked, matches, pair):
             later[pair.newer.id].append(pair.older)
         elif pair.newer.valid_from is not None:  # told with the plan, for it is true until its day
             behind[pair.newer.id].append(pair.older.id)
@@ -124,17 +126,17 @@ async def put_newer_versions_before_older(
     ordered = scores_with_newer_versions_before_older(
         scores, newest_first, max_corrected=MAX_MATCHES_CHECKED_FOR_NEWER, unrelated=unrelated
     )
-    ordered = _with_each_behind(ordered, behind)
+    ordered = _scores_with_others_placed_behind(ordered, behind)
     lifted = {
         newer: older
         for older, newer_ones in newest_first.items()
         for newer in newer_ones
         if ordered.get(newer) == ordered.get(older) and ordered.get(newer) != scores.get(newer)
     }
-    return NewerFirstRanking(ordered, memories, lifted, _possible_changes(links, memories, scores))
+    return NewerFirstRanking(ordered, memories, lifted, _possible_newer_version_by_older_id(links, memories, scores))
 
 
-def _possible_changes(
+def _possible_newer_version_by_older_id(
     links: Sequence[PossibleNewerVersionPair], memories: Mapping[MemoryId, Memory], matches: Collection[MemoryId]
 ) -> dict[MemoryId, MemoryId]:
     """Return, by the id of each older memory, the latest that was proposed to supersede it, or that matches, resembles
@@ -152,14 +154,14 @@ def _possible_changes(
     }
 
 
-def _names_only_newer(
-    asked: StatementForComparison, matches: Mapping[MemoryId, MemoryMatchToQuestion], pair: _Pair
+def _question_names_only_newer(
+    asked: StatementForComparison, matches: Mapping[MemoryId, MemoryMatchToQuestion], pair: _NewerAndOlderMemory
 ) -> bool:
     statements = (matches[id_].statement for id_ in pair.ids)
     return bool(question_words_only_in_first(asked, *statements))
 
 
-def _with_each_behind(
+def _scores_with_others_placed_behind(
     scores: Mapping[MemoryId, float], behind: Mapping[MemoryId, Sequence[MemoryId]]
 ) -> dict[MemoryId, float]:
     """`scores`, best first, with what is to stand right behind one of them, with its score."""
@@ -170,7 +172,7 @@ def _with_each_behind(
     return ordered
 
 
-async def _replaced_by_plans(
+async def _plans_with_memories_true_until_them(
     ledger: RecallLedger, scope: Scope, memories: Mapping[MemoryId, Memory], now: datetime
 ) -> list[tuple[MemoryId, Memory]]:
     """(plan, what is true until its day), of what is not among the memories: a plan alone would be taken for what holds
@@ -195,7 +197,7 @@ async def _replaced_by_plans(
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _NewerAndOlderMemory:
     newer: Memory
     older: Memory
     link: MemoryPairRelationFlags
@@ -205,12 +207,12 @@ class _Pair:
         return self.newer.id, self.older.id
 
     @property
-    def is_declared(self) -> bool:
+    def is_declared_supersession(self) -> bool:
         """Whoever stored it said that it would take the place of the older one from a day that has come."""
         return self.link.is_proposed and self.newer.valid_from is not None
 
     @property
-    def shared_words(self) -> Mapping[str, str]:
+    def shared_words_by_stem(self) -> Mapping[str, str]:
         """Content words of the older one that both have, by their stems."""
         new, old = (
             cached_comparison_form_of_text(one.scene.action).content_words_by_stem for one in (self.newer, self.older)
@@ -218,13 +220,13 @@ class _Pair:
         return {stem: old[stem] for stem in new.keys() & old.keys()}
 
 
-def _pairs(
+def _pairs_to_compare(
     memories: Mapping[MemoryId, Memory], scores: Mapping[MemoryId, float], links: Sequence[PossibleNewerVersionPair]
-) -> Iterator[_Pair]:
+) -> Iterator[_NewerAndOlderMemory]:
     """Each of the matches with what was told later, is one of them and shares a word with it, and each memory with what
     was proposed to supersede it. Two turns of conversations are compared only where proposals join them: a later turn
     goes on, and seldom takes the place of an earlier one."""
-    chains = _chains_of_proposals(memories.values())
+    chains = _proposal_group_id_by_memory_id(memories.values())
     proposed = {(link.newer, link.older) for link in links if link.is_proposed}
     for older in memories.values():
         for newer in memories.values():
@@ -236,15 +238,18 @@ def _pairs(
                 resembles=newer.resembles == older.id,
                 is_event_after_fact=_is_past_event(newer) and older.category != "episodic",
             )
-            pair = _Pair(newer, older, link)
-            if newer.id not in scores or older.id not in scores or pair.is_declared:
+            pair = _NewerAndOlderMemory(newer, older, link)
+            if newer.id not in scores or older.id not in scores or pair.is_declared_supersession:
                 if link.is_proposed:
                     yield pair
                 continue
             statements = (cached_comparison_form_of_text(one.scene.action) for one in (newer, older))
-            if are_short_and_no_questions(*statements) and (
+            if are_short_statements_without_questions(*statements) and (
                 link.joined_by_proposals
-                or (pair.shared_words and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older)))
+                or (
+                    pair.shared_words_by_stem
+                    and not (is_turn_of_conversation(newer) and is_turn_of_conversation(older))
+                )
             ):
                 yield pair
 
@@ -253,7 +258,7 @@ def _is_past_event(memory: Memory) -> bool:
     return memory.category == "episodic" and not is_in_future(memory.happened_at, memory.created_at)
 
 
-def _with_pairs_that_lead_to_them(
+def _unrelated_pairs_closed_over_proposals(
     unrelated: set[tuple[MemoryId, MemoryId]], proposed: Set[tuple[MemoryId, MemoryId]]
 ) -> set[tuple[MemoryId, MemoryId]]:
     """The (newer, older) that speak of two things, and (middle, older) for each middle one that the newer was proposed
@@ -271,7 +276,7 @@ def _with_pairs_that_lead_to_them(
     return unrelated
 
 
-def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
+def _proposal_group_id_by_memory_id(memories: Collection[Memory]) -> dict[MemoryId, MemoryId]:
     """Of each memory the same id as of all that proposals join with it."""
     before: dict[MemoryId, MemoryId] = {}
 
@@ -286,19 +291,21 @@ def _chains_of_proposals(memories: Collection[Memory]) -> dict[MemoryId, MemoryI
     return {memory.id: first(memory.id) for memory in memories}
 
 
-async def _rarest_shared_words(index: RecallIndex, scope: Scope, pairs: Sequence[_Pair]) -> list[float]:
+async def _rarities_of_rarest_shared_words(
+    index: RecallIndex, scope: Scope, pairs: Sequence[_NewerAndOlderMemory]
+) -> list[float]:
     """Of each pair the rarity of the rarest word that both have; 0 where none is known."""
-    words = {stem: word for pair in pairs for stem, word in pair.shared_words.items()}
+    words = {stem: word for pair in pairs for stem, word in pair.shared_words_by_stem.items()}
     if not words:
         return [0.0] * len(pairs)
     *values, greatest = await index.idf(scope, [*words.values(), NONSENSE_WORD_FOR_MAX_IDF])
     most = idf_from_memory_count(2, greatest)  # two forms of one word may be two to the index
     idf = {stem: min(value, most) for stem, value in zip(words, values, strict=True) if 0 < value < greatest}
     rarity = word_rarities_from_idf(idf, greatest).by_stem
-    return [max((rarity.get(stem, 0.0) for stem in pair.shared_words), default=0.0) for pair in pairs]
+    return [max((rarity.get(stem, 0.0) for stem in pair.shared_words_by_stem), default=0.0) for pair in pairs]
 
 
-def _match(memory: Memory, pool: CandidatePool) -> MemoryMatchToQuestion:
+def _match_of_memory_to_question(memory: Memory, pool: CandidatePool) -> MemoryMatchToQuestion:
     statement = cached_comparison_form_of_text(memory.scene.action)
     if memory.id not in pool.ids:
         return MemoryMatchToQuestion(statement)

@@ -68,7 +68,7 @@ class FindNonMemoryMatches:
             shown = (
                 entry for entry in await self.ledger.profile_entries(scope) if entry.enabled and not entry.memory_id
             )
-            entries = [(_share_of_tags(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
+            entries = [(_share_of_tags_in_text(tags, f"{entry.name} {entry.value}"), entry) for entry in shown]
         texts = KeywordQuery(
             terms=(),
             sources=NON_MEMORY_SEARCH_SOURCES,
@@ -77,8 +77,8 @@ class FindNonMemoryMatches:
             limit=MAX_NON_MEMORY_TEXTS_COMPARED,
         )
         page = await self.search_by_tags.search_by_tags_of_message(scope, query.text, texts)
-        hits = [(_share_of_tags(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
-        near = [*_best_first(entries), *_best_first(hits)][: query.limit]
+        hits = [(_share_of_tags_in_text(tags, " ".join((hit.text, *hit.actors))), hit) for hit in page.hits]
+        near = [*_sufficient_matches_best_first(entries), *_sufficient_matches_best_first(hits)][: query.limit]
         return NonMemoryMatches(
             tuple(one for one in near if isinstance(one, ProfileEntry)),
             tuple(one for one in near if isinstance(one, SearchHit)),
@@ -91,11 +91,11 @@ class FindNonMemoryMatches:
         return [] if scope.project else await self.ledger.projects(scope, limit=MAX_OTHER_PROJECTS_NAMED)
 
 
-def _best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
+def _sufficient_matches_best_first(shares: Sequence[tuple[float, TextT]]) -> list[TextT]:
     near = [(share, text) for share, text in shares if share >= MIN_MATCHED_QUERY_TAG_SHARE]
     return [text for _, text in sorted(near, key=lambda one: -one[0])]
 
 
-def _share_of_tags(tags: Sequence[SearchTagFromMessage], text: str) -> float:
+def _share_of_tags_in_text(tags: Sequence[SearchTagFromMessage], text: str) -> float:
     folded = fold_text(text)
     return sum(text_has_message_tag(folded, tag) for tag in tags) / len(tags)

@@ -114,7 +114,7 @@ class BrowseLedger(Protocol):
     async def all_versions_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, list[Memory]]:
         """As `RecallLedger.all_versions_by_memory_id`."""
 
-    async def cluster_memories(
+    async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
         """Newest first (`happened_at`, then id), dead ones too, those after the memory `after`.

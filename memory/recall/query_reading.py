@@ -23,7 +23,7 @@ MIN_QUESTION_CONTENT_WORDS = 2
 """Of a question that stands for itself; one with fewer, "What can I do?", is about the sentence before it."""
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"[^\W_]+")
-_NAME_OR_WORD = re.compile(r"([^\W_]+)(?:['\u2019]s\b)?")
+_WORD_WITH_OPTIONAL_POSSESSIVE = re.compile(r"([^\W_]+)(?:['\u2019]s\b)?")
 
 
 async def try_to_embed_query(embedder: Embedder, text: str) -> tuple[Vector | None, str]:
@@ -57,7 +57,9 @@ def query_without_names_and_dates(text: str, candidates: Sequence[RankingFeature
         return "" if word[1].casefold() in actors and not word[1].islower() else word[0]
 
     subject = " ".join(
-        _NAME_OR_WORD.sub(without_name, text_without_dates(closing_text_of_message(text) or text)).split()
+        _WORD_WITH_OPTIONAL_POSSESSIVE.sub(
+            without_name, text_without_dates(closing_text_of_message(text) or text)
+        ).split()
     )
     return subject if subject != " ".join(text.split()) and _WORD.search(subject) else ""
 

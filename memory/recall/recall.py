@@ -43,7 +43,11 @@ from madeleine.memory.recall.selection import (
     is_recallable_as_of,
     rerank,
 )
-from madeleine.memory.recall.true_versions import distinct_true_version_ids, read_and_find_preferences, true_version_ids
+from madeleine.memory.recall.true_versions import (
+    distinct_true_version_ids,
+    read_and_find_preferences,
+    true_version_id_by_memory_id,
+)
 from madeleine.memory.rules.dynamics.truth import is_in_future
 from madeleine.memory.rules.prompting import RECALL_LIST_FORMAT, RecallTextFormat
 from madeleine.memory.rules.ranking.blended import BlendedRankingWeights
@@ -52,15 +56,15 @@ from madeleine.memory.rules.ranking.profiles import AllRankingProfileWeights, Ra
 from madeleine.memory.rules.storing.secrets import RedactText, redact_secrets
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.normalization import fold_text
-from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_past_days_as_dates
+from madeleine.memory.text.written_dates import text_with_iso_dates, text_with_relative_dates_resolved
 
 MIN_RECALL_CANDIDATES_PER_RESULT = 4
 """Least number of candidates from each channel for each memory to return (spec L2, step 2)."""
 MAX_UNKNOWN_WORDS_NAMED = 8
-MIN_OMITTED_TO_WEAKEST_SHOWN_SCORE = 0.8
+MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE = 0.8
 """Share of the weakest score shown from which a match beyond the limit counts as omitted. Nearly every question matches
 dozens of memories a little: of 136 memories 24 lie beyond the limit (mean of 114 questions), 2.5 of them above this."""
-NEAREST_PIECE_WEIGHT = 0.4
+NEAREST_PIECE_COSINE_WEIGHT = 0.4
 """Of the cosine that ranks: that of the nearest piece of a text; the whole has the rest. From 0.3 to 0.5 the gains on
 LoCoMo, BEAM and LongMemEval differ by at most 0.3 points of nDCG@10 (ADR 64)."""
 EMBEDDING_HEAD_START_SECONDS = 0.001
@@ -154,7 +158,7 @@ class RecallMemories:
         """`answer_format`: how the memories are rendered. `language` rewords the query, where that is configured.
         `explain`: why the best candidates came or not, and these memories."""
         query = replace(query, themes=tuple(dict.fromkeys((*query.themes, *self.config.themes))))
-        rank = partial(self._ranked, scope)
+        rank = partial(self._rank_respell_and_rerank, scope)
 
         def select(ranked: RankedCandidates) -> Awaitable[RecallSelection]:
             minimum = self.config.min_importance
@@ -168,7 +172,7 @@ class RecallMemories:
             attempt = await reformulate_query_until_sufficient(
                 query, attempt, model, config, rank=rank, select=select, redact=self.redact
             )
-        result = await self._result(scope, query, attempt)
+        result = await self._recall_result_of_attempt(scope, query, attempt)
         if explain is None:
             return result
         explainer = RecallExplainer(
@@ -186,7 +190,7 @@ class RecallMemories:
         )
         return replace(result, explanation=await explainer.explain(explain))
 
-    async def _result(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
+    async def _recall_result_of_attempt(self, scope: Scope, query: RecallQuery, attempt: RecallAttempt) -> RecallResult:
         ranked, selection = attempt.ranked, attempt.selection
         preferences, memories = (
             tuple((memory, ranked.scores.get(memory.id, 0.0)) for memory in group)
@@ -210,9 +214,9 @@ class RecallMemories:
             text=selection.text,
             notices=ranked.notices,
             reformulated=attempt.rewordings,
-            faded=await self._faded_count(scope, query) if len(memories) < query.limit else 0,
+            faded=await self._faded_match_count(scope, query) if len(memories) < query.limit else 0,
             omitted=sum(
-                score >= MIN_OMITTED_TO_WEAKEST_SHOWN_SCORE * weakest
+                score >= MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE * weakest
                 for id_, score in ranked.scores.items()
                 if id_ not in shown and id_ not in near_ids
             ),
@@ -222,12 +226,12 @@ class RecallMemories:
             unknown_words=ranked.pool.unknown_words[:MAX_UNKNOWN_WORDS_NAMED] if ranked.has_no_match else (),
         )
 
-    async def _faded_count(self, scope: Scope, query: RecallQuery) -> int:
+    async def _faded_match_count(self, scope: Scope, query: RecallQuery) -> int:
         """Dead memories that match by their words, at most `sparse_limit`, without absorbed and superseded ones."""
         if query.as_of is not None:  # they are among the memories
             return 0
         words = CandidateQuery(
-            words=self._words(query.text, query),
+            words=self._text_with_dates_as_iso(query.text, query),
             statuses=("dead",),
             categories=query.categories,
             themes=query.themes,
@@ -241,19 +245,21 @@ class RecallMemories:
             return 0
         if not pool.ids:
             return 0
-        gate = await self._gate(query, pool, None, 0.0)
+        gate = await self._candidate_matcher(query, pool, None, 0.0)
         memories = await self.ledger.memories_with_ids(scope, [pool.ids[i] for i in gate.matching])
         return sum(one.status == "dead" and one.absorbed_into is None and one.truth == "current" for one in memories)
 
-    async def _ranked(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
+    async def _rank_respell_and_rerank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         ranked = await self.rank(scope, query)
         if ranked.has_no_match:
-            ranked = await self._ranked_respelled(scope, query, ranked)
+            ranked = await self._rank_respelled_query(scope, query, ranked)
         if self.reranker is None or not ranked.scores:
             return ranked
         return await rerank(self.reranker, self.ledger, scope, query.text, ranked, limit=self.config.rerank)
 
-    async def _ranked_respelled(self, scope: Scope, query: RecallQuery, ranked: RankedCandidates) -> RankedCandidates:
+    async def _rank_respelled_query(
+        self, scope: Scope, query: RecallQuery, ranked: RankedCandidates
+    ) -> RankedCandidates:
         """Where nothing is found, words that no memory holds are replaced by like or related ones (ADR 34, 75)."""
         unknown = ranked.pool.unknown_words
         if self.respell is None or not unknown or not (respelled := await self.respell(scope, unknown, query.text)):
@@ -267,8 +273,8 @@ class RecallMemories:
     async def rank(self, scope: Scope, query: RecallQuery) -> RankedCandidates:
         """Rank every match of the query; nothing is activated."""
         candidate_query = CandidateQuery(
-            words=self._words(query.text, query),
-            twice=self._words(closing_text_of_message(query.text), query),
+            words=self._text_with_dates_as_iso(query.text, query),
+            twice=self._text_with_dates_as_iso(closing_text_of_message(query.text), query),
             statuses=LIVING_STATUSES if query.as_of is None else ALL_MEMORY_STATUSES,
             as_of=query.as_of,
             categories=query.categories,
@@ -283,21 +289,21 @@ class RecallMemories:
         try:
             # The index keeps the interpreter busy, which the model needs until it computes: let it begin.
             await asyncio.wait({embedding}, timeout=EMBEDDING_HEAD_START_SECONDS)
-            pool = await self.index.candidates(scope, candidate_query, partial(_vector_of, embedding))
+            pool = await self.index.candidates(scope, candidate_query, partial(_vector_from_embedding_task, embedding))
             vector, reason = await embedding
         finally:
             embedding.cancel()
         trust = self.embedder.vector_space.legibility_of_text_behind_vector(vector) if vector is not None else 0.0
-        gates = await self._gates(query, pool, vector, trust)
+        gates = await self._gate_outcomes(query, pool, vector, trust)
         matching, near = matching_and_near_positions(gates)
         near_ids = [pool.ids[i] for i in near]
         if not len(matching):
-            true = await true_version_ids(self.ledger, scope, query, pool, near_ids)
+            true = await true_version_id_by_memory_id(self.ledger, scope, query, pool, near_ids)
             near_true = dict.fromkeys(distinct_true_version_ids(near_ids, true), 0.0)
-            nearest = await self._newer_first(scope, query, near_true, pool)
+            nearest = await self._put_newer_versions_first(scope, query, near_true, pool)
             evidence = RankingEvidence(gates=gates, shown_for=true)
             return RankedCandidates({}, {}, pool, reason, near_misses=tuple(nearest.scores), evidence=evidence)
-        pool = await self._with_subject(query.text, pool, vector)
+        pool = await self._pool_with_subject_and_piece_cosines(query.text, pool, vector)
         matching, scored = await score_matches(
             self.ledger,
             scope,
@@ -313,12 +319,12 @@ class RecallMemories:
         order = np.argsort(-scored.scores, kind="stable")  # equals keep the engine's order
         ranked = zip(matching[order], scored.scores[order], strict=True)
         best_first = [(pool.ids[i], round(float(score), 4)) for i, score in ranked]
-        true = await true_version_ids(self.ledger, scope, query, pool, {*dict(best_first), *near_ids})
+        true = await true_version_id_by_memory_id(self.ledger, scope, query, pool, {*dict(best_first), *near_ids})
         shown: dict[MemoryId, float] = {}
         for id_, score in best_first:
             if (version := true.get(id_, id_)) is not None:
                 shown.setdefault(version, score)
-        newer = await self._newer_first(scope, query, shown, pool)
+        newer = await self._put_newer_versions_first(scope, query, shown, pool)
         ordered = newer.scores
         matched = {pool.ids[i]: pool.features[i] for i in matching}
         read, preferences = await read_and_find_preferences(
@@ -338,23 +344,25 @@ class RecallMemories:
             ),
         )
 
-    def _words(self, text: str, query: RecallQuery) -> str:
+    def _text_with_dates_as_iso(self, text: str, query: RecallQuery) -> str:
         """For the search by words: dates in one form, those that are told from today as days."""
-        return text_with_iso_dates(text_with_past_days_as_dates(text, (query.as_of or self.now()).date()))
+        return text_with_iso_dates(text_with_relative_dates_resolved(text, (query.as_of or self.now()).date()))
 
-    async def _gates(
+    async def _gate_outcomes(
         self, query: RecallQuery, pool: CandidatePool, vector: Vector | None, trust: float
     ) -> tuple[RecallGateOutcome, ...]:
         """Of the query as asked, and of the end of a longer message."""
-        whole = await self._gate(query, pool, vector, trust)
+        whole = await self._candidate_matcher(query, pool, vector, trust)
         if not (end := closing_text_of_message(query.text)):
             return (whole,)
         of_end, _ = await try_to_embed_query(self.embedder, end)
         cosine = pool.cosine if of_end is None else await self.index.cosines(pool.ids, of_end)
-        of_words = restrict_query_words_of_pool(pool, content_words(self._words(end, query)), cosine)
-        return whole, await self._gate(replace(query, text=end), of_words, of_end, trust)
+        of_words = restrict_query_words_of_pool(pool, content_words(self._text_with_dates_as_iso(end, query)), cosine)
+        return whole, await self._candidate_matcher(replace(query, text=end), of_words, of_end, trust)
 
-    async def _with_subject(self, text: str, pool: CandidatePool, vector: Vector | None) -> CandidatePool:
+    async def _pool_with_subject_and_piece_cosines(
+        self, text: str, pool: CandidatePool, vector: Vector | None
+    ) -> CandidatePool:
         """The pool with the cosines to the mean of the query and of what it is about (ADR 41), of whole texts and of
         their pieces (ADR 64)."""
         if vector is None:
@@ -365,14 +373,14 @@ class RecallMemories:
             length = np.linalg.norm(vector + other)
             mean = np.asarray((vector + other) / length, np.float32)
             whole = (whole + await self.index.cosines(pool.ids, other)) / length
-        weight, pieces = NEAREST_PIECE_WEIGHT, pool.max_piece_cosines_in_candidate_order(mean, whole)
+        weight, pieces = NEAREST_PIECE_COSINE_WEIGHT, pool.max_piece_cosines_in_candidate_order(mean, whole)
         return replace(pool, cosine=np.asarray((1 - weight) * whole + weight * pieces, np.float32))
 
     @cached_property
-    def _gate(self) -> CandidateMatcher:
+    def _candidate_matcher(self) -> CandidateMatcher:
         return CandidateMatcher(self.index, self.embedder, self.config.thresholds, frozenset(self.config.themes))
 
-    async def _newer_first(
+    async def _put_newer_versions_first(
         self, scope: Scope, query: RecallQuery, scores: Mapping[MemoryId, float], pool: CandidatePool
     ) -> NewerFirstRanking:
         if not self.config.newer_among_near_equals:
@@ -396,5 +404,5 @@ async def _no_vector() -> Vector | None:
     return None
 
 
-async def _vector_of(embedding: asyncio.Task[tuple[Vector | None, str]]) -> Vector | None:
+async def _vector_from_embedding_task(embedding: asyncio.Task[tuple[Vector | None, str]]) -> Vector | None:
     return (await embedding)[0]

@@ -30,8 +30,10 @@ MAX_RECALL_VERDICT_TOKENS = 300
 RECALL_COST_RUN_ID = RunId("recall")
 """Takes the place of a patrol's run id in cost records."""
 
-_INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
-RECALL_SUFFICIENCY_CHECK_PROMPT = _INSTRUCTIONS_TEMPLATE.format(max_query_chars=MAX_REWORDED_QUERY_CHARS - 200)
+_SUFFICIENCY_CHECK_PROMPT_TEMPLATE = (Path(__file__).parent / "reformulation_prompt.txt").read_text("utf-8").rstrip()
+RECALL_SUFFICIENCY_CHECK_PROMPT = _SUFFICIENCY_CHECK_PROMPT_TEMPLATE.format(
+    max_query_chars=MAX_REWORDED_QUERY_CHARS - 200
+)
 
 
 class RecallSufficiencyVerdict(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
@@ -82,9 +84,9 @@ async def reformulate_query_until_sufficient(
                 ranked = merge_rankings(best.ranked, await rank(replace(query, text=words)))
                 best = RecallAttempt(ranked, await select(ranked), (*best.rewordings, words))
     except TimeoutError:
-        return _with_notice(best, f"It took longer than {config.seconds:g} s.")
+        return _attempt_with_failure_notice(best, f"It took longer than {config.seconds:g} s.")
     except MadeleineError as error:
-        return _with_notice(best, str(error))
+        return _attempt_with_failure_notice(best, str(error))
     return best
 
 
@@ -115,6 +117,6 @@ def build_recall_verdict_prompt(query: str, memories: Sequence[Memory]) -> Promp
     )
 
 
-def _with_notice(attempt: RecallAttempt, reason: str) -> RecallAttempt:
+def _attempt_with_failure_notice(attempt: RecallAttempt, reason: str) -> RecallAttempt:
     notice = f"The query was not reworded. {reason}"
     return replace(attempt, ranked=replace(attempt.ranked, notices=(*attempt.ranked.notices, notice)))

@@ -50,8 +50,8 @@ from madeleine.memory.rules.searching import (
     make_first_term_finder,
     most_specific_message_tags,
     related_themes,
+    sort_hits_matching_inside_words_last,
     sort_hits_newest_first,
-    sort_hits_within_words_last,
 )
 from madeleine.memory.rules.spelling import StemmerOfLanguage, spelling_corrections_from_texts
 from madeleine.memory.text.normalization import fold_text
@@ -106,28 +106,28 @@ class SearchStoredTexts:
         that no text holds are respelled (`spelling_corrections_from_texts`). Raises `InvalidInput` for a cursor that is
         not of this query."""
         position = replace(query, after=decode_search_cursor(cursor, query) if cursor else None)
-        page_and_next = await self._page_and_next(scope, position)
+        page_and_next = await self._page_and_one_more_hit(scope, position)
         respelled: Mapping[str, str] = {}
-        if query.terms and not page_and_next and (respelled := await self._respelled(scope, query)):
+        if query.terms and not page_and_next and (respelled := await self._spelling_corrections(scope, query)):
             terms = tuple(respelled.get(term, term) for term in query.terms)
-            page_and_next = await self._page_and_next(scope, replace(position, terms=terms))
+            page_and_next = await self._page_and_one_more_hit(scope, replace(position, terms=terms))
         hits = page_and_next[: query.limit]
         if query.terms and query.as_of is None:  # listing and looking back wake nothing (ruling 18)
-            self._activate(scope, hits)
+            self._record_reactivations_of_hits(scope, hits)
         next_cursor = encode_search_cursor(hits[-1].position, query) if len(page_and_next) > query.limit else ""
-        hits = sort_hits_within_words_last(hits, (respelled.get(term, term) for term in query.terms))
+        hits = sort_hits_matching_inside_words_last(hits, (respelled.get(term, term) for term in query.terms))
         return SearchPage(tuple(hits), next_cursor, respelled if hits else {})
 
-    async def _respelled(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
+    async def _spelling_corrections(self, scope: Scope, query: KeywordQuery) -> Mapping[str, str]:
         return await find_spelling_corrections(self.ledger, scope, query.terms, sources=query.sources)
 
     async def search_by_tags_of_message(self, scope: Scope, message: str, query: KeywordQuery) -> SearchPage:
         """Search one page by the tags of a message (`SearchByTagsFromMessage`)."""
         page = await self.search_by_tags.search_by_tags_of_message(scope, message, query)
-        self._activate(scope, page.hits)
+        self._record_reactivations_of_hits(scope, page.hits)
         return page
 
-    async def _page_and_next(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
+    async def _page_and_one_more_hit(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
         """A page and one hit more, if there is one. Duplicates are left out, and the page is filled up from where it
         ended (spec H2, H4)."""
         find_match = make_first_term_finder(query.terms)
@@ -141,7 +141,7 @@ class SearchStoredTexts:
             query = replace(query, after=batch[-1].position)
         return hits[:size]
 
-    def _activate(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
+    def _record_reactivations_of_hits(self, scope: Scope, hits: Iterable[SearchHit]) -> None:
         now = self.now()
         memories = [hit for hit in hits if hit.source == "memories" and hit.truth == "current"]
         self.activations.add_reactivations(
@@ -223,7 +223,7 @@ class SearchByTagsFromMessage:
         hits = {(hit.source, hit.id): hit for hit in await self.ledger.hits_with_ids(scope, [ref for ref, _ in best])}
         superseded = [MemoryId(hit.id) for hit in hits.values() if hit.truth == "superseded"]
         if superseded and query.as_of is None:
-            current = await self._current_hits(scope, superseded, query)
+            current = await self._current_version_hits(scope, superseded, query)
             hits = {ref: hit for ref, hit in hits.items() if hit.truth != "superseded"} | current
         weighted = [(hits[ref], weight) for ref, weight in best if ref in hits]
         others = [(hit, weight) for hit, weight in weighted if not _is_message_itself(hit, message)]
@@ -234,7 +234,7 @@ class SearchByTagsFromMessage:
         left_out = len(best) - len({(hit.source, hit.id) for hit, _ in others})
         return SearchPage(page, omitted=sum(sum(one.counts.values()) for one in matches) - left_out - len(page))
 
-    async def _current_hits(
+    async def _current_version_hits(
         self, scope: Scope, superseded: Sequence[MemoryId], query: KeywordQuery
     ) -> dict[tuple[SearchSource, str], SearchHit]:
         """Hits of the current versions, by those that they are shown for (ruling 14)."""
@@ -278,20 +278,20 @@ class BrowseMemories:
         memories = await self.ledger.memories_with_ids(scope, list(dict.fromkeys(ids)))
         existing = {memory.id for memory in memories}
         missing = tuple(id_ for id_ in dict.fromkeys(ids) if id_ not in existing)
-        return await self._page(scope, memories, missing=missing)
+        return await self._make_page_and_record_reactivations(scope, memories, missing=missing)
 
     async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, cursor: str = ""
     ) -> BrowsedMemories:
         """Newest first. Raises `InvalidInput` for a cluster that does not exist."""
         await self._flush_activations()
-        memories = await self.ledger.cluster_memories(scope, cluster_id, limit=limit + 1, after=cursor or None)
+        memories = await self.ledger.memories_of_cluster(scope, cluster_id, limit=limit + 1, after=cursor or None)
         if memories is None:
             raise InvalidInput(
                 f"There is no cluster {cluster_id!r}. Call recall_memory without arguments for the list of clusters."
             )
         next_cursor = memories[limit - 1].id if len(memories) > limit else ""
-        return await self._page(scope, memories[:limit], next_cursor=next_cursor)
+        return await self._make_page_and_record_reactivations(scope, memories[:limit], next_cursor=next_cursor)
 
     async def clusters_with_moods(self, scope: Scope) -> list[tuple[ClusterWithMemoryCounts, EmotionSummary | None]]:
         """Each with how its active memories felt; None if no feeling is known."""
@@ -301,7 +301,7 @@ class BrowseMemories:
         clusters = await self.ledger.clusters_with_memory_counts(scope)
         return [(cluster, mood_of_feelings(feelings[cluster.id])) for cluster in clusters]
 
-    async def _page(
+    async def _make_page_and_record_reactivations(
         self, scope: Scope, memories: Sequence[Memory], *, missing: tuple[MemoryId, ...] = (), next_cursor: str = ""
     ) -> BrowsedMemories:
         now = self.now()

@@ -206,20 +206,22 @@ class RecallSelector:
         if not self.ranked.scores:
             return RecallSelection()
         query = self.query
-        preferences = await self._within_share(await self._load_preferences())
-        order, limit = self._order, self._limit(preferences)
-        loaded = await self._load(order[:limit])
+        preferences = await self._preferences_within_budget_share(await self._load_preferences())
+        order, limit = self._non_preference_ids_best_first, self._max_memory_count(preferences)
+        loaded = await self._load_recallable(order[:limit])
         best = [loaded[id_] for id_ in order[:limit] if id_ in loaded]
         if len(best) == min(limit, len(order)) and self._surely_fit([*preferences, *best], query.token_budget):
-            selection = await self._render(best, preferences)
+            selection = await self._render_selection(best, preferences)
             if selection.tokens <= query.token_budget:
                 return selection
-        budget = query.token_budget - await self._tag_tokens() - sum(await self._costs(preferences))
+        budget = (
+            query.token_budget - await self._enclosing_tag_token_count() - sum(await self._token_costs(preferences))
+        )
         memories = await self._fill_budget(order, loaded, budget, limit=limit)
-        shortened = await self._shortened(best[0], budget) if best and not memories else None
+        shortened = await self._memory_shortened_to_budget(best[0], budget) if best and not memories else None
         if shortened is not None:
             memories = [shortened]
-        while (selection := await self._render(memories, preferences)).tokens > query.token_budget:
+        while (selection := await self._render_selection(memories, preferences)).tokens > query.token_budget:
             (memories or preferences).pop()
         shown = {memory.id for memory in selection.memories}
         return replace(
@@ -229,27 +231,30 @@ class RecallSelector:
         )
 
     @cached_property
-    def _order(self) -> Sequence[MemoryId]:
+    def _non_preference_ids_best_first(self) -> Sequence[MemoryId]:
         return [id_ for id_ in self.ranked.ids if id_ not in self.ranked.procedural]
 
-    def _limit(self, preferences: Sequence[Memory]) -> int:
+    def _max_memory_count(self, preferences: Sequence[Memory]) -> int:
         """How many memories the answer holds at most, beside these preferences."""
         query, ranked = self.query, self.ranked
         if query.max_limit <= query.limit:
             return query.limit
-        scored = [(ranked.scores[id_], ranked.tokens.get(id_, 0)) for id_ in self._order[: query.max_limit]]
+        scored = [
+            (ranked.scores[id_], ranked.tokens.get(id_, 0))
+            for id_ in self._non_preference_ids_best_first[: query.max_limit]
+        ]
         best = max((ranked.scores.get(memory.id, 0.0) for memory in preferences), default=0.0)
         return result_count_when_no_limit_is_set(
             scored, least=query.limit, best=best, whole_list=asks_for_everything_of_a_kind(analyse_query(query.text))
         )
 
-    async def _shortened(self, memory: Memory, budget: int) -> Memory | None:
+    async def _memory_shortened_to_budget(self, memory: Memory, budget: int) -> Memory | None:
         """The memory with the beginning of its action, as much as fits; None if next to nothing fits, or no tokenizer
         counts. Its feeling, lesson and timeline are left out where they would take half of the budget."""
         if self.ranked.words_only_reason:
             return None
         action = memory.scene.action
-        [beside] = await self._costs([replace(memory, scene=replace(memory.scene, action=ELLIPSIS))])
+        [beside] = await self._token_costs([replace(memory, scene=replace(memory.scene, action=ELLIPSIS))])
         if 2 * beside > budget:
             bare = Scene(action=action, when=tuple(item for item in memory.scene.when if isinstance(item, str))[:1])
             memory = replace(memory, feeling="", lesson="", scene=bare)
@@ -257,7 +262,7 @@ class RecallSelector:
         while (chars := int(chars * TEXT_SHORTENING_FACTOR_PER_STEP)) >= MIN_SHORTENED_MEMORY_CHARS:
             part = action[:chars].rsplit(maxsplit=1)[0] if " " in action[:chars] else action[:chars]
             cut = replace(memory, scene=replace(memory.scene, action=f"{part} {ELLIPSIS}"))
-            [cost] = await self._costs([cut])
+            [cost] = await self._token_costs([cut])
             if cost <= budget:
                 return cut
         return None
@@ -272,17 +277,17 @@ class RecallSelector:
         preferences = await self.ledger.preferences(
             self.scope, matching_ids=matching, limit=query.limit, include_standing=standing
         )
-        return await self._recallable(preferences)
+        return await self._keep_recallable(preferences)
 
-    async def _load(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
+    async def _load_recallable(self, ids: Sequence[MemoryId]) -> dict[MemoryId, Memory]:
         """Those of these memories that can be recalled."""
         memories = {id_: self.ranked.loaded_memories[id_] for id_ in ids if id_ in self.ranked.loaded_memories}
         if missing := [id_ for id_ in ids if id_ not in memories]:
             memories |= {memory.id: memory for memory in await self.ledger.memories_with_ids(self.scope, missing)}
-        return {memory.id: memory for memory in await self._recallable(memories.values())}
+        return {memory.id: memory for memory in await self._keep_recallable(memories.values())}
 
-    async def _recallable(self, memories: Collection[Memory]) -> list[Memory]:
-        told = await self._ids_told_before_survivors(memories)
+    async def _keep_recallable(self, memories: Collection[Memory]) -> list[Memory]:
+        told = await self._absorbed_ids_told_before_survivors(memories)
         as_of = self.query.as_of
         return [
             memory
@@ -290,7 +295,7 @@ class RecallSelector:
             if (memory.id in told or is_recallable_as_of(memory, as_of)) and self._passes_filters(memory)
         ]
 
-    async def _ids_told_before_survivors(self, memories: Iterable[Memory]) -> set[MemoryId]:
+    async def _absorbed_ids_told_before_survivors(self, memories: Iterable[Memory]) -> set[MemoryId]:
         """As of a time before their survivors, merged memories are what was known (ruling 14)."""
         if (as_of := self.query.as_of) is None:
             return set()
@@ -316,14 +321,16 @@ class RecallSelector:
             and themes.issuperset(map(fold_text, query.themes))
         )
 
-    async def _within_share(self, preferences: list[Memory]) -> list[Memory]:
+    async def _preferences_within_budget_share(self, preferences: list[Memory]) -> list[Memory]:
         """Those that fit into the share of the budget that preferences have."""
         only_preferences = self.query.categories == ("procedural",)
         share = self.query.token_budget // (1 if only_preferences else PREFERENCE_BUDGET_DIVISOR)
         if self._surely_fit(preferences, share):
             return preferences
-        costs = await self._costs(preferences)
-        fitting = positions_within_token_budget(costs, limit=self.query.limit, budget=share - await self._tag_tokens())
+        costs = await self._token_costs(preferences)
+        fitting = positions_within_token_budget(
+            costs, limit=self.query.limit, budget=share - await self._enclosing_tag_token_count()
+        )
         return [preferences[position] for position in fitting]
 
     def _surely_fit(self, memories: Sequence[Memory], budget: int) -> bool:
@@ -341,9 +348,9 @@ class RecallSelector:
         size = max(limit, BUDGET_FILL_BATCH_MEMORIES)
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            known = {**loaded, **await self._load([id_ for id_ in batch if id_ not in loaded])}
+            known = {**loaded, **await self._load_recallable([id_ for id_ in batch if id_ not in loaded])}
             memories = [known[id_] for id_ in batch if id_ in known]
-            costs = await self._costs(memories)
+            costs = await self._token_costs(memories)
             fitting = positions_within_token_budget(costs, limit=limit - len(taken), budget=budget)
             taken += [memories[position] for position in fitting]
             budget -= sum(costs[position] for position in fitting)
@@ -351,13 +358,13 @@ class RecallSelector:
                 break
         return taken
 
-    async def _tag_tokens(self) -> int:
+    async def _enclosing_tag_token_count(self) -> int:
         if self.ranked.words_only_reason:
             return MAX_ENCLOSING_TAG_TOKENS
         [tokens] = await self.embedder.count_tokens([self.answer_format.empty_tags])
         return tokens
 
-    async def _costs(self, memories: Sequence[Memory]) -> list[int]:
+    async def _token_costs(self, memories: Sequence[Memory]) -> list[int]:
         """Tokens of each memory's entry; without the model as counted at indexing, or an upper estimate."""
         indexed = self.ranked.tokens if self.ranked.words_only_reason else {}
         unknown = [memory for memory in memories if memory.id not in indexed]
@@ -367,13 +374,13 @@ class RecallSelector:
         tokens = {**indexed, **{memory.id: count for memory, count in zip(unknown, counts, strict=True)}}
         return [tokens[memory.id] + MAX_SEPARATOR_TOKENS for memory in memories]
 
-    async def _render(self, memories: Sequence[Memory], preferences: Sequence[Memory]) -> RecallSelection:
+    async def _render_selection(self, memories: Sequence[Memory], preferences: Sequence[Memory]) -> RecallSelection:
         inside, beside = ((), preferences) if self.answer_format.preferences == "none" else (preferences, ())
         text = self.answer_format.render([*inside, *memories])
         if not text and not beside:
             tokens = 0
         elif self.ranked.words_only_reason:
-            tokens = sum(await self._costs([*preferences, *memories])) + MAX_ENCLOSING_TAG_TOKENS
+            tokens = sum(await self._token_costs([*preferences, *memories])) + MAX_ENCLOSING_TAG_TOKENS
         else:
             tokens = sum(await self.embedder.count_tokens([text, *map(RECALL_LIST_FORMAT.render_entry, beside)]))
         return RecallSelection(tuple(memories), tuple(preferences), text, tokens)

@@ -10,7 +10,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import Memory, MemoryLevel, Scope
 
 MAX_PROJECT_NAME_CHARS = 200
-_LEVELS: tuple[MemoryLevel, ...] = get_args(MemoryLevel)
+_LEVELS_SHORTEST_KEPT_FIRST: tuple[MemoryLevel, ...] = get_args(MemoryLevel)
 """From the shortest."""
 
 
@@ -49,12 +49,12 @@ def scope_at_level(scope: Scope, asked: MemoryLevel | None) -> Scope:
     it asks for more than the connection keeps."""
     if asked is None:
         return scope
-    if _LEVELS.index(asked) > _LEVELS.index(scope.level) > 0:
+    if _LEVELS_SHORTEST_KEPT_FIRST.index(asked) > _LEVELS_SHORTEST_KEPT_FIRST.index(scope.level) > 0:
         raise InvalidInput(
             f"Nothing was stored. This connection keeps nothing beyond its {scope.level} (MADELEINE_LEVEL): leave out "
             f"level {asked}."
         )
-    return replace(scope, level=min(asked, scope.level, key=_LEVELS.index))
+    return replace(scope, level=min(asked, scope.level, key=_LEVELS_SHORTEST_KEPT_FIRST.index))
 
 
 def memory_with_level_and_project_of_scope(memory: Memory, scope: Scope, superseded: Memory | None = None) -> Memory:

@@ -20,7 +20,7 @@ from madeleine.memory.retention.values import (
 from madeleine.memory.rules.archiving.retention import MemoryRetentionFacts
 
 
-class RetentionReads(Protocol):
+class RetentionReader(Protocol):
     """One being's memories, by what decides whether their time is over."""
 
     async def retention_facts_of_all_memories(self) -> list[MemoryRetentionFacts]:
@@ -35,7 +35,7 @@ class RetentionReads(Protocol):
         """When a patrol last enforced the rules."""
 
 
-class RetentionArchivingTransaction(RetentionReads, Protocol):
+class RetentionArchivingTransaction(RetentionReader, Protocol):
     async def archive(self, groups: Sequence[ArchiveGroup], *, run: RunId, at: datetime) -> list[MemoryId]:
         """Move the memories, with all that is kept of each, to the archive; ids of those that were there. Undone with
         the run."""
@@ -45,7 +45,7 @@ class RetentionArchivingTransaction(RetentionReads, Protocol):
 
 
 class RetentionLedger(Protocol):
-    def retention_reader(self, scope: Scope) -> RetentionReads: ...
+    def retention_reader(self, scope: Scope) -> RetentionReader: ...
 
     def retention_transaction(self, scope: Scope) -> AbstractAsyncContextManager[RetentionArchivingTransaction]:
         """Commits on a normal exit, else rolls back."""

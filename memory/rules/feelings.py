@@ -48,22 +48,25 @@ def emotion_axis_from_approximate_name(told: object) -> str | None:
 
 
 @cache
-def _vectors() -> Mapping[str, EmotionVector]:
+def _vector_by_emotion_label() -> Mapping[str, EmotionVector]:
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    return {label: EmotionVector(*_scaled(table["rated"][label]), *table["chosen"][label]) for label in EMOTION_LABELS}
+    return {
+        label: EmotionVector(*_ratings_scaled_from_1_to_9(table["rated"][label]), *table["chosen"][label])
+        for label in EMOTION_LABELS
+    }
 
 
-def _scaled(ratings: Sequence[float]) -> Iterable[float]:
+def _ratings_scaled_from_1_to_9(ratings: Sequence[float]) -> Iterable[float]:
     """Means on a scale from 1 to 9 to [-1, 1]."""
     return (round((rating - 5) / 4, 2) for rating in ratings)
 
 
 def mean_vector_of_emotions(labels: Collection[str]) -> EmotionVector | None:
     """Their mean; None of none."""
-    return _mean([_vectors()[label] for label in labels])
+    return _mean_emotion_vector([_vector_by_emotion_label()[label] for label in labels])
 
 
-def _mean(vectors: Sequence[EmotionVector]) -> EmotionVector | None:
+def _mean_emotion_vector(vectors: Sequence[EmotionVector]) -> EmotionVector | None:
     if not vectors:
         return None
     return EmotionVector(*(round(float(axis), 3) for axis in np.mean([astuple(one) for one in vectors], axis=0)))
@@ -89,6 +92,6 @@ def mood_of_feelings(feelings: Iterable[tuple[Sequence[Emotion], EmotionVector |
         labels.update(emotions)
         if vector := told or mean_vector_of_emotions(emotions):
             vectors.append(vector)
-    mean = _mean(vectors)
+    mean = _mean_emotion_vector(vectors)
     most = sorted(labels, key=lambda label: (-labels[label], EMOTION_LABELS.index(label)))
     return EmotionSummary(tuple(most[:MAX_EMOTION_LABELS]), mean) if mean else None

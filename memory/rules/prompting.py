@@ -78,7 +78,7 @@ def memories_in_prompt_order(memories: Iterable[Memory]) -> list[Memory]:
 
 def all_text_recall_may_return(memory: Memory) -> str:
     """All text of a memory that a recall may return, in any format: an upper bound for its token cost."""
-    return _joined_lines(
+    return _join_non_empty_lines(
         render_memory_line(memory),
         escape_tags_on_one_line(memory.feeling),
         memory.lesson,
@@ -99,7 +99,7 @@ def render_memory_block(memories: Iterable[Memory]) -> str:
     return "\n".join(["<memory>", *lines, "</memory>"]) if lines else ""
 
 
-def _joined_lines(*texts: str) -> str:
+def _join_non_empty_lines(*texts: str) -> str:
     return "\n".join(filter(None, texts))
 
 
@@ -122,13 +122,13 @@ def shuffle_texts(items: Iterable[str], rng: RandomSource) -> list[str]:
     return deck
 
 
-def _fragments_of(memory: Memory) -> list[str]:
+def _action_and_feeling_fragments(memory: Memory) -> list[str]:
     return [part for part in (memory.scene.action, memory.feeling) if part]
 
 
 def recall_text_of_shuffled_fragments(memories: Iterable[Memory], rng: RandomSource) -> str:
     """`<recall>fragment / fragment / …</recall>`: actions and feelings, their owners' bounds blurred; "" for none."""
-    deck = [part for memory in memories for part in _fragments_of(memory)]
+    deck = [part for memory in memories for part in _action_and_feeling_fragments(memory)]
     # Quoted again as a whole: `<` at the end of one fragment and `recall>` after it would read as a tag.
     stream = escape_all_markup(" / ".join(escape_tags_on_one_line(part) for part in shuffle_texts(deck, rng)))
     return f"<recall>{stream}</recall>" if deck else ""
@@ -150,8 +150,8 @@ class RecallTextFormat:
     preferences: Literal["none", "matching", "standing"] = "matching"
 
 
-def _list_entry(memory: Memory) -> str:
-    return _joined_lines(
+def _render_recall_list_entry(memory: Memory) -> str:
+    return _join_non_empty_lines(
         memory.scene.action,
         memory.feeling,
         memory.lesson,
@@ -161,7 +161,7 @@ def _list_entry(memory: Memory) -> str:
 
 
 RECALL_LIST_FORMAT = RecallTextFormat(
-    render=lambda memories: "\n".join(map(_list_entry, memories)), render_entry=_list_entry
+    render=lambda memories: "\n".join(map(_render_recall_list_entry, memories)), render_entry=_render_recall_list_entry
 )
 """Text, feeling, lesson and timeline of each memory."""
 MEMORY_BLOCK_FORMAT = RecallTextFormat(
@@ -173,7 +173,9 @@ def make_fragments_format(rng: RandomSource) -> RecallTextFormat:
     """Shuffled fragments in a tag (spec P9)."""
     return RecallTextFormat(
         render=lambda memories: recall_text_of_shuffled_fragments(memories, rng),
-        render_entry=lambda memory: "".join(f"{escape_tags_on_one_line(part)} / " for part in _fragments_of(memory)),
+        render_entry=lambda memory: "".join(
+            f"{escape_tags_on_one_line(part)} / " for part in _action_and_feeling_fragments(memory)
+        ),
         empty_tags="<recall></recall>",
         preferences="none",
     )
@@ -209,7 +211,7 @@ MAX_PROMPT_MESSAGE_CHARS = 2_000
 MAX_MEMORY_LINE_WITH_ID_CHARS = 200
 """Of a memory at the start of a conversation: its id opens the rest."""
 
-_DELIMITERS: Mapping[PromptPartName, tuple[str, str]] = {
+_DELIMITERS_BY_PROMPT_PART: Mapping[PromptPartName, tuple[str, str]] = {
     "policies": ("# Policies of the organisation", ""),
     "soul": ("", ""),
     "core_blocks": ('<context name="core blocks">', "</context>"),
@@ -223,12 +225,12 @@ _DELIMITERS: Mapping[PromptPartName, tuple[str, str]] = {
     "history_recent": ('<context name="other conversations">', "</context>"),
     "history_current_chat": ('<context name="this conversation">', "</context>"),
 }
-_HEADING = re.compile(r"^(?= {0,3}#)", re.MULTILINE)
+_MARKDOWN_HEADING_START_PATTERN = re.compile(r"^(?= {0,3}#)", re.MULTILINE)
 
 
 def prompt_part_delimiters(part: PromptPartName) -> tuple[str, str]:
     """The opening and the closing line."""
-    return _DELIMITERS.get(part, (f'<context name="{part}">', "</context>"))
+    return _DELIMITERS_BY_PROMPT_PART.get(part, (f'<context name="{part}">', "</context>"))
 
 
 def render_prompt_part(part: PromptPartName, entries: Sequence[str]) -> str:
@@ -253,7 +255,7 @@ def render_prompt_parts(entries: Mapping[PromptPartName, Sequence[str]], parts: 
 def render_soul_section(name: str, value: str) -> str:
     """A heading and the lines as written; lines that begin like a heading are escaped."""
     lines = "\n".join(line.rstrip() for line in escape_all_markup(value).splitlines()).strip("\n")
-    body = _HEADING.sub(r"\\\g<0>", re.sub(r"\n{3,}", "\n\n", lines))
+    body = _MARKDOWN_HEADING_START_PATTERN.sub(r"\\\g<0>", re.sub(r"\n{3,}", "\n\n", lines))
     return f"# {name.replace('_', ' ').capitalize()}\n{body}"
 
 

@@ -52,7 +52,7 @@ MIN_PREFIX_STEM_CHARS = 5
 UNSPACED_SCRIPT_RUN_PATTERN = re.compile(
     f"[{HAN_CHAR_CLASS}]+|[{KATAKANA_CHAR_CLASS}]+|[{HANGUL_CHAR_CLASS}]+|[{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
 )
-_DOUBLED_CONSONANT = re.compile("[aeiou][bdgklmnprt]$")
+_STEM_ENDING_THAT_DOUBLES = re.compile("[aeiou][bdgklmnprt]$")
 
 
 def search_tag_of_word_or_phrase(text: str, stem: Stemmer) -> SearchTagFromMessage:
@@ -66,7 +66,7 @@ def search_tag_of_word_or_phrase(text: str, stem: Stemmer) -> SearchTagFromMessa
     base = _common_prefix([text, stemmed.removesuffix("i")])
     if len(base) >= MIN_PREFIX_STEM_CHARS + (base == text):
         return SearchTagFromMessage(text, "beginning", (base,), base)
-    forms = sorted({text, *(form for form in _english_forms(stemmed) if stem(form) == stemmed)})
+    forms = sorted({text, *(form for form in _possible_english_forms_of_stem(stemmed) if stem(form) == stemmed)})
     return SearchTagFromMessage(text, "words", tuple(forms), _common_prefix(forms))
 
 
@@ -75,7 +75,7 @@ def _common_prefix(words: Sequence[str]) -> str:
     return "".join(letters[0] for letters in same)
 
 
-def _english_forms(stemmed: str) -> list[str]:
+def _possible_english_forms_of_stem(stemmed: str) -> list[str]:
     """Possible English forms of a short stem; non-words among them match nothing."""
     if stemmed.endswith("i"):  # berri: berry
         root = stemmed[:-1]
@@ -83,7 +83,7 @@ def _english_forms(stemmed: str) -> list[str]:
     if stemmed.endswith("e"):  # make
         root = stemmed[:-1]
         return [root + ending for ending in ("e", "es", "ed", "ing")]
-    doubled = stemmed + stemmed[-1:] if _DOUBLED_CONSONANT.search(stemmed) else stemmed
+    doubled = stemmed + stemmed[-1:] if _STEM_ENDING_THAT_DOUBLES.search(stemmed) else stemmed
     return [stemmed, *(stemmed + ending for ending in ("s", "es", "e")), doubled + "ed", doubled + "ing"]
 
 
@@ -140,12 +140,12 @@ def extract_search_tags_from_message(message: str) -> Iterator[str]:
     marked = [*quoted, *_HASHTAG.findall(text), *_DATE.findall(text)]
     names: list[str] = []
     words: list[str] = []
-    for position, word in _words(_DATE.sub(" ", text)):
+    for position, word in _words_with_sentence_position(_DATE.sub(" ", text)):
         (names if position > 0 and word[0].isupper() and not word.isupper() else words).append(word)
     words.sort(key=len, reverse=True)
-    for candidate in chain(marked, names, _unspaced_words(text), words):
+    for candidate in chain(marked, names, _words_in_unspaced_scripts(text), words):
         tag = " ".join(fold_text(candidate).split())
-        if _is_specific(tag):
+        if _is_specific_tag(tag):
             yield tag
 
 
@@ -160,21 +160,21 @@ def most_specific_message_tags(message: str, stem: Stemmer) -> tuple[SearchTagFr
     return tuple(tags.values())
 
 
-def _words(text: str) -> Iterator[tuple[int, str]]:
+def _words_with_sentence_position(text: str) -> Iterator[tuple[int, str]]:
     """(position in its sentence, word)."""
     for sentence in (sentence for clause in _CLAUSE_END.split(text) for sentence in split_sentences(clause)):
         for position, word in enumerate(_WORD.findall(sentence)):
             yield position, _POSSESSIVE.sub("", word)
 
 
-def _is_specific(tag: str) -> bool:
+def _is_specific_tag(tag: str) -> bool:
     shortest = 3 if tag.isascii() and " " not in tag else 2
     return (
         shortest <= len(tag) <= MAX_MESSAGE_TAG_CHARS and normalize_and_drop_apostrophes(tag) not in ENGLISH_STOP_WORDS
     )
 
 
-def _unspaced_words(text: str) -> list[str]:
+def _words_in_unspaced_scripts(text: str) -> list[str]:
     words: list[str] = []
     lexicons = lexicons_for_script_of_text(text)
     for run in UNSPACED_SCRIPT_RUN_PATTERN.findall(text):
@@ -182,7 +182,7 @@ def _unspaced_words(text: str) -> list[str]:
             words += [
                 word
                 for part in text_without_lexicon_pattern(run, "function_signs", lexicons).split()
-                for word in _han_words(part)
+                for word in _split_han_run(part)
             ]
         elif re.match(f"[{HANGUL_CHAR_CLASS}]", run):
             words.append(text_without_lexicon_pattern(run, "particle", lexicons, by="") or run)
@@ -191,7 +191,7 @@ def _unspaced_words(text: str) -> list[str]:
     return words
 
 
-def _han_words(han: str) -> list[str]:
+def _split_han_run(han: str) -> list[str]:
     return [han] if len(han) <= 3 else [han[at : at + 2] for at in range(len(han) - 1)]
 
 
@@ -270,7 +270,7 @@ MAX_HIT_SNIPPET_CHARS = 400
 SNIPPET_CHARS_BEFORE_MATCH = 100
 """Characters of a snippet before the match."""
 ELLIPSIS = "…"
-_WORD_SLACK = 40
+_MAX_CHARS_CUT_TO_WHOLE_WORD = 40
 """Characters given up at most to begin and end with a whole word."""
 
 FindFirstMatchPosition = Callable[[str], int]
@@ -284,7 +284,7 @@ def make_first_term_finder(terms: Iterable[str]) -> FindFirstMatchPosition:
     return lambda folded: min((at for at in map(folded.find, folded_terms) if at >= 0), default=-1)
 
 
-def sort_hits_within_words_last(hits: Sequence[SearchHit], terms: Iterable[str]) -> list[SearchHit]:
+def sort_hits_matching_inside_words_last(hits: Sequence[SearchHit], terms: Iterable[str]) -> list[SearchHit]:
     """Those whose text has a term at the beginning of a word before those that have it within words alone ("Ida" within
     "Friday"), else in the given order."""
     folded_terms = [fold_text(term) for term in terms]
@@ -331,12 +331,14 @@ def _unfolded_position(text: str, folded: str, at: int) -> int:
 
 
 def _next_word_start(text: str, start: int, at: int) -> int:
-    spaces = (position for position in range(start, min(at, start + _WORD_SLACK)) if text[position].isspace())
+    spaces = (
+        position for position in range(start, min(at, start + _MAX_CHARS_CUT_TO_WHOLE_WORD)) if text[position].isspace()
+    )
     return next(spaces, start - 1) + 1
 
 
 def _last_word_end(text: str, end: int, at: int) -> int:
-    slack = range(end, max(at + 1, end - _WORD_SLACK), -1)
+    slack = range(end, max(at + 1, end - _MAX_CHARS_CUT_TO_WHOLE_WORD), -1)
     return next((position for position in slack if text[position].isspace()), end)
 
 

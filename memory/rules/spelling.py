@@ -29,21 +29,21 @@ MAX_RESPELT_WORDS = 10
 """Of a query: each is compared with every known word."""
 MIN_COMPOUND_PART_CHARS = 4
 """Of each part: "Schwein" is no "Wein"."""
-MAX_JOINT_CHARS = 2
+MAX_COMPOUND_LINKING_CHARS = 2
 """Between two parts: "Arbeitsamt", "Sonnenschirm"."""
-MAX_ENDING_CHARS = 2
+MAX_DIFFERENT_ENDING_CHARS = 2
 MIN_INFLECTED_WORD_CHARS = 4
 """Of a word and of its other forms: "pas" is none of "pasamos"."""
 MIN_STEM_CHARS = 3
 MAX_WORD_CHARS_WITH_GENDER_VOWEL = 6
 """Up to which the last vowels may tell one thing from another ("hijo", "hija"); in a longer word they are an ending."""
 _VOWELS = "aeiou"
-_PIECE = re.compile(r"\w+")
+_UNFOLDED_WORD_PATTERN = re.compile(r"\w+")
 
 StemmerOfLanguage = Callable[[str, str], str]
 """Returns the stem of a lower-case word in a language (its English name); the word itself where no rules are known."""
 
-_WORD = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
+_FOLDED_SPACED_WORD_PATTERN = re.compile(f"[{SPACED_SCRIPT_CHAR_CLASS}]+")
 
 
 def spelling_corrections_from_texts(
@@ -59,11 +59,11 @@ def spelling_corrections_from_texts(
     """
     lexicons = lexicons_of_question(query) if query else ()
     nouns, verbs, prefixes = _nouns_verbs_and_participle_prefixes(words, query, lexicons)
-    inflected = _inflected_words(words, query, lexicons)
+    inflected = _possibly_inflected_words(words, query, lexicons)
     unknown = [word for word in dict.fromkeys(words) if word in nouns | verbs | inflected or _may_be_misspelt(word)]
     if not unknown:
         return {}
-    words_of_texts = [_WORD.findall(text) for text in texts]
+    words_of_texts = [_FOLDED_SPACED_WORD_PATTERN.findall(text) for text in texts]
     counts = Counter(chain.from_iterable(words_of_texts))
     known = "\n".join(counts)
     corrections: dict[str, str] = {}
@@ -72,7 +72,9 @@ def spelling_corrections_from_texts(
             continue
         meant = None
         if word in nouns:
-            meant = _commonest_kind(word, counts) or _joined_words(word, counts, words_of_texts)
+            meant = _commonest_compound_ending_with_word(word, counts) or _compound_parts_in_one_text(
+                word, counts, words_of_texts
+            )
         if word in verbs:
             meant = _commonest_verb_of_participle(word, counts, prefixes)
         if meant is None and word in inflected:
@@ -96,7 +98,7 @@ def _nouns_verbs_and_participle_prefixes(
     }
     if not all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons):
         return plain, set(), ()
-    capitalised = {fold_text(piece) for piece in _PIECE.findall(query) if piece[0].isupper()}
+    capitalised = {fold_text(piece) for piece in _UNFOLDED_WORD_PATTERN.findall(query) if piece[0].isupper()}
     asked = content_words(query)
     small = {
         fold_text(word) for word, is_verb in zip(asked, verb_or_adjective_mask(query, asked), strict=True) if is_verb
@@ -105,13 +107,13 @@ def _nouns_verbs_and_participle_prefixes(
     return plain & capitalised, plain & small, tuple(sorted(prefixes))
 
 
-def _inflected_words(words: Sequence[str], query: str, lexicons: Sequence[Lexicon]) -> set[str]:
+def _possibly_inflected_words(words: Sequence[str], query: str, lexicons: Sequence[Lexicon]) -> set[str]:
     """Those that may stand in another form in the texts. None where the query may be English, whose stems the index
     compares. A name has no forms."""
     if not lexicons or any(lexicon.language == "en" for lexicon in lexicons):
         return set()
     has_noun_capitals = all(lexicon.entries.get("nouns_capitalised") for lexicon in lexicons)
-    inside = () if has_noun_capitals else _PIECE.findall(query)[1:]
+    inside = () if has_noun_capitals else _UNFOLDED_WORD_PATTERN.findall(query)[1:]
     names = {fold_text(piece) for piece in inside if piece[0].isupper()}
     return {
         word
@@ -145,7 +147,7 @@ def _folded_words_that_ask_or_join(lexicon: Lexicon) -> frozenset[str]:
     return frozenset(map(fold_text, words_that_ask_or_join(lexicon)))
 
 
-def _commonest_kind(word: str, counts: Mapping[str, int]) -> str | None:
+def _commonest_compound_ending_with_word(word: str, counts: Mapping[str, int]) -> str | None:
     """The longer word that ends with this one and so is a kind of it: "Pflegeheim" of "Heim"."""
     kinds = (
         (-count, other)
@@ -155,13 +157,15 @@ def _commonest_kind(word: str, counts: Mapping[str, int]) -> str | None:
     return min(kinds, default=(0, None))[1]
 
 
-def _joined_words(word: str, counts: Mapping[str, int], words_of_texts: Sequence[Sequence[str]]) -> str | None:
+def _compound_parts_in_one_text(
+    word: str, counts: Mapping[str, int], words_of_texts: Sequence[Sequence[str]]
+) -> str | None:
     """The words that this one joins, "Zahnarzt Termin" of "Zahnarzttermin", if one text holds both: what two texts tell
     is something else."""
     pairs = (
         (word[:end], word[end + joint :])
         for end in range(MIN_COMPOUND_PART_CHARS, len(word) - MIN_COMPOUND_PART_CHARS + 1)
-        for joint in range(MAX_JOINT_CHARS + 1)
+        for joint in range(MAX_COMPOUND_LINKING_CHARS + 1)
     )
     known = [pair for pair in pairs if len(pair[1]) >= MIN_COMPOUND_PART_CHARS and all(part in counts for part in pair)]
     together = [
@@ -183,7 +187,7 @@ def _is_form_of_same_word(word: str, other: str) -> bool:
     # Most words differ here, at no further cost.
     if word[:MIN_COMPOUND_PART_CHARS] != other[:MIN_COMPOUND_PART_CHARS]:
         return False
-    least = max(MIN_COMPOUND_PART_CHARS, max(len(word), len(other)) - MAX_ENDING_CHARS)
+    least = max(MIN_COMPOUND_PART_CHARS, max(len(word), len(other)) - MAX_DIFFERENT_ENDING_CHARS)
     return word[:least] == other[:least]
 
 

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from madeleine.memory.text.content_words import content_words
 from madeleine.memory.text.future_days import dates_in_text_as_iso_periods
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text
-from madeleine.memory.text.written_dates import month_numbers_by_name, text_without_dates
+from madeleine.memory.text.written_dates import month_numbers_by_name_in_text, text_without_dates
 
 Days = tuple[date, date]
 """The first and the last one."""
@@ -68,7 +68,7 @@ def coming_days_asked_for(question: str, today: date) -> Days | None:
 def _named_days(question: str, today: date) -> Days | None:
     """The one day or month that is not over and that the question names ("What is on in December?")."""
     low = question.lower()
-    months = month_numbers_by_name(low)
+    months = month_numbers_by_name_in_text(low)
     if not months and not any(map(str.isdigit, question)):
         return None
     rest = text_without_dates(question)

@@ -22,8 +22,8 @@ from madeleine.memory.text.lexicon import (
     words_of_lexicon_tables,
 )
 from madeleine.memory.text.scripts import (
+    HAN_CHAR_PATTERN,
     HAN_RUN_PATTERN,
-    HAN_SIGN_PATTERN,
     HANGUL_CHAR_CLASS,
     HIRAGANA_RUN_PATTERN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
@@ -38,7 +38,7 @@ _PIECE = re.compile(rf"{_SIGN}+")
 MIN_SYLLABLES_BEFORE_PARTICLE = 2
 _JOINTS = ("-", "_", ".", "/")
 _HANGUL_WORD = re.compile(f"[{HANGUL_CHAR_CLASS}]+")
-_LONE_HAN = re.compile(rf"(?<!\w){HAN_SIGN_PATTERN.pattern}(?!\w)")
+_LONE_HAN = re.compile(rf"(?<!\w){HAN_CHAR_PATTERN.pattern}(?!\w)")
 _APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
 _IDENTIFIER = re.compile(r"(?=.*\d)(?:[a-z]+\w*\d\w*|\d+[a-z]+\d\w*|\d{6,}|\w+(?:\.\w+){2,})", re.ASCII)
 _DATE_OR_NUMBER = re.compile(

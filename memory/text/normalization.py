@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-_MIN_PART_SHARE = 0.5
+_MIN_PART_SHARE_OF_LIMIT = 0.5
 """Least length of a part as a share of the limit, wherever a line or a word ends."""
 
 
@@ -25,22 +25,22 @@ def split_by_length(text: str, limit: int) -> Iterator[str]:
     start = 0
     while len(text) - start > limit:
         end = start + limit
-        least = start + int(limit * _MIN_PART_SHARE)
+        least = start + int(limit * _MIN_PART_SHARE_OF_LIMIT)
         cut = max(text.rfind("\n", least, end), 0) or max(text.rfind(" ", least, end), 0) or end - 1
         yield text[start : cut + 1]
         start = cut + 1
     yield text[start:]
 
 
-_LINE_ENDS = re.compile(r"\r\n?")
-_BLANK_LINES = re.compile(r"\n{3,}")
+_CARRIAGE_RETURN_LINE_END_PATTERN = re.compile(r"\r\n?")
+_EXCESS_BLANK_LINES_PATTERN = re.compile(r"\n{3,}")
 
 
 def normalize_unicode_and_whitespace(text: str) -> str:
     """NFC, line ends as \\n, at most one blank line in a row, no white space at either end. Formatting and code stay.
     Idempotent."""
-    text = _LINE_ENDS.sub("\n", unicodedata.normalize("NFC", text))
-    return _BLANK_LINES.sub("\n\n", text).strip()
+    text = _CARRIAGE_RETURN_LINE_END_PATTERN.sub("\n", unicodedata.normalize("NFC", text))
+    return _EXCESS_BLANK_LINES_PATTERN.sub("\n\n", text).strip()
 
 
 FOLDED_FIELD_SEPARATOR = "\x1f"
@@ -56,12 +56,12 @@ def fold_text(text: str) -> str:
     return folded.replace(FOLDED_FIELD_SEPARATOR, " ").encode(errors="replace").decode()
 
 
-_ACCENT = re.compile(
+_REMOVABLE_ACCENT_PATTERN = re.compile(
     "(?<=[A-Za-z\u00c0-\u024f\u0391-\u03c9])[\u0300-\u036f]+|(?<=[аеиоуыэюяАЕИОУЫЭЮЯ])[\u0300\u0301]+|(?<=[еЕ])\u0308"
 )
 """On Latin and Greek letters; on Russian vowels the stress, and the dots of ё. Elsewhere a mark makes another letter:
 й, が, and the vowels of Arabic, Hindi and Thai."""
-_ACCENTED_LETTERS = str.maketrans(
+_PLAIN_LETTERS_BY_UNDECOMPOSED_LETTER = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE"}
     | {"ı": "i", "ß": "ss"}
 )
@@ -72,7 +72,9 @@ def without_accents(text: str) -> str:
     """NFC of the text without accents."""
     if text.isascii():
         return text
-    plain = _ACCENT.sub("", unicodedata.normalize("NFD", text)).translate(_ACCENTED_LETTERS)
+    plain = _REMOVABLE_ACCENT_PATTERN.sub("", unicodedata.normalize("NFD", text)).translate(
+        _PLAIN_LETTERS_BY_UNDECOMPOSED_LETTER
+    )
     return unicodedata.normalize("NFC", plain)
 
 

@@ -12,7 +12,7 @@ is always near, so that the longest texts come first (ADR 64)."""
 MAX_TEXT_PIECE_CHARS = 1_000
 """About the 256 word pieces that the default model reads of a text."""
 MIN_TEXT_PIECE_WORDS = 3
-_WORD = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 
 
 def split_into_text_pieces(text: str) -> list[str]:
@@ -20,7 +20,7 @@ def split_into_text_pieces(text: str) -> list[str]:
     least = min(MAX_TEXT_PIECE_CHARS, len(text) / MAX_PIECES_OF_MEDIUM_TEXT)
     pieces: list[str] = []
     current = ""
-    for part in _sentence_parts(text):
+    for part in _sentences_cut_to_max_piece_chars(text):
         if current and len(current) + len(part) > MAX_TEXT_PIECE_CHARS:
             pieces.append(current)
             current = ""
@@ -35,7 +35,7 @@ def split_into_text_pieces(text: str) -> list[str]:
     return [piece.strip() for piece in pieces] if len(pieces) > 1 else []
 
 
-def _sentence_parts(text: str) -> list[str]:
+def _sentences_cut_to_max_piece_chars(text: str) -> list[str]:
     sentences = split_sentences(text)
     return [
         sentence[start : start + MAX_TEXT_PIECE_CHARS]
@@ -45,4 +45,4 @@ def _sentence_parts(text: str) -> list[str]:
 
 
 def _has_enough_words(text: str) -> bool:
-    return len(_WORD.findall(text)) >= MIN_TEXT_PIECE_WORDS
+    return len(_WORD_PATTERN.findall(text)) >= MIN_TEXT_PIECE_WORDS

@@ -22,22 +22,22 @@ from madeleine.memory.text.lexicon import (
 )
 from madeleine.memory.text.sentences import split_sentences
 
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-_NUMBER = re.compile(r"\d+(?:[.,:/\-]\d+)*")
-_HAN_NUMBER = re.compile("[〇零一二两兩三四五六七八九十百千]+")
-_HAN_DIGITS = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
-_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
-_WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
-_SENTENCE_OPENERS = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
-_QUESTION_END = re.compile(r"[?？؟][^\w?？؟]*+$")
-_SPEAKER = re.compile(r"[ \t>*-]*([^\W\d_]+)\**\s?[:：]")
+_WORD_PATTERN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_NUMBER_IN_DIGITS_PATTERN = re.compile(r"\d+(?:[.,:/\-]\d+)*")
+_HAN_NUMBER_PATTERN = re.compile("[〇零一二两兩三四五六七八九十百千]+")
+_DIGIT_BY_HAN_CHARACTER = dict(zip("〇零一二两兩三四五六七八九", (0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_MULTIPLIER_BY_HAN_CHARACTER = {"十": 10, "百": 100, "千": 1000}
+_NUMERIC_DATE_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+_CHARS_BEFORE_SENTENCE_BEGINNING = frozenset('.!?:;…\n"“”„‘«([{—–-*#>|•/')
+_FINAL_QUESTION_MARK_PATTERN = re.compile(r"[?？؟][^\w?？؟]*+$")
+_SPEAKER_AT_LINE_BEGINNING_PATTERN = re.compile(r"[ \t>*-]*([^\W\d_]+)\**\s?[:：]")
 SPEAKER_LABEL_PATTERN = re.compile(r"[^\W\d_][\w .'-]{0,30}(?:: |：)")
 """The name of who said it, before a line of a conversation."""
-_INNER_CAPITAL = re.compile(r".+[A-Z]")
-_CAMEL_CASE = re.compile(r"[a-z][A-Z][a-z]+$")
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
-_WEB_ADDRESS = load_language_neutral_pattern("web_address")
-FULL_FIRST_PERSON_WORD_SHARE = 0.05
+_INNER_CAPITAL_PATTERN = re.compile(r".+[A-Z]")
+_LOWER_CAMEL_CASE_NAME_PATTERN = re.compile(r"[a-z][A-Z][a-z]+$")
+_MARKDOWN_HEADING_PATTERN = re.compile(r"^\s{0,3}#{1,6}\s.*$", re.MULTILINE)
+_WEB_ADDRESS_PATTERN = load_language_neutral_pattern("web_address")
+FIRST_PERSON_WORD_SHARE_FOR_FULL_DEGREE = 0.05
 """Share of words in the first person from which a text counts as wholly told in it: one in twenty."""
 
 MAX_PREFERENCE_SENTENCE_CHARS = 300
@@ -94,22 +94,28 @@ class AnalysedText:
 
     @cached_property
     def words(self) -> tuple[WordInText, ...]:
-        return tuple(self._words())
+        return tuple(self._find_words())
 
-    def _words(self) -> Iterator[WordInText]:
-        for match in _WORD.finditer(self.normalized_text):
+    def _find_words(self) -> Iterator[WordInText]:
+        for match in _WORD_PATTERN.finditer(self.normalized_text):
             text, start = match[0], match.start()
             low = text.casefold()
-            yield WordInText(text, low, low.split("'", 1)[0], start, text[0].isupper() and self._opens(start))
+            yield WordInText(
+                text,
+                low,
+                low.split("'", 1)[0],
+                start,
+                text[0].isupper() and self._is_at_sentence_or_quotation_beginning(start),
+            )
 
-    def _opens(self, start: int) -> bool:
+    def _is_at_sentence_or_quotation_beginning(self, start: int) -> bool:
         before = self.normalized_text[max(0, start - 8) : start].rstrip(" \t_")
-        return not before or before[-1] in _SENTENCE_OPENERS
+        return not before or before[-1] in _CHARS_BEFORE_SENTENCE_BEGINNING
 
     @cached_property
     def words_and_parts_before_apostrophe(self) -> frozenset[str]:
         """All words and stems, in lower case."""
-        low = {word.casefold() for word in _WORD.findall(self.normalized_text)}
+        low = {word.casefold() for word in _WORD_PATTERN.findall(self.normalized_text)}
         return frozenset(low).union(word.split("'", 1)[0] for word in low if "'" in word)
 
     @cached_property
@@ -117,14 +123,14 @@ class AnalysedText:
         """Lexicons of its probable languages."""
         return probable_lexicons(f"{self.text}\n{self.beside}" if self.beside else self.text)
 
-    def words_in_lists(self, *lists: str) -> tuple[str, ...]:
+    def words_in_lexicon_lists(self, *lists: str) -> tuple[str, ...]:
         """Its words that are in these lists of its languages, in order, in the form that is listed."""
         known = all_words_of_lexicon_lists(self.lexicons, *lists)
         return tuple(
             form for word in self.words if (form := next((f for f in (word.low, word.stem) if f in known), ""))
         )
 
-    def begins_with_listed_word(self, *lists: str) -> bool:
+    def begins_with_word_in_lexicon_lists(self, *lists: str) -> bool:
         """Whether its first word stands in these lists of its languages."""
         return bool(self.words) and self.words[0].stem in all_words_of_lexicon_lists(self.lexicons, *lists)
 
@@ -140,14 +146,14 @@ class AnalysedText:
         """Its words, in lower case, where a pattern of its languages is found in it."""
         patterns = (lexicon.pattern(pattern) for lexicon in self.lexicons)
         parts = (match[0] for one in patterns if one for match in one.finditer(self.lowercase_text))
-        return frozenset(word for part in parts for word in _WORD.findall(part))
+        return frozenset(word for part in parts for word in _WORD_PATTERN.findall(part))
 
     # --- numbers and dates --------------------------------------------------------------------------------------
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
         """In digits, as they stand, in order."""
-        return tuple(_NUMBER.findall(self.normalized_text))
+        return tuple(_NUMBER_IN_DIGITS_PATTERN.findall(self.normalized_text))
 
     @cached_property
     def digits_of_number_words(self) -> tuple[str, ...]:
@@ -161,14 +167,14 @@ class AnalysedText:
         return tuple(value for value in values if value not in ("", "0", "1"))
 
     @cached_property
-    def number_values(self) -> frozenset[str]:
+    def canonical_number_texts(self) -> frozenset[str]:
         """Every number of it in digits, whether in digits or in words: 1,000 and 1.000 are 1000; 3,5 and 3.5 are one;
         a date also gives its parts."""
         parts = {part for number in self.numbers for part in re.findall(r"\d+", number)}
         values = (
             {canonical_number_text(number) for number in self.numbers}
             | parts
-            | set(map(_han_value, _HAN_NUMBER.findall(self.normalized_text)))
+            | set(map(_digits_of_han_number, _HAN_NUMBER_PATTERN.findall(self.normalized_text)))
         )
         for lexicon in self.lexicons:
             for word in self.words_and_parts_before_apostrophe & lexicon.possible_numbers_by_word.keys():
@@ -188,7 +194,7 @@ class AnalysedText:
     @cached_property
     def mentions_date(self) -> bool:
         """It names a day, a month or a season that a calendar has: written, weekday, "yesterday"."""
-        return bool(_WRITTEN_DATE.search(self.text)) or self.matches_lexicon_pattern("date")
+        return bool(_NUMERIC_DATE_PATTERN.search(self.text)) or self.matches_lexicon_pattern("date")
 
     @cached_property
     def mentions_date_or_time_span(self) -> bool:
@@ -200,9 +206,9 @@ class AnalysedText:
     @cached_property
     def possible_names(self) -> tuple[WordInText, ...]:
         """Words with a capital that are no function words of its languages, those that open a sentence too."""
-        return tuple(filter(self._is_possible_name, self.words))
+        return tuple(filter(self._is_capitalised_and_no_function_word, self.words))
 
-    def _is_possible_name(self, word: WordInText) -> bool:
+    def _is_capitalised_and_no_function_word(self, word: WordInText) -> bool:
         common = all_words_of_lexicon_lists(self.lexicons, "stop_words", "function_words", "roles", "first_person")
         return word.is_capitalised and word.stem not in common and word.low.replace("'", "") not in common
 
@@ -211,14 +217,14 @@ class AnalysedText:
         """It surely names a person, an organisation, a place or a product: a capital alone is not enough where a
         sentence begins, where nouns have one, or where most words are in capitals."""
         return (
-            bool(_WEB_ADDRESS.search(self.text))
+            bool(_WEB_ADDRESS_PATTERN.search(self.text))
             or self.matches_lexicon_pattern("name")
-            or self._has_title
-            or self._has_sure_name
+            or self._has_title_before_capitalised_word
+            or self._has_name_recognised_by_capitals
         )
 
     @cached_property
-    def _has_title(self) -> bool:
+    def _has_title_before_capitalised_word(self) -> bool:
         titles = all_words_of_lexicon_lists(lexicons_for_script_of_text(self.text), "title_words")
         return any(
             word.text in titles
@@ -228,15 +234,15 @@ class AnalysedText:
         )
 
     @cached_property
-    def _has_sure_name(self) -> bool:
-        body = AnalysedText(_HEADING.sub("", self.text)) if "#" in self.text else self
+    def _has_name_recognised_by_capitals(self) -> bool:
+        body = AnalysedText(_MARKDOWN_HEADING_PATTERN.sub("", self.text)) if "#" in self.text else self
         loud = sum(word.text.isupper() and len(word.text) > 1 for word in body.words) * 2 > len(body.words)
-        return not loud and any(body._is_name(at) for at in range(len(body.words)))
+        return not loud and any(body._is_recognised_name(at) for at in range(len(body.words)))
 
     @cached_property
     def stems_of_recognised_names(self) -> frozenset[str]:
         """Stems of the words that are surely names, as far as capitals tell."""
-        return frozenset(word.stem for at, word in enumerate(self.words) if self._is_name(at))
+        return frozenset(word.stem for at, word in enumerate(self.words) if self._is_recognised_name(at))
 
     @cached_property
     def name_phrase_spans(self) -> tuple[tuple[int, int], ...]:
@@ -244,7 +250,7 @@ class AnalysedText:
         without the `'s` behind it."""
         phrases: list[tuple[int, int]] = []
         for at, word in enumerate(self.words):
-            if not self._is_name(at):
+            if not self._is_recognised_name(at):
                 continue
             end = word.start + len(word.text.split("'s", 1)[0]) if word.low.endswith("'s") else word.end
             if phrases and self.normalized_text[phrases[-1][1] : word.start] == " ":
@@ -253,17 +259,22 @@ class AnalysedText:
                 phrases.append((word.start, end))
         return tuple(phrases)
 
-    def _is_name(self, at: int) -> bool:
+    def _is_recognised_name(self, at: int) -> bool:
         word = self.words[at]
         if not word.is_capitalised:
-            return bool(_CAMEL_CASE.match(word.text))  # iPhone
-        if not self._may_be_name(word):
+            return bool(_LOWER_CAMEL_CASE_NAME_PATTERN.match(word.text))  # iPhone
+        if not self._is_possible_name_not_listed_otherwise(word):
             return False
-        if word.text.isupper() or _INNER_CAPITAL.match(word.text):
+        if word.text.isupper() or _INNER_CAPITAL_PATTERN.match(word.text):
             return True  # NASA, PostgreSQL
         following = self.words[at + 1] if at + 1 < len(self.words) else None
         beside = following is not None and self.normalized_text[word.end : following.start] == " "
-        pair = beside and following is not None and following.is_capitalised and self._may_be_name(following)
+        pair = (
+            beside
+            and following is not None
+            and following.is_capitalised
+            and self._is_possible_name_not_listed_otherwise(following)
+        )
         if word.opens:
             acts = (
                 beside
@@ -273,21 +284,23 @@ class AnalysedText:
             return pair or acts or word.low.endswith("'s")
         return pair or not all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
-    def _may_be_name(self, word: WordInText) -> bool:
+    def _is_possible_name_not_listed_otherwise(self, word: WordInText) -> bool:
         listed_otherwise = all_words_of_lexicon_lists(self.lexicons, "not_names", "days", "months")
-        return len(word.text) > 1 and word.stem not in listed_otherwise and self._is_possible_name(word)
+        return (
+            len(word.text) > 1 and word.stem not in listed_otherwise and self._is_capitalised_and_no_function_word(word)
+        )
 
     # --- what the wording tells -----------------------------------------------------------------------------------
 
     @cached_property
     def contains_negation(self) -> bool:
         """It has a negation."""
-        return bool(self.words_in_lists("negations")) or self.matches_lexicon_pattern("negation")
+        return bool(self.words_in_lexicon_lists("negations")) or self.matches_lexicon_pattern("negation")
 
     @cached_property
     def ends_with_question_mark(self) -> bool:
         """It ends with a question mark."""
-        return bool(_QUESTION_END.search(self.text))
+        return bool(_FINAL_QUESTION_MARK_PATTERN.search(self.text))
 
     @cached_property
     def is_question(self) -> bool:
@@ -305,7 +318,7 @@ class AnalysedText:
             for word in self.words
         )
         words = len(self.text.split())
-        return min(1.0, mine / words / FULL_FIRST_PERSON_WORD_SHARE) if words else 0.0
+        return min(1.0, mine / words / FIRST_PERSON_WORD_SHARE_FOR_FULL_DEGREE) if words else 0.0
 
     @cached_property
     def mentions_preference(self) -> bool:
@@ -316,39 +329,43 @@ class AnalysedText:
     def states_personal_taste(self) -> bool:
         """It says what somebody likes, wants or prefers, in the first person or about the person served (spec L1, L2);
         not in a question, and not in a line of an assistant."""
-        return self.mentions_preference and any(sentence._states("preference") for sentence in self._spoken)
+        return self.mentions_preference and any(
+            sentence._matches_statement_or_request_pattern("preference")
+            for sentence in self._sentences_not_by_assistant
+        )
 
     @property
-    def states_preference(self) -> bool:
+    def has_min_share_of_preference_sentences(self) -> bool:
         """It is a preference (ruling 15), and no text that only mentions one."""
-        return self.preference_sentence_share >= MIN_PREFERENCE_SENTENCE_SHARE
+        return self.standing_preference_sentence_share >= MIN_PREFERENCE_SENTENCE_SHARE
 
     @cached_property
-    def preference_sentence_share(self) -> float:
+    def standing_preference_sentence_share(self) -> float:
         """In [0, 1]: the share of its sentences that say how the being is to behave, or what the person it serves
         wants always (ruling 15): in the first person or about them, not in a question, not in a line of an
         assistant, and not beside much else in one long sentence."""
-        sentences = [sentence for sentence in self._spoken if sentence.words]
+        sentences = [sentence for sentence in self._sentences_not_by_assistant if sentence.words]
         stated = [
-            len(sentence.text) <= MAX_PREFERENCE_SENTENCE_CHARS and sentence._states("standing_preference")
+            len(sentence.text) <= MAX_PREFERENCE_SENTENCE_CHARS
+            and sentence._matches_statement_or_request_pattern("standing_preference")
             for sentence in sentences
         ]
         return sum(stated) / len(stated) if stated else 0.0
 
     @cached_property
-    def _spoken(self) -> tuple[AnalysedText, ...]:
+    def _sentences_not_by_assistant(self) -> tuple[AnalysedText, ...]:
         """Its sentences, without lines that are marked as an assistant's."""
         assistants = all_words_of_lexicon_lists(lexicons_for_script_of_text(self.text, mixed=True), "assistants")
         lines = (line for line in self.text.split("\n") if not _is_line_of(line, assistants))
         return tuple(AnalysedText(sentence, self.text) for sentence in split_sentences("\n".join(lines)))
 
-    def _states(self, pattern: str) -> bool:
+    def _matches_statement_or_request_pattern(self, pattern: str) -> bool:
         return self.matches_lexicon_pattern(
             "request" if self.ends_with_question_mark and not self.matches_lexicon_pattern("oneself") else pattern
         )
 
     @cached_property
-    def caseless_runs(self) -> tuple[str, ...]:
+    def letter_runs_in_caseless_scripts(self) -> tuple[str, ...]:
         """Its runs of letters of scripts without capitals, where names and negations look like other words."""
         if self.text.isascii():
             return ()
@@ -359,7 +376,7 @@ class AnalysedText:
 
 
 def _is_line_of(line: str, speakers: Collection[str]) -> bool:
-    speaker = _SPEAKER.match(line)
+    speaker = _SPEAKER_AT_LINE_BEGINNING_PATTERN.match(line)
     return speaker is not None and speaker[1].lower() in speakers
 
 
@@ -369,15 +386,15 @@ def canonical_number_text(number: str) -> str:
     return re.sub(r"[.,]", "", number) if grouped else number.replace(",", ".")
 
 
-def _han_value(run: str) -> str:
+def _digits_of_han_number(run: str) -> str:
     """三 is 3, 十二 is 12, 二〇二六 is 2026."""
-    if not any(sign in _HAN_UNITS for sign in run):
-        return "".join(str(_HAN_DIGITS[sign]) for sign in run)
+    if not any(sign in _MULTIPLIER_BY_HAN_CHARACTER for sign in run):
+        return "".join(str(_DIGIT_BY_HAN_CHARACTER[sign]) for sign in run)
     total = digit = 0
     for sign in run:
-        if sign in _HAN_UNITS:
-            total += (digit or 1) * _HAN_UNITS[sign]
+        if sign in _MULTIPLIER_BY_HAN_CHARACTER:
+            total += (digit or 1) * _MULTIPLIER_BY_HAN_CHARACTER[sign]
             digit = 0
         else:
-            digit = _HAN_DIGITS[sign]
+            digit = _DIGIT_BY_HAN_CHARACTER[sign]
     return str(total + digit)

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from madeleine.memory.text.wording import WordingForComparison
 
-_NO_ASCII_LETTERS = bytes({*range(256)} - {*string.ascii_lowercase.encode()})
+_BYTES_EXCEPT_LOWERCASE_ASCII_LETTERS = bytes({*range(256)} - {*string.ascii_lowercase.encode()})
 
 
 @lru_cache(maxsize=500)
-def wording_key(text: str) -> str:
+def wording_comparison_key(text: str) -> str:
     """`WordingForComparison.comparison_key`."""
     return WordingForComparison(text).comparison_key
 
@@ -20,8 +20,8 @@ def differ_only_in_case_or_punctuation(first: str, second: str) -> bool:
     """Whether they differ in case and punctuation alone. That letters differ is seen sooner."""
     if first.isascii() and second.isascii() and _ascii_letters(first) != _ascii_letters(second):
         return False
-    return wording_key(first) == wording_key(second)
+    return wording_comparison_key(first) == wording_comparison_key(second)
 
 
 def _ascii_letters(text: str) -> bytes:
-    return text.lower().encode().translate(None, _NO_ASCII_LETTERS)
+    return text.lower().encode().translate(None, _BYTES_EXCEPT_LOWERCASE_ASCII_LETTERS)

@@ -13,15 +13,15 @@ from madeleine.memory.text.lexicon import (
     probable_lexicons,
 )
 
-_SENTENCE_END = load_language_neutral_pattern("sentence_end")
-_LAST_WORD = re.compile(r"((?:\w\.)*\w+)\.?$")
-_NEXT_WORD = re.compile(r"\W{0,3}(\w+)")
-_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
+_SENTENCE_END_PATTERN = load_language_neutral_pattern("sentence_end")
+_LAST_WORD_PATTERN = re.compile(r"((?:\w\.)*\w+)\.?$")
+_NEXT_WORD_PATTERN = re.compile(r"\W{0,3}(\w+)")
+_MARKDOWN_CODE_BLOCK_PATTERN = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.S)
 
 
 def text_without_code_blocks(text: str) -> str:
     """Each block between fences of Markdown, an open one to the end, is a line's end."""
-    return _CODE_BLOCK.sub("\n", text)
+    return _MARKDOWN_CODE_BLOCK_PATTERN.sub("\n", text)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -34,15 +34,15 @@ def split_sentences(text: str) -> list[str]:
     """
     parts = []
     start = 0
-    for end in _sentence_ends(text):
+    for end in _sentence_end_positions(text):
         parts.append(text[start:end])
         start = end
     return [*parts, text[start:]] if start < len(text) else parts
 
 
-def _sentence_ends(text: str) -> Iterator[int]:
+def _sentence_end_positions(text: str) -> Iterator[int]:
     lexicons: tuple[Lexicon, ...] | None = None
-    for match in _SENTENCE_END.finditer(text):
+    for match in _SENTENCE_END_PATTERN.finditer(text):
         if match["mark"] and not match["space"]:
             continue
         end = match.end()
@@ -50,13 +50,13 @@ def _sentence_ends(text: str) -> Iterator[int]:
             continue
         if match["mark"] == "." and end < len(text):
             lexicons = lexicons_for_script_of_text(text) if lexicons is None else lexicons
-            if _is_abbreviated(text, match, lexicons):
+            if _is_dot_within_sentence(text, match, lexicons):
                 continue
         yield end
 
 
-def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ...]) -> bool:
-    before = _LAST_WORD.search(text, max(0, match.start() - 12), match.start())
+def _is_dot_within_sentence(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ...]) -> bool:
+    before = _LAST_WORD_PATTERN.search(text, max(0, match.start() - 12), match.start())
     if before is None:
         return False
     word = before[1].casefold()
@@ -72,13 +72,13 @@ def _is_abbreviated(text: str, match: re.Match[str], lexicons: tuple[Lexicon, ..
     initial = len(word) == 1 and before[1].isupper() and before[1] != "I"
     if not (initial or word in all_words_of_lexicon_lists(lexicons, "abbreviations")):
         return False
-    next_word = _NEXT_WORD.match(text, match.end())
+    next_word = _NEXT_WORD_PATTERN.match(text, match.end())
     return next_word is None or next_word[1].casefold() not in all_words_of_lexicon_lists(lexicons, "openers")
 
 
-_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
-_FENCE = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
-_SPACE = re.compile(r"\s+")
+_BLANK_LINE_PATTERN = re.compile(r"\n[^\S\n]*\n\s*")
+_CODE_FENCE_PATTERN = re.compile(r"^[^\S\n]*(?:`{3,}|~{3,})", re.MULTILINE)
+_WHITESPACE_PATTERN = re.compile(r"\s+")
 MIN_CUT_POSITION_SHARE = 0.5
 """Least length of a part as a share of the maximum: no shorter part is made for a better kind of cut."""
 
@@ -88,8 +88,8 @@ def best_cut_position(text: str, most: int) -> int:
     else behind a line, a sentence, a word, whichever first lies in the second half; else `most`."""
     least = int(most * MIN_CUT_POSITION_SHARE)
     head = text[:most]
-    fences = [fence.start() for fence in _FENCE.finditer(head)]
-    paragraphs = [match.end() for match in _BLANK_LINE.finditer(head)]
+    fences = [fence.start() for fence in _CODE_FENCE_PATTERN.finditer(head)]
+    paragraphs = [match.end() for match in _BLANK_LINE_PATTERN.finditer(head)]
     for end in reversed(paragraphs[-200:]):
         if end <= least:
             break
@@ -101,5 +101,5 @@ def best_cut_position(text: str, most: int) -> int:
     sentence = most - len(split_sentences(head)[-1])
     if sentence > least:
         return sentence
-    spaces = [match.end() for match in _SPACE.finditer(head, least)]
+    spaces = [match.end() for match in _WHITESPACE_PATTERN.finditer(head, least)]
     return spaces[-1] if spaces else most

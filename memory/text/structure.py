@@ -10,9 +10,9 @@ import re
 import unicodedata
 from typing import Any
 
-_TERMINAL_SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}+[ -/]{0,8}+[@-~]")
-_LINE_SEPARATORS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_INVISIBLE = re.compile(
+_TERMINAL_ESCAPE_SEQUENCE_PATTERN = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}+[ -/]{0,8}+[@-~]")
+_LINE_SEPARATOR_PATTERN = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_INVISIBLE_CHARS_PATTERN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u180e\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]"
     "|(?<=[\x21-\x7e])[\u200b-\u200d]+(?=[\x21-\x7e])|(?<=[\u061c\u200b-\u200f])[\u061c\u200b-\u200f]+"
     "|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
@@ -20,33 +20,33 @@ _INVISIBLE = re.compile(
 """Control signs, bidi embeddings, overrides and isolates, format signs without a glyph. Joiners and marks of direction
 stay where a script or an emoji needs them: beside a letter that is not ASCII, one at a time; and so do variation
 selectors."""
-_TAG_CHARACTERS = re.compile(
+_UNICODE_TAG_CHARS_PATTERN = re.compile(
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f)|[\U000e0000-\U000e007f]"
 )
 """Invisible copies of ASCII; in a flag of England, Scotland or Wales they are part of it."""
 
 TAG_OPENING_SIGN_PATTERN = r"[<\uff1c\ufe64\u2039\u2329\u3008\u27e8\u276e\u02c2]"
 """A sign that can be read as the beginning of a tag, in whatever script."""
-_TAG_OPENING = re.compile(rf"{TAG_OPENING_SIGN_PATTERN}[\W_]*+")
-_TAG_END = re.compile(r"[>\uff1e\ufe65\u203a\u232a\u3009\u27e9\u276f\u02c3]")
-_OWN_TAGS = frozenset({"recall", "memory", "context"})
-_FOREIGN_TAGS = frozenset(
+_TAG_OPENING_PATTERN = re.compile(rf"{TAG_OPENING_SIGN_PATTERN}[\W_]*+")
+_TAG_CLOSING_SIGN_PATTERN = re.compile(r"[>\uff1e\ufe65\u203a\u232a\u3009\u27e9\u276f\u02c3]")
+_OWN_TAG_NAMES = frozenset({"recall", "memory", "context"})
+_FOREIGN_TAG_NAMES = frozenset(
     "system user assistant human developer tool tools function functions invoke parameter antml instructions thinking"
     " instruction sys inst output result results toolresult toolresults tooluse toolcall toolcalls toolresponse"
     " toolcode functionresult functionresults functioncall functioncalls systemreminder systemprompt imstart imend"
     " prompt".split()
 )
 """Names of tags by which programs and language models mark who speaks, without the signs between their words."""
-_LONGEST_TAG_NAME = max(map(len, _FOREIGN_TAGS | _OWN_TAGS))
-_LOOKALIKES = str.maketrans("аеосгмуӏѕіυαεοχхтτрп", "aeocrmylsiuaeoxxttpn")
-_TAG_NAME_WINDOW = 100
+_LONGEST_TAG_NAME_CHARS = max(map(len, _FOREIGN_TAG_NAMES | _OWN_TAG_NAMES))
+_LATIN_LETTER_BY_LOOKALIKE = str.maketrans("аеосгмуӏѕіυαεοχхтτрп", "aeocrmylsiuaeoxxttpn")
+_TAG_NAME_SEARCH_CHARS = 100
 """Characters in which a tag's name and its end are looked for: as written it may hold others between its letters."""
-_BAR = r"[|\uff5c\u00a6\u2502]"
-_SPECIAL_TOKEN = re.compile(
-    rf"{TAG_OPENING_SIGN_PATTERN}(?=\s{{0,3}}{_BAR}{{1,2}}\s{{0,3}}/?\w[^<>\n]{{0,60}}{_BAR}\s{{0,3}}[>\uff1e])"
+_VERTICAL_BAR_CHAR_CLASS = r"[|\uff5c\u00a6\u2502]"
+_SPECIAL_TOKEN_OPENING_SIGN_PATTERN = re.compile(
+    rf"{TAG_OPENING_SIGN_PATTERN}(?=\s{{0,3}}{_VERTICAL_BAR_CHAR_CLASS}{{1,2}}\s{{0,3}}/?\w[^<>\n]{{0,60}}{_VERTICAL_BAR_CHAR_CLASS}\s{{0,3}}[>\uff1e])"
 )
 """`<|im_start|>`, in whatever script its signs are."""
-_BRACKET_TOKEN = re.compile(
+_BRACKET_TOKEN_OPENING_SIGN_PATTERN = re.compile(
     r"[\[\uff3b](?=\s{0,3}/?\s{0,3}(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\s{0,3}[\]\uff3d])"
 )
 
@@ -56,8 +56,8 @@ def text_without_invisible_chars(text: str) -> str:
     stands there."""
     if text.isascii() and text.isprintable():
         return text
-    text = _LINE_SEPARATORS.sub("\n", _TERMINAL_SEQUENCE.sub("", text))
-    return _INVISIBLE.sub("", _TAG_CHARACTERS.sub(lambda match: match[1] or "", text))
+    text = _LINE_SEPARATOR_PATTERN.sub("\n", _TERMINAL_ESCAPE_SEQUENCE_PATTERN.sub("", text))
+    return _INVISIBLE_CHARS_PATTERN.sub("", _UNICODE_TAG_CHARS_PATTERN.sub(lambda match: match[1] or "", text))
 
 
 def terminal_safe_line(text: object) -> str:
@@ -71,13 +71,13 @@ def escape_foreign_markup(text: str) -> str:
     first sign of each is escaped. Our own tags, which an answer may hold, stay."""
     text = text_without_invisible_chars(text)
     if "[" in text or "\uff3b" in text:
-        text = _BRACKET_TOKEN.sub("&#91;", text)
-    return _escape_tags(_SPECIAL_TOKEN.sub("&lt;", text), own=False)
+        text = _BRACKET_TOKEN_OPENING_SIGN_PATTERN.sub("&#91;", text)
+    return _escape_tag_opening_signs(_SPECIAL_TOKEN_OPENING_SIGN_PATTERN.sub("&lt;", text), own=False)
 
 
 def escape_all_markup(text: str) -> str:
     """The text, its lines kept, without structure and with our own tags escaped as well."""
-    return _escape_tags(escape_foreign_markup(text), own=True)
+    return _escape_tag_opening_signs(escape_foreign_markup(text), own=True)
 
 
 def escape_foreign_markup_in_json(value: Any) -> Any:
@@ -93,25 +93,25 @@ def escape_foreign_markup_in_json(value: Any) -> Any:
     return value
 
 
-def _escape_tags(text: str, *, own: bool) -> str:
+def _escape_tag_opening_signs(text: str, *, own: bool) -> str:
     def escaped(match: re.Match[str]) -> str:
-        following = text[match.end() : match.end() + _TAG_NAME_WINDOW]
-        names_tag = _begins_with_tag_name(following, _OWN_TAGS) if own else _is_foreign_tag(following)
+        following = text[match.end() : match.end() + _TAG_NAME_SEARCH_CHARS]
+        names_tag = _begins_with_tag_name(following, _OWN_TAG_NAMES) if own else _begins_with_foreign_tag(following)
         return re.sub(TAG_OPENING_SIGN_PATTERN, "&lt;", match[0]) if names_tag else match[0]
 
-    return _TAG_OPENING.sub(escaped, text)
+    return _TAG_OPENING_PATTERN.sub(escaped, text)
 
 
-def _is_foreign_tag(following: str) -> bool:
-    return bool(_TAG_END.search(following)) and _begins_with_tag_name(following, _FOREIGN_TAGS)
+def _begins_with_foreign_tag(following: str) -> bool:
+    return bool(_TAG_CLOSING_SIGN_PATTERN.search(following)) and _begins_with_tag_name(following, _FOREIGN_TAG_NAMES)
 
 
 def _begins_with_tag_name(text: str, names: frozenset[str]) -> bool:
     name = ""
-    for sign in unicodedata.normalize("NFKD", text).casefold().translate(_LOOKALIKES):
+    for sign in unicodedata.normalize("NFKD", text).casefold().translate(_LATIN_LETTER_BY_LOOKALIKE):
         if name in names and not sign.isalnum():
             return True
-        if len(name) > _LONGEST_TAG_NAME:
+        if len(name) > _LONGEST_TAG_NAME_CHARS:
             return False
         name += sign if sign.isalnum() else ""
     return name in names

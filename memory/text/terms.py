@@ -12,8 +12,8 @@ from madeleine.memory.text.dates import parse_iso_period, weekday_and_date_in_wo
 from madeleine.memory.text.lexicon import Lexicon, lexicons_for_script_of_text, load_lexicon
 from madeleine.memory.text.normalization import without_accents
 from madeleine.memory.text.written_dates import (
-    iso_dates_meant_by_relative_words,
-    replaced_month_names,
+    date_texts_meant_by_relative_words,
+    month_names_replaced_by_english,
     text_with_iso_dates,
 )
 
@@ -25,34 +25,38 @@ LESSON_MARK_TERM = "zqlesson"
 """A word of every memory that has a lesson: a question for what was learnt is one for these (ruling 22)."""
 EMOTION_MARK_TERM_PREFIX = "zqemotion"
 """Before the label of an emotion, a word of every memory that has it: "proud", "stolz" and "fière" ask for pride."""
-_WORD = re.compile(r"\w+")
-_APOSTROPHES = re.compile("['\u2018\u2019\u02bc]")
-_ACCENTS_FOR_APOSTROPHES = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
+_WORD_PATTERN = re.compile(r"\w+")
+_APOSTROPHE_PATTERN = re.compile("['\u2018\u2019\u02bc]")
+_ACCENT_USED_AS_APOSTROPHE_PATTERN = re.compile(r"(?<=\w)[\u00b4`\u2032](?=\w)")
 """Accents that some keyboards write for apostrophes; NFKC would make a space of the first."""
-_ELISION = re.compile("(?:\\b(?:[cdjlmnst]|qu))?['\u2018\u2019\u02bc](?=[a-z\u00c0-\u024f]{3})", re.IGNORECASE)
+_ELIDED_WORD_PATTERN = re.compile(
+    "(?:\\b(?:[cdjlmnst]|qu))?['\u2018\u2019\u02bc](?=[a-z\u00c0-\u024f]{3})", re.IGNORECASE
+)
 """Of a shortened word before the next: "l'entretien", "dell'acqua". After an English one less follows: don't, we've."""
 
 
 def normalize_and_drop_apostrophes(text: str) -> str:
     """NFKC, apostrophes dropped (`don't` and `dont` are one word)."""
-    return _APOSTROPHES.sub("", unicodedata.normalize("NFKC", _ACCENTS_FOR_APOSTROPHES.sub("", text)))
+    return _APOSTROPHE_PATTERN.sub("", unicodedata.normalize("NFKC", _ACCENT_USED_AS_APOSTROPHE_PATTERN.sub("", text)))
 
 
 def normalize_text_for_bm25(text: str) -> str:
     """The words of a text as BM25 compares them: those of `normalize_and_drop_apostrophes` without accents and elided
     articles. Dates are in English words, with their months in the text's own words beside them."""
     dated = text_with_iso_dates(text)
-    plain = normalize_and_drop_apostrophes(_ELISION.sub(" ", " ".join((dated, *replaced_month_names(text, dated)))))
-    return without_accents(_WORD.sub(_regular_form, plain))
+    plain = normalize_and_drop_apostrophes(
+        _ELIDED_WORD_PATTERN.sub(" ", " ".join((dated, *month_names_replaced_by_english(text, dated))))
+    )
+    return without_accents(_WORD_PATTERN.sub(_base_form_of_irregular_form, plain))
 
 
-def _regular_form(word: re.Match[str]) -> str:
+def _base_form_of_irregular_form(word: re.Match[str]) -> str:
     """LED is no form of lead, nor is Stück one of stick."""
-    return word[0] if word[0].isupper() else _words_by_irregular_form().get(word[0].lower(), word[0])
+    return word[0] if word[0].isupper() else _base_form_by_irregular_form().get(word[0].lower(), word[0])
 
 
 @cache
-def _words_by_irregular_form() -> Mapping[str, str]:
+def _base_form_by_irregular_form() -> Mapping[str, str]:
     """Of English: `find` by `found`; what endings tell is left to the stemmer."""
     lines = (line.split() for line in load_lexicon("en").entries["irregular_forms"].strip().splitlines())
     return {form: word for word, *forms in lines for form in forms}
@@ -61,11 +65,11 @@ def _words_by_irregular_form() -> Mapping[str, str]:
 def question_words_by_lesson_or_emotion(question: str) -> dict[str, tuple[str, ...]]:
     """The words of a question that ask for what is marked: `learn` for lessons, `proud` for an emotion. By the mark."""
     text = without_accents(normalize_and_drop_apostrophes(question)).lower()
-    words = frozenset(_WORD.findall(text))
+    words = frozenset(_WORD_PATTERN.findall(text))
     asking: dict[str, tuple[str, ...]] = {}
     for lexicon in lexicons_for_script_of_text(text):
         is_spaced = lexicon.entries.get("spaced", True)
-        for mark, listed in _words_by_mark(lexicon).items():
+        for mark, listed in _lexicon_words_by_mark_term(lexicon).items():
             asked = [word for word in listed if word in words or (not is_spaced and word in text)]
             if asked:
                 asking[mark] = tuple(dict.fromkeys((*asking.get(mark, ()), *asked)))
@@ -73,7 +77,7 @@ def question_words_by_lesson_or_emotion(question: str) -> dict[str, tuple[str, .
 
 
 @cache
-def _words_by_mark(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
+def _lexicon_words_by_mark_term(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
     lists = {
         f"{EMOTION_MARK_TERM_PREFIX}{label}": words for label, words in lexicon.entries.get("emotions", {}).items()
     }
@@ -81,7 +85,7 @@ def _words_by_mark(lexicon: Lexicon) -> dict[str, tuple[str, ...]]:
     return {mark: tuple(sorted({without_accents(word) for word in words.split()})) for mark, words in lists.items()}
 
 
-def _marks_of_memory(memory: Memory) -> list[str]:
+def _mark_terms_of_memory(memory: Memory) -> list[str]:
     lesson = [LESSON_MARK_TERM] if memory.lesson else []
     return lesson + [f"{EMOTION_MARK_TERM_PREFIX}{label}" for label in memory.emotions]
 
@@ -98,12 +102,12 @@ def bm25_text_of_memory(memory: Memory) -> str:
         if isinstance(item, DatedAction):
             dates.append(item.action)
     if period is None or period.precision in ("day", "time"):
-        dates += iso_dates_meant_by_relative_words(
+        dates += date_texts_meant_by_relative_words(
             scene.action, (period.start if period else memory.happened_at).date()
         )
     actors = [actor for actor in scene.actors if actor.casefold() not in scene.action.casefold()]
     parts = (
         *dates, *actors, scene.setting, scene.action, *scene.dialogue, *scene.sensory,
-        memory.feeling, *memory.themes, memory.lesson, *_marks_of_memory(memory),
+        memory.feeling, *memory.themes, memory.lesson, *_mark_terms_of_memory(memory),
     )  # fmt: skip
     return normalize_text_for_bm25(" ".join(part for part in parts if part))

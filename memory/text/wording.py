@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 
 from madeleine.memory.text.lexicon import Lexicon, words_of_lexicon_tables
 from madeleine.memory.text.reading import AnalysedText, canonical_number_text
-from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_SIGN_PATTERN
+from madeleine.memory.text.scripts import HAN_AND_KANA_CHAR_CLASS, HAN_OR_KANA_CHAR_PATTERN
 
-_ARABIC_MARKS = re.compile("[\u064b-\u0652\u0670\u0640]")
-_TOKEN = re.compile(
+_OPTIONAL_ARABIC_MARK_PATTERN = re.compile("[\u064b-\u0652\u0670\u0640]")
+_NUMBER_WORD_OR_SIGN_PATTERN = re.compile(
     r"(?P<number>(?:(?<![\w)])[-−–](?=\d))?\d+(?:[.,:/\-]\d+)*)"
-    rf"|(?P<word>(?:[^\W\d_]|{_ARABIC_MARKS.pattern})+)|(?P<sign>[^\w\s])"
+    rf"|(?P<word>(?:[^\W\d_]|{_OPTIONAL_ARABIC_MARK_PATTERN.pattern})+)|(?P<sign>[^\w\s])"
 )
-_SIGN_OR_WORD = re.compile(f"{HAN_OR_KANA_SIGN_PATTERN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
+_HAN_OR_KANA_CHAR_OR_OTHER_RUN_PATTERN = re.compile(f"{HAN_OR_KANA_CHAR_PATTERN.pattern}|[^{HAN_AND_KANA_CHAR_CLASS}]+")
 """Each sign of a script without spaces is taken by itself."""
-_SIGNS_THAT_TELL = frozenset("%#@&/\\‰")
+_PUNCTUATION_THAT_CARRIES_MEANING = frozenset("%#@&/\\‰")
 """Of punctuation. Symbols (currencies, +, <, =, °, emoji) tell as well."""
 MIN_INFLECTED_STEM_LETTERS = 3
 """Letters that two forms of a word share at their beginning."""
@@ -47,12 +47,12 @@ class NormalizedWordToken(NamedTuple):
 
     @property
     def unaccented_form(self) -> str:
-        return _without_accents(self.form)
+        return _word_without_latin_accents(self.form)
 
 
-MIN_WORDS_WITH_CHANGED_GRAMMATICAL_CASE = 2
+MIN_GRAMMATICAL_CASE_CHANGES_FOR_NEW_ROLES = 2
 """Words in another case by which the roles may have changed; one alone cannot."""
-MAX_WORDS_FROM_VERB_TO_CLAUSE = 5
+MAX_WORDS_FROM_REPORTING_VERB_TO_CLAUSE = 5
 """Words between a verb of saying and the clause that it introduces: told the people of Dundee that."""
 WordTokens = Sequence[NormalizedWordToken]
 
@@ -72,36 +72,46 @@ class WordingForComparison:
     @cached_property
     def tokens(self) -> tuple[NormalizedWordToken, ...]:
         names = frozenset(word.low for word in self.analysed_text.words if word.is_capitalised)
-        return tuple(self._tokens(_respelt(self.analysed_text.normalized_text, self.analysed_text.lexicons), names))
+        return tuple(
+            self._tokenize_text(
+                _unify_spelling_and_past_tense(self.analysed_text.normalized_text, self.analysed_text.lexicons), names
+            )
+        )
 
     @staticmethod
-    def _tokens(text: str, names: frozenset[str] = frozenset()) -> Iterator[NormalizedWordToken]:
-        for match in _TOKEN.finditer(text):
+    def _tokenize_text(text: str, names: frozenset[str] = frozenset()) -> Iterator[NormalizedWordToken]:
+        for match in _NUMBER_WORD_OR_SIGN_PATTERN.finditer(text):
             if number := match["number"]:
                 yield NormalizedWordToken(re.sub("^[−–]", "-", canonical_number_text(number)), is_number=True)
             elif word := match["word"]:
                 form = unicodedata.normalize("NFC", word.casefold().replace("ı", "i"))
-                for run in (form,) if form.isascii() else _SIGN_OR_WORD.findall(form):
+                for run in (form,) if form.isascii() else _HAN_OR_KANA_CHAR_OR_OTHER_RUN_PATTERN.findall(form):
                     yield NormalizedWordToken(run, name=form in names)
-            elif match["sign"] in _SIGNS_THAT_TELL or unicodedata.category(match["sign"]) in {"Sm", "Sc", "So"}:
+            elif match["sign"] in _PUNCTUATION_THAT_CARRIES_MEANING or unicodedata.category(match["sign"]) in {
+                "Sm",
+                "Sc",
+                "So",
+            }:
                 yield NormalizedWordToken(match["sign"])
 
     @cached_property
     def tokens_without_fillers(self) -> tuple[NormalizedWordToken, ...]:
         """Without fillers."""
-        fillers = _retold_words(self.analysed_text.lexicons, "fillers")
+        fillers = _lexicon_words_for_retellings(self.analysed_text.lexicons, "fillers")
         return tuple(token for token in self.tokens if token.form not in fillers)
 
     @cached_property
     def comparison_key(self) -> str:
         """Equal for texts that differ in case and punctuation alone. Nothing is respelt: a pattern may need punctuation
         that the other text has lost."""
-        return " ".join(token.form for token in self._tokens(self.analysed_text.normalized_text))
+        return " ".join(token.form for token in self._tokenize_text(self.analysed_text.normalized_text))
 
     @cached_property
-    def unspaced_comparison_key(self) -> str:
+    def comparison_key_without_optional_spaces(self) -> str:
         """The key, without spaces between words where the language leaves them to the writer."""
-        free = any(_retold(lexicon).get("spaces_are_free") for lexicon in self.analysed_text.lexicons)
+        free = any(
+            _lexicon_entries_for_retellings(lexicon).get("spaces_are_free") for lexicon in self.analysed_text.lexicons
+        )
         return re.sub(r"(?<=[^\W\d_]) (?=[^\W\d_])", "", self.comparison_key) if free else self.comparison_key
 
 
@@ -111,7 +121,10 @@ def have_equivalent_wording(first: str, second: str) -> bool:
     mine, theirs = WordingForComparison(first, second), WordingForComparison(second, first)
     if mine.analysed_text.ends_with_question_mark != theirs.analysed_text.ends_with_question_mark:
         return False
-    if mine.comparison_key == theirs.comparison_key or mine.unspaced_comparison_key == theirs.unspaced_comparison_key:
+    if (
+        mine.comparison_key == theirs.comparison_key
+        or mine.comparison_key_without_optional_spaces == theirs.comparison_key_without_optional_spaces
+    ):
         return True
     one_sentence = len(mine.analysed_text.sentences) == len(theirs.analysed_text.sentences) == 1
     return WordingAlignment(mine.analysed_text.lexicons, mine.tokens, theirs.tokens, one_sentence).is_complete
@@ -130,75 +143,96 @@ class WordingAlignment:
     @cached_property
     def is_complete(self) -> bool:
         """Every word of one has its counterpart at its place in the other, fillers aside."""
-        generic = self._generic(self.first, self.second) or self._generic(self.second, self.first)
-        return self._covers(self.first, self.second, self._told_in_same_tense) or generic
+        generic = self._differ_only_as_generic_singular_and_plural(
+            self.first, self.second
+        ) or self._differ_only_as_generic_singular_and_plural(self.second, self.first)
+        return (
+            self._words_match_and_fillers_agree(self.first, self.second, self._words_match_but_for_reported_tense)
+            or generic
+        )
 
-    def _covers(self, first: WordTokens, second: WordTokens, match: Callable[[WordTokens, WordTokens], bool]) -> bool:
-        mine, my_fillers = self._divided(first)
-        theirs, their_fillers = self._divided(second)
+    def _words_match_and_fillers_agree(
+        self, first: WordTokens, second: WordTokens, match: Callable[[WordTokens, WordTokens], bool]
+    ) -> bool:
+        mine, my_fillers = self._split_words_and_fillers(first)
+        theirs, their_fillers = self._split_words_and_fillers(second)
         return (
             len(mine) == len(theirs)
             and match(mine, theirs)
-            and all(self._one_says_no_more(*gaps) for gaps in zip(my_fillers, their_fillers, strict=True))
+            and all(
+                self._shorter_fillers_occur_in_longer(*gaps) for gaps in zip(my_fillers, their_fillers, strict=True)
+            )
         )
 
-    def _told_in_same_tense(self, mine: WordTokens, theirs: WordTokens) -> bool:
+    def _words_match_but_for_reported_tense(self, mine: WordTokens, theirs: WordTokens) -> bool:
         """After a verb of saying in the past the tense may shift: she said that it is, that it was. Elsewhere another
         tense is another fact; and where two words change their case, they may have changed roles."""
         reported, cases = False, 0
-        past = _retold_words(self.lexicons, "reported")
+        past = _lexicon_words_for_retellings(self.lexicons, "reported")
         for word, other in zip(mine, theirs, strict=True):
-            introduces = {word.form, other.form} & self._introducing
-            if introduces and (word.form, other.form) in _forms(self.lexicons, "reporting"):
+            introduces = {word.form, other.form} & self._reporting_verbs_before_clause
+            if introduces and (word.form, other.form) in _listed_form_pairs(self.lexicons, "reporting"):
                 reported |= not past.isdisjoint((word.form, other.form))
-            elif self._is_counterpart(word, other):
+            elif self._are_equivalent_tokens(word, other):
                 reported |= not past.isdisjoint(introduces)
-            elif self._agrees_with_collective(word, other):
+            elif self._is_verb_of_collective_in_other_number(word, other):
                 continue
-            elif self._is_listed(word, other, "cases", "case_endings"):
+            elif self._are_listed_forms_or_endings(word, other, "cases", "case_endings"):
                 cases += 1
-            elif not (reported and self._shifts(word, other)):
+            elif not (reported and self._is_tense_shift_after_reporting_verb(word, other)):
                 return False
-        return cases < MIN_WORDS_WITH_CHANGED_GRAMMATICAL_CASE
+        return cases < MIN_GRAMMATICAL_CASE_CHANGES_FOR_NEW_ROLES
 
-    def _generic(self, singular: WordTokens, plural: WordTokens) -> bool:
+    def _differ_only_as_generic_singular_and_plural(self, singular: WordTokens, plural: WordTokens) -> bool:
         """Whether they differ as "an owl hunts" and "owls hunt" do, in a subject and its verb in the present: one
         has an indefinite article, or the many have none."""
-        indefinite, articles = (_retold_words(self.lexicons, name) for name in ("indefinite", "articles"))
+        indefinite, articles = (
+            _lexicon_words_for_retellings(self.lexicons, name) for name in ("indefinite", "articles")
+        )
         opens = [tokens[0].form if tokens else "" for tokens in (singular, plural)]
         bare = opens[0] in articles and opens[1] not in articles | indefinite
         if not (bare or opens[0] in indefinite) or opens[1] in indefinite:
             return False
-        return self._covers(singular[1:], plural[opens[1] in articles :], self._agree)
+        return self._words_match_and_fillers_agree(
+            singular[1:], plural[opens[1] in articles :], self._differ_only_in_verb_and_noun_number
+        )
 
-    def _agree(self, singular: WordTokens, plural: WordTokens) -> bool:
-        others = [pair for pair in zip(singular, plural, strict=True) if not self._is_counterpart(*pair)]
-        verbs = [self._is_listed(*pair, "agreement", "agreement_endings", in_order=True) for pair in others]
-        nouns = [self._is_listed(*pair, "plurals", "plural_endings", in_order=True) for pair in others]
+    def _differ_only_in_verb_and_noun_number(self, singular: WordTokens, plural: WordTokens) -> bool:
+        others = [pair for pair in zip(singular, plural, strict=True) if not self._are_equivalent_tokens(*pair)]
+        verbs = [
+            self._are_listed_forms_or_endings(*pair, "agreement", "agreement_endings", in_order=True) for pair in others
+        ]
+        nouns = [
+            self._are_listed_forms_or_endings(*pair, "plurals", "plural_endings", in_order=True) for pair in others
+        ]
         return any(verbs) and all(map(operator.or_, verbs, nouns))
 
-    def _agrees_with_collective(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
+    def _is_verb_of_collective_in_other_number(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         """The team is, the team are: the verb of a sentence that a collective noun opens may be singular or plural.
         Where nouns take the same ending, only listed verbs do."""
         return (
-            self._is_told_of_collective
-            and self._is_listed(mine, theirs, "agreement", "agreement_endings")
-            and not self._is_listed(mine, theirs, "plurals", "plural_endings")
+            self._begin_with_same_collective_noun
+            and self._are_listed_forms_or_endings(mine, theirs, "agreement", "agreement_endings")
+            and not self._are_listed_forms_or_endings(mine, theirs, "plurals", "plural_endings")
         )
 
     @cached_property
-    def _is_told_of_collective(self) -> bool:
-        articles = _retold_words(self.lexicons, "articles") | _retold_words(self.lexicons, "indefinite")
+    def _begin_with_same_collective_noun(self) -> bool:
+        articles = _lexicon_words_for_retellings(self.lexicons, "articles") | _lexicon_words_for_retellings(
+            self.lexicons, "indefinite"
+        )
         opening = [
             next((one.form for one in text if one.form not in articles), "") for text in (self.first, self.second)
         ]
-        return opening[0] == opening[1] and opening[0] in _retold_words(self.lexicons, "collectives")
+        return opening[0] == opening[1] and opening[0] in _lexicon_words_for_retellings(self.lexicons, "collectives")
 
-    def _divided(self, tokens: WordTokens) -> tuple[list[NormalizedWordToken], list[list[NormalizedWordToken]]]:
+    def _split_words_and_fillers(
+        self, tokens: WordTokens
+    ) -> tuple[list[NormalizedWordToken], list[list[NormalizedWordToken]]]:
         """(words that tell, fillers before each of them and after the last)."""
         telling: list[NormalizedWordToken] = []
         fillers: list[list[NormalizedWordToken]] = [[]]
-        known = _retold_words(self.lexicons, "fillers")
+        known = _lexicon_words_for_retellings(self.lexicons, "fillers")
         for token in tokens:
             if token.form in known:
                 fillers[-1].append(token)
@@ -207,50 +241,54 @@ class WordingAlignment:
                 fillers.append([])
         return telling, fillers
 
-    def _one_says_no_more(self, mine: WordTokens, theirs: WordTokens) -> bool:
+    def _shorter_fillers_occur_in_longer(self, mine: WordTokens, theirs: WordTokens) -> bool:
         """Fillers may be left out; in place of one another they are case, gender or number: der, den."""
         shorter, longer = sorted((mine, theirs), key=len)
         rest = iter(longer)
-        return all(any(self._may_replace(word, other) for other in rest) for word in shorter)
+        return all(any(self._fillers_are_interchangeable(word, other) for other in rest) for word in shorter)
 
-    def _may_replace(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
+    def _fillers_are_interchangeable(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         return (
-            self._is_counterpart(mine, theirs)
-            or self._shifts(mine, theirs)
-            or self._agrees_with_collective(mine, theirs)
+            self._are_equivalent_tokens(mine, theirs)
+            or self._is_tense_shift_after_reporting_verb(mine, theirs)
+            or self._is_verb_of_collective_in_other_number(mine, theirs)
         )
 
-    def _shifts(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
-        return bool(self._introducing) and self._is_listed(mine, theirs, "tenses", "tense_endings")
+    def _is_tense_shift_after_reporting_verb(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
+        return bool(self._reporting_verbs_before_clause) and self._are_listed_forms_or_endings(
+            mine, theirs, "tenses", "tense_endings"
+        )
 
     @cached_property
-    def _introducing(self) -> frozenset[str]:
+    def _reporting_verbs_before_clause(self) -> frozenset[str]:
         """Verbs of saying that a clause follows soon in one of the texts: reported that. Not: speaks French."""
-        verbs = {word for pair in _forms(self.lexicons, "reporting") for word in pair}
-        clauses = _retold_words(self.lexicons, "clauses")
+        verbs = {word for pair in _listed_form_pairs(self.lexicons, "reporting") for word in pair}
+        clauses = _lexicon_words_for_retellings(self.lexicons, "clauses")
         return frozenset(
             token.form
             for tokens in (self.first, self.second)
             for at, token in enumerate(tokens)
             if self.of_one_sentence
             and token.form in verbs
-            and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_FROM_VERB_TO_CLAUSE])
+            and any(word.form in clauses for word in tokens[at + 1 : at + 1 + MAX_WORDS_FROM_REPORTING_VERB_TO_CLAUSE])
         )
 
-    def _is_counterpart(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
+    def _are_equivalent_tokens(self, mine: NormalizedWordToken, theirs: NormalizedWordToken) -> bool:
         if mine.form == theirs.form:
             return True
         if mine.is_number or theirs.is_number:
-            return self._number_of(mine) == self._number_of(theirs) != ""
-        if self._accents_are_left_out and mine.unaccented_form == theirs.unaccented_form:
+            return self._digits_of_number_token(mine) == self._digits_of_number_token(theirs) != ""
+        if self._may_ignore_accents and mine.unaccented_form == theirs.unaccented_form:
             return True
-        unmarked = [_ARABIC_MARKS.sub("", token.form) for token in (mine, theirs)]
+        unmarked = [_OPTIONAL_ARABIC_MARK_PATTERN.sub("", token.form) for token in (mine, theirs)]
         if unmarked[0] == unmarked[1]:
             # Vowel marks may be left out; other marks are another case or word.
             return mine.form in unmarked or theirs.form in unmarked
-        return self._is_listed_with(mine.form, theirs.form) or self._is_listed(mine, theirs, "forms", "endings")
+        return self._differ_only_in_listed_prefix(mine.form, theirs.form) or self._are_listed_forms_or_endings(
+            mine, theirs, "forms", "endings"
+        )
 
-    def _is_listed(
+    def _are_listed_forms_or_endings(
         self,
         mine: NormalizedWordToken,
         theirs: NormalizedWordToken,
@@ -259,21 +297,21 @@ class WordingAlignment:
         *,
         in_order: bool = False,
     ) -> bool:
-        if (mine.form, theirs.form) in _forms(self.lexicons, forms, in_order):
+        if (mine.form, theirs.form) in _listed_form_pairs(self.lexicons, forms, in_order):
             return True
         are_names = mine.name and theirs.name and not self._nouns_are_capitalised
-        known = _forms(self.lexicons, endings, in_order)
+        known = _listed_form_pairs(self.lexicons, endings, in_order)
         return not are_names and differ_only_in_inflection(mine.form, theirs.form, known)
 
-    def _number_of(self, token: NormalizedWordToken) -> str:
+    def _digits_of_number_token(self, token: NormalizedWordToken) -> str:
         if token.is_number:
             return token.form
         return next((value for each in self.lexicons if (value := each.digits_by_number_word.get(token.form, ""))), "")
 
-    def _is_listed_with(self, mine: str, theirs: str) -> bool:
+    def _differ_only_in_listed_prefix(self, mine: str, theirs: str) -> bool:
         return any(
             mine.removeprefix(article) == theirs.removeprefix(article)
-            for article in _retold_words(self.lexicons, "beginnings")
+            for article in _lexicon_words_for_retellings(self.lexicons, "beginnings")
         )
 
     @cached_property
@@ -281,15 +319,15 @@ class WordingAlignment:
         return all(lexicon.entries.get("nouns_capitalised") for lexicon in self.lexicons)
 
     @cached_property
-    def _accents_are_left_out(self) -> bool:
-        mine, theirs = self._accented(self.first), self._accented(self.second)
+    def _may_ignore_accents(self) -> bool:
+        mine, theirs = self._accented_token_count(self.first), self._accented_token_count(self.second)
         if mine and theirs:
             return False
-        tell = any(_retold(lexicon).get("accents_tell") for lexicon in self.lexicons)
+        tell = any(_lexicon_entries_for_retellings(lexicon).get("accents_tell") for lexicon in self.lexicons)
         return mine + theirs >= MIN_WORDS_PROVING_MISSING_ACCENTS or not tell
 
     @staticmethod
-    def _accented(tokens: WordTokens) -> int:
+    def _accented_token_count(tokens: WordTokens) -> int:
         return sum(token.form != token.unaccented_form for token in tokens)
 
 
@@ -301,34 +339,34 @@ def differ_only_in_inflection(mine: str, theirs: str, endings: frozenset[tuple[s
     return any((mine[at:], theirs[at:]) in endings for at in range(least, shared + 1))
 
 
-def _retold_words(lexicons: tuple[Lexicon, ...], name: str) -> frozenset[str]:
+def _lexicon_words_for_retellings(lexicons: tuple[Lexicon, ...], name: str) -> frozenset[str]:
     return words_of_lexicon_tables(lexicons, "retold", name)
 
 
 @lru_cache(maxsize=2_000)
-def _forms(lexicons: tuple[Lexicon, ...], name: str, in_order: bool = False) -> frozenset[tuple[str, str]]:
-    return frozenset(pair for lexicon in lexicons for pair in _pairs_of_lines(lexicon, name, in_order))
+def _listed_form_pairs(lexicons: tuple[Lexicon, ...], name: str, in_order: bool = False) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for lexicon in lexicons for pair in _form_pairs_of_lexicon_lines(lexicon, name, in_order))
 
 
 @cache
-def _pairs_of_lines(lexicon: Lexicon, name: str, in_order: bool) -> frozenset[tuple[str, str]]:
+def _form_pairs_of_lexicon_lines(lexicon: Lexicon, name: str, in_order: bool) -> frozenset[tuple[str, str]]:
     """Any two words of a line, or with the first before the second; `-` is no ending at all."""
-    text = str(_retold(lexicon).get(name, ""))
+    text = str(_lexicon_entries_for_retellings(lexicon).get(name, ""))
     lines = map(str.split, (unicodedata.normalize("NFD", text) if "endings" in name else text).splitlines())
     words = ([word.replace("-", "") for word in line] for line in lines)
     pairs = itertools.combinations if in_order else itertools.permutations
     return frozenset(pair for line in words for pair in pairs(line, 2))
 
 
-def _retold(lexicon: Lexicon) -> dict[str, Any]:
+def _lexicon_entries_for_retellings(lexicon: Lexicon) -> dict[str, Any]:
     return dict(lexicon.entries.get("retold", {}))
 
 
 @lru_cache(maxsize=200)
-def _respelt(text: str, lexicons: tuple[Lexicon, ...]) -> str:
+def _unify_spelling_and_past_tense(text: str, lexicons: tuple[Lexicon, ...]) -> str:
     """Kept, as a new text is compared with several others."""
     for lexicon in lexicons:
-        text = _perfect_as_preterite(text, lexicon)
+        text = _replace_perfect_by_preterite(text, lexicon)
         for pattern, spelling in _respellings(lexicon):
             text = pattern.sub(spelling, text)
     return text
@@ -340,9 +378,9 @@ def _respellings(lexicon: Lexicon) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), spelling) for pattern, spelling in respelt.items()]
 
 
-def _perfect_as_preterite(text: str, lexicon: Lexicon) -> str:
+def _replace_perfect_by_preterite(text: str, lexicon: Lexicon) -> str:
     """`hat es aufgeschrieben` is `schrieb es auf`, at the end of a main clause: there the two parts stand apart."""
-    for pattern, preterites in _perfects(lexicon):
+    for pattern, preterites in _perfect_patterns_with_preterites(lexicon):
 
         def preterite(perfect: re.Match[str], preterites: Mapping[str, str] = preterites) -> str:
             between, separable, inseparable, participle = perfect.groups("")
@@ -353,7 +391,7 @@ def _perfect_as_preterite(text: str, lexicon: Lexicon) -> str:
 
 
 @cache
-def _perfects(lexicon: Lexicon) -> list[tuple[re.Pattern[str], Mapping[str, str]]]:
+def _perfect_patterns_with_preterites(lexicon: Lexicon) -> list[tuple[re.Pattern[str], Mapping[str, str]]]:
     """For each auxiliary verb, in singular and plural: a pattern of the perfect, and preterites by participle."""
     perfect = lexicon.entries.get("perfect", {})
     return [
@@ -375,7 +413,7 @@ def _perfects(lexicon: Lexicon) -> list[tuple[re.Pattern[str], Mapping[str, str]
 
 
 @lru_cache(maxsize=10_000)
-def _without_accents(word: str) -> str:
+def _word_without_latin_accents(word: str) -> str:
     """Latin letters alone lose their marks: й is no и, and が is no か."""
     if word.isascii():
         return word

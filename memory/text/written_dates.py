@@ -17,35 +17,35 @@ from typing import NamedTuple
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.lexicon import Lexicon, load_lexicon, load_lexicon_headers, probable_lexicons
 from madeleine.memory.text.normalization import without_accents
-from madeleine.memory.text.scripts import HAN_SIGN_PATTERN
+from madeleine.memory.text.scripts import HAN_CHAR_PATTERN
 
-_YEAR_FIRST = re.compile(r"(?<![\w.:/-])(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?![\w/])")
-_YEAR_LAST = re.compile(r"(?<![\w.:/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?![\w/])")
-_LETTERS = re.compile(r"[^\W\d_]+")
-_ISO = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?![\w-])")
-_BY_SIGNS = re.compile(
+_YEAR_FIRST_DATE_PATTERN = re.compile(r"(?<![\w.:/-])(\d{4})([/.])(\d{1,2})\2(\d{1,2})(?![\w/])")
+_YEAR_LAST_DATE_PATTERN = re.compile(r"(?<![\w.:/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?![\w/])")
+_LETTER_RUN_PATTERN = re.compile(r"[^\W\d_]+")
+_ISO_DATE_PATTERN = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?![\w-])")
+_CJK_DATE_PATTERN = re.compile(
     r"(?<!\d)(?:(\d{4})\s?[年년]\s?(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号號일])?"
     r"|(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일])"
 )
 HAN_NUMERAL_CHARACTERS = frozenset("一二两兩三四五六七八九十")
 DAYS_AROUND_WEEKS_AGO_DAY = 3
 """Days on either side of the day that "two weeks ago" says."""
-_RELATIVE: Mapping[str, Callable[[date, int], date]] = {
+_DAY_FUNCTION_BY_TIME_AGO_KIND: Mapping[str, Callable[[date, int], date]] = {
     "two_days_ago": lambda today, _: today - timedelta(days=2),
     "days_ago": lambda today, count: today - timedelta(days=count),
     "weeks_ago": lambda today, count: today - timedelta(weeks=count),
-    "months_ago": lambda today, count: _months_before(today, count),  # noqa: PLW0108  defined below
-    "years_ago": lambda today, count: _months_before(today, 12 * count),
+    "months_ago": lambda today, count: _first_day_of_earlier_month(today, count),  # noqa: PLW0108  defined below
+    "years_ago": lambda today, count: _first_day_of_earlier_month(today, 12 * count),
 }
 
 
-_WEEKDAYS: Mapping[str, Callable[[date, int], date]] = {
+_DAY_FUNCTION_BY_WEEKDAY_KIND: Mapping[str, Callable[[date, int], date]] = {
     "last_weekday": lambda today, weekday: today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1),
     "weekday_of_last_week": lambda today, weekday: today - timedelta(days=today.weekday() + 7 - weekday),
 }
 
 
-class _Found(NamedTuple):
+class _RelativeDateMatch(NamedTuple):
     start: int
     end: int
     kind: str
@@ -56,60 +56,71 @@ def text_with_iso_dates(text: str) -> str:
     """The text with its dates in one form, whatever the language."""
     if not any(map(str.isdigit, text)):
         return text
-    text = _YEAR_FIRST.sub(lambda m: _iso(m, (m[1], m[3], m[4])), text)
-    text = _YEAR_LAST.sub(_year_last, text)
+    text = _YEAR_FIRST_DATE_PATTERN.sub(lambda m: _iso_date_or_original(m, (m[1], m[3], m[4])), text)
+    text = _YEAR_LAST_DATE_PATTERN.sub(_year_last_date_as_iso, text)
     if "月" in text or "월" in text:
-        text = _BY_SIGNS.sub(lambda m: f" {_words(m, m[1], m[2] or m[4], m[3] or m[5])} ", text)
+        text = _CJK_DATE_PATTERN.sub(
+            lambda m: f" {_iso_date_or_english_words(m, m[1], m[2] or m[4], m[3] or m[5])} ", text
+        )
     if not (names := _month_names_in(text)):
         return text
-    day_first, month_first, month_and_year = _named_month_patterns(names)
-    text = day_first.sub(lambda m: _words(m, m[3], _month_number(m[2]), m[1]), text)
-    text = month_first.sub(lambda m: _words(m, m[3], _month_number(m[1]), m[2]), text)
-    return month_and_year.sub(lambda m: _words(m, m[2], _month_number(m[1]), None), text)
+    day_first, month_first, month_and_year = _patterns_of_dates_with_named_month(names)
+    text = day_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number(m[2]), m[1]), text)
+    text = month_first.sub(lambda m: _iso_date_or_english_words(m, m[3], _month_number(m[1]), m[2]), text)
+    return month_and_year.sub(lambda m: _iso_date_or_english_words(m, m[2], _month_number(m[1]), None), text)
 
 
-def replaced_month_names(text: str, dated: str) -> tuple[str, ...]:
+def month_names_replaced_by_english(text: str, dated: str) -> tuple[str, ...]:
     """The names of months that are English ones in `dated`, which `text_with_iso_dates` has made of the text:
     "diciembre" of "2 de diciembre", which is asked for by that name alone, too."""
     if dated == text:
         return ()
-    left = {*_LETTERS.findall(dated.lower()), *map(str.lower, ENGLISH_MONTH_NAMES)}
+    left = {*_LETTER_RUN_PATTERN.findall(dated.lower()), *map(str.lower, ENGLISH_MONTH_NAMES)}
     return tuple(name for name in _month_names_in(text) if name not in left)
 
 
-def text_with_past_days_as_dates(text: str, today: date) -> str:
+def text_with_relative_dates_resolved(text: str, today: date) -> str:
     """A question with what it says of the past seen from today ("10 days ago", "last Tuesday") as dates."""
-    for found in sorted(_relative_dates(text, today), reverse=True):
-        text = f"{text[: found.start]} {_days_meant(found)} {text[found.end :]}"
+    for found in sorted(_find_relative_dates(text, today), reverse=True):
+        text = f"{text[: found.start]} {_relative_date_match_as_text(found)} {text[found.end :]}"
     return text
 
 
-def iso_dates_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
+def date_texts_meant_by_relative_words(text: str, day: date) -> tuple[str, ...]:
     """The days, months and years that a text of this day tells of ("yesterday", "last month"); of a week none is
     told."""
-    found = (one for one in _relative_dates(text, day) if one.kind != "weeks_ago")
-    return tuple(dict.fromkeys(_days_meant(one) for one in found))
+    found = (one for one in _find_relative_dates(text, day) if one.kind != "weeks_ago")
+    return tuple(dict.fromkeys(_relative_date_match_as_text(one) for one in found))
 
 
 def text_without_dates(text: str) -> str:
     """The text without its dates, for what it is about."""
-    for found in sorted(_relative_dates(text, date.max), reverse=True):
+    for found in sorted(_find_relative_dates(text, date.max), reverse=True):
         text = f"{text[: found.start]}{text[found.end :]}"
     names = _month_names_in(text)
-    for pattern in (_ISO, _YEAR_FIRST, _YEAR_LAST, _BY_SIGNS, *(_named_month_patterns(names) if names else ())):
+    for pattern in (
+        _ISO_DATE_PATTERN,
+        _YEAR_FIRST_DATE_PATTERN,
+        _YEAR_LAST_DATE_PATTERN,
+        _CJK_DATE_PATTERN,
+        *(_patterns_of_dates_with_named_month(names) if names else ()),
+    ):
         text = pattern.sub("", text)
     return text
 
 
-def _year_last(match: re.Match[str]) -> str:
+def _year_last_date_as_iso(match: re.Match[str]) -> str:
     first, second, year = match[1], match[3], match[4]
-    day_first, month_first = _iso(match, (year, second, first)), _iso(match, (year, first, second))
+    day_first, month_first = (
+        _iso_date_or_original(match, (year, second, first)),
+        _iso_date_or_original(match, (year, first, second)),
+    )
     if match[2] != "/" or month_first in (day_first, match[0]):
         return day_first
     return month_first if day_first == match[0] else f"{month_first} {day_first}"
 
 
-def _iso(match: re.Match[str], parts: tuple[str, str, str]) -> str:
+def _iso_date_or_original(match: re.Match[str], parts: tuple[str, str, str]) -> str:
     year, month, day = map(int, parts)
     try:
         return date(year, month, day).isoformat()
@@ -117,9 +128,9 @@ def _iso(match: re.Match[str], parts: tuple[str, str, str]) -> str:
         return match[0]
 
 
-def _words(match: re.Match[str], year: str | None, month: str | int, day: str | None) -> str:
+def _iso_date_or_english_words(match: re.Match[str], year: str | None, month: str | int, day: str | None) -> str:
     if year and day:
-        return _iso(match, (year, str(month), day))
+        return _iso_date_or_original(match, (year, str(month), day))
     if not 1 <= int(month) <= len(ENGLISH_MONTH_NAMES) or (day and not 1 <= int(day) <= 31):
         return match[0]
     name = ENGLISH_MONTH_NAMES[int(month) - 1]
@@ -127,7 +138,7 @@ def _words(match: re.Match[str], year: str | None, month: str | int, day: str | 
 
 
 @cache
-def _month_numbers() -> Mapping[str, int]:
+def _all_month_numbers_by_name() -> Mapping[str, int]:
     """Of each month's name in every lexicon, also without accents, from 1. Each line of `months` has twelve."""
     numbers = {}
     for lexicon in map(load_lexicon, load_lexicon_headers()):
@@ -137,20 +148,22 @@ def _month_numbers() -> Mapping[str, int]:
 
 
 def _month_number(name: str) -> int:
-    return _month_numbers()[name.lower()]
+    return _all_month_numbers_by_name()[name.lower()]
 
 
 def _month_names_in(text: str) -> tuple[str, ...]:
-    return tuple(sorted(_month_numbers().keys() & _LETTERS.findall(text.lower())))
+    return tuple(sorted(_all_month_numbers_by_name().keys() & _LETTER_RUN_PATTERN.findall(text.lower())))
 
 
-def month_numbers_by_name(text: str) -> Mapping[str, int]:
+def month_numbers_by_name_in_text(text: str) -> Mapping[str, int]:
     """The names of months in the text, in lower case, each with its number, from 1."""
     return {name: _month_number(name) for name in _month_names_in(text)}
 
 
 @lru_cache(maxsize=100)
-def _named_month_patterns(months: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def _patterns_of_dates_with_named_month(
+    months: tuple[str, ...],
+) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """`24. Januar 2024`, `January 24, 2024`, `enero de 2024`."""
     names = "|".join(months)
     of, year, day = "(?: (?:de|del|di|of))?", r"((?:19|20)\d\d)(?!\w)", r"([0-3]?\d)"
@@ -164,51 +177,51 @@ def _named_month_patterns(months: tuple[str, ...]) -> tuple[re.Pattern[str], re.
     )
 
 
-def _relative_dates(text: str, today: date) -> Iterator[_Found]:
+def _find_relative_dates(text: str, today: date) -> Iterator[_RelativeDateMatch]:
     low = text.lower().replace("’", "'")
     if len(low) != len(text):
         return
     taken: list[range] = []
     for lexicon in probable_lexicons(text):
-        for kind in (*_WEEKDAYS, *_RELATIVE):
+        for kind in (*_DAY_FUNCTION_BY_WEEKDAY_KIND, *_DAY_FUNCTION_BY_TIME_AGO_KIND):
             pattern = lexicon.pattern(kind)
             for match in pattern.finditer(low) if pattern else ():
                 if any(match.start() < one.stop and one.start < match.end() for one in taken):
                     continue
                 try:
-                    day = _day_meant(lexicon, kind, match[0], today)
+                    day = _resolve_relative_day(lexicon, kind, match[0], today)
                 except (ValueError, OverflowError):
                     continue
                 taken.append(range(match.start(), match.end()))
-                yield _Found(match.start(), match.end(), kind, day)
+                yield _RelativeDateMatch(match.start(), match.end(), kind, day)
 
 
-def _day_meant(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
+def _resolve_relative_day(lexicon: Lexicon, kind: str, phrase: str, today: date) -> date:
     words = re.findall(r"\d+|[^\W\d_]+", phrase)
-    if kind in _WEEKDAYS:
-        return _WEEKDAYS[kind](today, _weekday_named(lexicon, phrase, words))
+    if kind in _DAY_FUNCTION_BY_WEEKDAY_KIND:
+        return _DAY_FUNCTION_BY_WEEKDAY_KIND[kind](today, _weekday_number_in_phrase(lexicon, phrase, words))
     counts = (
         int(number) for word in words if (number := word if word.isdigit() else lexicon.digits_by_number_word.get(word))
     )
     han = (
-        int(unicodedata.numeric(sign)) for sign in HAN_SIGN_PATTERN.findall(phrase) if sign in HAN_NUMERAL_CHARACTERS
+        int(unicodedata.numeric(sign)) for sign in HAN_CHAR_PATTERN.findall(phrase) if sign in HAN_NUMERAL_CHARACTERS
     )
-    return _RELATIVE[kind](today, next(chain(counts, han), 1))
+    return _DAY_FUNCTION_BY_TIME_AGO_KIND[kind](today, next(chain(counts, han), 1))
 
 
-def _weekday_named(lexicon: Lexicon, phrase: str, words: Sequence[str]) -> int:
+def _weekday_number_in_phrase(lexicon: Lexicon, phrase: str, words: Sequence[str]) -> int:
     """From 0 for Monday. A lexicon may have several forms of each, week after week."""
     days = lexicon.entries["days"].split()
     places = words if lexicon.entries.get("spaced", True) else (phrase,)
     return next(at for at, day in enumerate(days) if any(day in place for place in places)) % 7
 
 
-def _months_before(day: date, count: int) -> date:
+def _first_day_of_earlier_month(day: date, count: int) -> date:
     year, month = divmod(day.year * 12 + day.month - 1 - count, 12)
     return date(year, month + 1, 1)
 
 
-def _days_meant(found: _Found) -> str:
+def _relative_date_match_as_text(found: _RelativeDateMatch) -> str:
     day = found.day
     if found.kind == "years_ago":
         return str(day.year)

@@ -37,15 +37,15 @@ MAX_THEMES_PER_EXTRACTED_MEMORY = 3
 MAX_EXTRACTED_THEME_CHARS = 40
 DEFAULT_EXTRACTED_MEMORY_IMPORTANCE = 0.5
 """Of a memory to which the model gives none."""
-MIN_ESSENCE_WEIGHT = 0.1
+MIN_EXTRACTED_MEMORY_IMPORTANCE = 0.1
 """Below it is noise (spec T3: 0.0)."""
 MAX_MESSAGE_CHARS_FOR_EXTRACTION = 4_000
 """Characters of one message; a longer one is shown without its middle."""
 MAX_EXTRACTION_ANSWER_TOKENS = 1_000
 NOTHING_USABLE_EXTRACTED_REASON = "nothing of it could be used."
 
-_INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
-MEMORY_EXTRACTION_INSTRUCTIONS = _INSTRUCTIONS_TEMPLATE.format(
+_EXTRACTION_INSTRUCTIONS_TEMPLATE = (Path(__file__).parent / "extraction_prompt.txt").read_text("utf-8").rstrip()
+MEMORY_EXTRACTION_INSTRUCTIONS = _EXTRACTION_INSTRUCTIONS_TEMPLATE.format(
     max_essences=MAX_MEMORIES_EXTRACTED_PER_SNIPPET,
     max_essence_chars=MAX_EXTRACTED_ESSENCE_CHARS,
     max_emotions=MAX_EMOTION_LABELS,
@@ -97,8 +97,8 @@ class ExtractedMemorySchema(BaseModel, strict=True, extra="forbid", frozen=True,
 
     @model_validator(mode="before")
     @classmethod
-    def _with_understood_fields(cls, answer: Any) -> Any:
-        return _understood_fields(answer) if _has_essence(answer) else answer
+    def _parse_fields_leniently(cls, answer: Any) -> Any:
+        return _leniently_parsed_memory_fields(answer) if _has_essence(answer) else answer
 
 
 class MemoryExtractionAnswerSchema(BaseModel, strict=True, extra="forbid", frozen=True, defer_build=True):
@@ -122,42 +122,44 @@ def _has_essence(answer: Any) -> bool:
     """A memory whose essence is text: what it says cannot be guessed, so anything else is no answer."""
     if isinstance(answer, ExtractedMemorySchema):
         return True
-    return isinstance(answer, Mapping) and any(isinstance(text, str) for text in _listed(answer.get("essence")))
+    return isinstance(answer, Mapping) and any(isinstance(text, str) for text in _as_list(answer.get("essence")))
 
 
-def _understood_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = (_number(value) for value in _listed(answer.get("messages")))
+def _leniently_parsed_memory_fields(answer: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = (_parse_number_or_percentage(value) for value in _as_list(answer.get("messages")))
     return {
-        "essence": _one_text(answer["essence"]),
-        "emotions": _texts(answer.get("emotions")),
-        "weight": DEFAULT_EXTRACTED_MEMORY_IMPORTANCE if (weight := _number(answer.get("weight"))) is None else weight,
-        "lesson": _one_text(answer.get("lesson")),
-        "themes": _texts(answer.get("themes")),
+        "essence": _join_texts(answer["essence"]),
+        "emotions": _split_into_texts(answer.get("emotions")),
+        "weight": DEFAULT_EXTRACTED_MEMORY_IMPORTANCE
+        if (weight := _parse_number_or_percentage(answer.get("weight"))) is None
+        else weight,
+        "lesson": _join_texts(answer.get("lesson")),
+        "themes": _split_into_texts(answer.get("themes")),
         "messages": [int(number) for number in numbers if number is not None and math.isfinite(number)],
     }
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
-def _texts(value: Any) -> list[str]:
-    return [part for text in _listed(value) if isinstance(text, str) for part in re.split(r"[,;、،]", text)]
+def _split_into_texts(value: Any) -> list[str]:
+    return [part for text in _as_list(value) if isinstance(text, str) for part in re.split(r"[,;、،]", text)]
 
 
-def _one_text(value: Any) -> str:
-    return " ".join(text for text in _listed(value) if isinstance(text, str))
+def _join_texts(value: Any) -> str:
+    return " ".join(text for text in _as_list(value) if isinstance(text, str))
 
 
-def _number(value: Any) -> float | None:
+def _parse_number_or_percentage(value: Any) -> float | None:
     """`0.7`, "0.7", "0,7" and "70%" are one number."""
     if isinstance(value, int | float):
         return float(value)
-    match = _NUMBER_IN_TEXT.match(value) if isinstance(value, str) else None
+    match = _NUMBER_OR_PERCENTAGE_PATTERN.match(value) if isinstance(value, str) else None
     return float(match[1].replace(",", ".")) / (100 if match[2] else 1) if match else None
 
 
-_NUMBER_IN_TEXT = re.compile(r"\s*(-?\d+(?:[.,]\d+)?)\s*(%?)\s*$")
+_NUMBER_OR_PERCENTAGE_PATTERN = re.compile(r"\s*(-?\d+(?:[.,]\d+)?)\s*(%?)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +209,12 @@ def _line_as_json(number: int, line: SnippetMessage) -> str:
     who = f"{message.speaker} ({message.role})" if message.speaker else message.role
     shown = {"n": number, "who": who, "day": message.at.date().isoformat(), "text": _without_middle(line.text)}
     # No text can end or leave its line: JSON escapes line breaks and quotes, the table tags of any kind.
-    return json.dumps(shown | ({"new": True} if line.new else {}), ensure_ascii=False).translate(_ESCAPES)
+    return json.dumps(shown | ({"new": True} if line.new else {}), ensure_ascii=False).translate(
+        _JSON_ESCAPE_BY_CHAR_CODE
+    )
 
 
-_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>\u2028\u2029\u0085"}
+_JSON_ESCAPE_BY_CHAR_CODE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>\u2028\u2029\u0085"}
 
 
 def _without_middle(text: str) -> str:
@@ -236,7 +240,7 @@ def extraction_outcome_and_complaint(
             else _rejection_reason(essence, lines)
         )
         if not fault:
-            findings.append(_finding(essence, lines))
+            findings.append(_usable_extracted_memory_with_messages(essence, lines))
             continue
         reason, _, quoted = fault.partition(": ")
         dropped.append(reason)
@@ -246,7 +250,7 @@ def extraction_outcome_and_complaint(
 
 
 NOISE_REJECTION_REASON = "its weight says that it is noise"
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE_CHAR_PATTERN = re.compile("[\x00\ud800-\udfff]")
 _INSTRUCTION_PATTERN = load_language_neutral_pattern("instruction")
 
 
@@ -256,32 +260,34 @@ def _rejection_reason(essence: ExtractedMemorySchema, lines: Sequence[SnippetMes
         return "its essence is empty"
     if len(essence.essence) > MAX_EXTRACTED_ESSENCE_CHARS:
         return f"its essence is longer than {MAX_EXTRACTED_ESSENCE_CHARS} characters"
-    if _UNSTORABLE.search(essence.essence + essence.lesson):
+    if _UNSTORABLE_CHAR_PATTERN.search(essence.essence + essence.lesson):
         return "it holds a sign that cannot be stored"
     if not math.isfinite(essence.weight):
         return "its weight is no number"
-    if essence.weight < MIN_ESSENCE_WEIGHT:
+    if essence.weight < MIN_EXTRACTED_MEMORY_IMPORTANCE:
         return NOISE_REJECTION_REASON
     numbers = _source_numbers(essence, lines)
     if unknown := [number for number in numbers if not 1 <= number <= len(lines)]:
         return f"it rests on messages that were not shown: {', '.join(map(str, unknown[:5]))}"
     if not any(lines[number - 1].new for number in numbers):
         return "it rests on no new message"
-    if _INSTRUCTION_PATTERN.search(essence.essence) or repeats_known_text(essence.essence, _PROMPT_STATEMENTS):
+    if _INSTRUCTION_PATTERN.search(essence.essence) or repeats_known_text(
+        essence.essence, _EXTRACTION_PROMPT_STATEMENTS
+    ):
         return "it is an instruction, and tells of nothing"
-    if foreign := ungrounded_terms(essence.essence, _shown_text(lines), days=_days(lines)):
+    if foreign := ungrounded_terms(essence.essence, _all_text_shown_to_model(lines), days=_days_of_messages(lines)):
         return f"it names what stands in no message: {', '.join(foreign[:5])}"
     return ""
 
 
-_PROMPT_STATEMENTS = tuple(
+_EXTRACTION_PROMPT_STATEMENTS = tuple(
     StatementForRepetitionCheck(sentence)
     for sentence in split_sentences(MEMORY_EXTRACTION_INSTRUCTIONS.replace("\n", " "))
     if len(sentence) > 30
 )
 
 
-def _shown_text(lines: Sequence[SnippetMessage]) -> str:
+def _all_text_shown_to_model(lines: Sequence[SnippetMessage]) -> str:
     """All lines: the words of a message may stand in another one."""
     return "\n".join(part for line in lines for part in (line.text, line.message.speaker, _day_in_words(line.message)))
 
@@ -290,7 +296,7 @@ def _day_in_words(message: ConversationMessage) -> str:
     return f"{message.at:%Y-%m-%d} {message.at.day} {message.at:%B %A}"
 
 
-def _days(lines: Sequence[SnippetMessage]) -> frozenset[date]:
+def _days_of_messages(lines: Sequence[SnippetMessage]) -> frozenset[date]:
     return frozenset(line.message.at.date() for line in lines)
 
 
@@ -299,9 +305,11 @@ def _source_numbers(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessa
     return sorted(set(essence.messages)) or [number for number, line in enumerate(lines, start=1) if line.new]
 
 
-def _finding(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) -> ExtractedMemoryWithMessages:
+def _usable_extracted_memory_with_messages(
+    essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]
+) -> ExtractedMemoryWithMessages:
     lesson = " ".join(essence.lesson.split())
-    foreign = ungrounded_terms(lesson, _shown_text(lines), days=_days(lines), orders=True)
+    foreign = ungrounded_terms(lesson, _all_text_shown_to_model(lines), days=_days_of_messages(lines), orders=True)
     if len(lesson) > MAX_EXTRACTED_LESSON_CHARS or _INSTRUCTION_PATTERN.search(lesson) or foreign:
         lesson = ""
     extracted = ExtractedMemory(
@@ -319,7 +327,9 @@ def _finding(essence: ExtractedMemorySchema, lines: Sequence[SnippetMessage]) ->
 def _storable_themes(themes: Sequence[str]) -> tuple[str, ...]:
     stripped = (" ".join(theme.strip(" #.\"'").split()) for theme in themes)
     usable = (
-        theme for theme in stripped if 0 < len(theme) <= MAX_EXTRACTED_THEME_CHARS and not _UNSTORABLE.search(theme)
+        theme
+        for theme in stripped
+        if 0 < len(theme) <= MAX_EXTRACTED_THEME_CHARS and not _UNSTORABLE_CHAR_PATTERN.search(theme)
     )
     return tuple({theme.casefold(): theme for theme in usable}.values())[:MAX_THEMES_PER_EXTRACTED_MEMORY]
 

@@ -94,19 +94,19 @@ class ObserveConversation:
                 "Nothing was stored: this process accepts messages but no memories. Send the messages alone."
             )
         observation, redacted = redact_observation(observation, self.redact)
-        _require_existing_places(observation)
+        _require_existing_source_message_places(observation)
         # A client that goes away does not stop half-way what it has asked for.
-        observed = await asyncio.shield(self._store(scope, observation, request))
+        observed = await asyncio.shield(self._store_messages_and_memories(scope, observation, request))
         counts = Counter(redacted)
         for stored in observed.memories:
             counts.update(stored.redacted if stored else {})
         return replace(observed, redacted=counts)
 
-    async def _store(
+    async def _store_messages_and_memories(
         self, scope: Scope, observation: ObservedConversationPart, request: str
     ) -> ObserveConversationResult:
         session_id = observation.session_id
-        messages = self._messages(scope, observation)
+        messages = self._build_conversation_messages(scope, observation)
         fallback_keys = (f"{request}-{place}" if request else None for place in range(len(messages)))
         keys = [message.key or fallback for message, fallback in zip(observation.messages, fallback_keys, strict=True)]
         ids = await self.ledger.append_messages(
@@ -124,7 +124,7 @@ class ObserveConversation:
             self.on_append()
         memories: list[StoredSceneResult | None] = []
         if self.remember is not None and observation.memories:
-            all_sources = await self._sources(scope, observation, messages, keys)
+            all_sources = await self._source_messages_of_memories(scope, observation, messages, keys)
             for number, (memory, sources) in enumerate(zip(observation.memories, all_sources, strict=True)):
                 key = f"{request}-memory-{number}" if request else ""
                 if (memory.sources or messages) and not sources:  # it would bring back what was forgotten with them
@@ -138,7 +138,9 @@ class ObserveConversation:
             memories=tuple(memories),
         )
 
-    def _messages(self, scope: Scope, observation: ObservedConversationPart) -> list[ConversationMessage]:
+    def _build_conversation_messages(
+        self, scope: Scope, observation: ObservedConversationPart
+    ) -> list[ConversationMessage]:
         """Their positions are assigned by the ledger. Messages without a time get the present, one after the other."""
         now = self.now()
         return [
@@ -156,7 +158,7 @@ class ObserveConversation:
             for place, message in enumerate(observation.messages)
         ]
 
-    async def _sources(
+    async def _source_messages_of_memories(
         self,
         scope: Scope,
         observation: ObservedConversationPart,
@@ -201,7 +203,7 @@ def redact_observation(
     return replace(redacted, messages=messages), redaction.found
 
 
-def _require_existing_places(observation: ObservedConversationPart) -> None:
+def _require_existing_source_message_places(observation: ObservedConversationPart) -> None:
     count = len(observation.messages)
     for memory in observation.memories:
         for source in memory.sources:

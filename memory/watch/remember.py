@@ -62,9 +62,12 @@ class FindMemoriesSimilarToTexts:
         vectors: list[Vector | None] = [None] * len(texts)
         with suppress(EmbeddingUnavailable):
             vectors = list(await self.embedder.embed(texts))
-        return [await self._near(scope, text, vector) for text, vector in zip(texts, vectors, strict=True)]
+        return [
+            await self._search_memories_near_text(scope, text, vector)
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
 
-    async def _near(self, scope: Scope, text: str, vector: Vector | None) -> list[SimilarMemory]:
+    async def _search_memories_near_text(self, scope: Scope, text: str, vector: Vector | None) -> list[SimilarMemory]:
         async def known_vector() -> Vector | None:
             return vector
 
@@ -150,7 +153,7 @@ class RememberExtractedMemories:
             elif quote := _quoted_memory(finding, near):
                 results[at] = ExtractedMemoryStoreResult(finding.extracted, "quoted", quote.id)
             else:
-                scenes[at] = self._scene(finding, near, session_id, tool, key)
+                scenes[at] = self._build_scene_to_store(finding, near, session_id, tool, key)
         stored = await self.store(scope, list(scenes.values())) if scenes else []
         for at, answer in zip(scenes, stored, strict=True):
             outcome: RememberStatus = "repeated" if answer.repeated else answer.status
@@ -180,7 +183,7 @@ class RememberExtractedMemories:
         repeated = result.outcome in {"repeated", "quoted"}
         return StoredSceneResult(memory=memories[0], status=status, repeated=repeated, redacted=result.redacted)
 
-    def _scene(
+    def _build_scene_to_store(
         self,
         finding: ExtractedMemoryWithMessages,
         similar: Sequence[SimilarMemory],
@@ -200,13 +203,13 @@ class RememberExtractedMemories:
             emotions=extracted.emotions,
             lesson=extracted.lesson,
             themes=extracted.themes,
-            category="procedural" if _is_preference(finding) else "episodic",
+            category="procedural" if _is_preference_of_person(finding) else "episodic",
             session_id=session_id,
             key=key,
             tool=tool,
             sources=tuple(message.id for message in sources),
         )
-        same = next((each.memory for each in similar if _restates(finding, each.memory)), None)
+        same = next((each.memory for each in similar if _restates_living_memory(finding, each.memory)), None)
         if same is None:
             return new
         return replace(new, scene=same.scene, feeling=same.feeling, category=same.category)
@@ -248,13 +251,13 @@ def _quoted_memory(finding: ExtractedMemoryWithMessages, similar: Sequence[Simil
     return None
 
 
-def _is_preference(finding: ExtractedMemoryWithMessages) -> bool:
+def _is_preference_of_person(finding: ExtractedMemoryWithMessages) -> bool:
     """Of the person, and never what an assistant alone said (ruling 15)."""
     said_by_person = any(message.role == "user" for message in finding.sources) or not finding.sources
-    return said_by_person and AnalysedText(finding.extracted.essence).states_preference
+    return said_by_person and AnalysedText(finding.extracted.essence).has_min_share_of_preference_sentences
 
 
-def _restates(finding: ExtractedMemoryWithMessages, memory: Memory) -> bool:
+def _restates_living_memory(finding: ExtractedMemoryWithMessages, memory: Memory) -> bool:
     """Whether a living memory, true still, says all of the finding; the lesson may be another one (ruling 13)."""
     if memory.status not in LIVING_STATUSES or memory.compressed or memory.truth != "current":
         return False

@@ -113,7 +113,7 @@ def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[ExtractedMe
     """Each exchange of the new messages that is worth it: the person's words are the memory, the answer its
     dialogue."""
     findings: list[ExtractedMemoryWithMessages] = []
-    for exchange in _exchanges([line for line in lines if line.new]):
+    for exchange in _split_into_exchanges([line for line in lines if line.new]):
         asked = "\n".join(line.text for line in exchange if line.message.role == "user")
         answered = "\n".join(line.text for line in exchange if line.message.role == "assistant")
         if should_remember(asked, answered)[0] and (text := " ".join((asked or answered).split())):
@@ -126,7 +126,7 @@ def memories_from_exchanges(lines: Sequence[SnippetMessage]) -> list[ExtractedMe
     return findings
 
 
-def _exchanges(lines: Sequence[SnippetMessage]) -> list[list[SnippetMessage]]:
+def _split_into_exchanges(lines: Sequence[SnippetMessage]) -> list[list[SnippetMessage]]:
     """Split lines into exchanges: each begins with the person's words and ends with the answer."""
     exchanges: list[list[SnippetMessage]] = []
     before = ""

@@ -112,14 +112,14 @@ class ConversationMemoryExtractor:
         for session in await self.ledger.sessions_with_unread_messages(now=now, limit=MAX_SESSIONS_PER_POLL):
             of_session = Scope(session.being_id, CLIENT_NAME_OF_EXTRACTED_MEMORIES, project=session.project or "")
             scope = self.levels.apply_to_unattended_scope(of_session)
-            metered = None if language is None else self._metered(language, scope, run)
+            metered = None if language is None else self._build_metered_model(language, scope, run)
             try:
-                result.has_more |= await self._read_session(scope, session, metered)
+                result.has_more |= await self._read_next_snippet_of_session(scope, session, metered)
             except TokenBudgetTooSmallForNextCall as error:
-                await self._wait_for_tokens(scope, session, error)  # another session may need less
+                await self._postpone_session_for_token_budget(scope, session, error)  # another session may need less
             except LanguageModelUnavailable as error:
                 await self._record_failure(scope, session)
-                self._pause(error)
+                self._pause_model_calls(error)
                 break
             except IndexUnavailable as error:
                 logger.warning("reading unwatched messages failed; retrying later: %s", error)
@@ -136,7 +136,7 @@ class ConversationMemoryExtractor:
             self._paused_until = self.now() + SPENT_TOKEN_BUDGET_PAUSE
         return result
 
-    def _metered(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
+    def _build_metered_model(self, language: LanguageModel, scope: Scope, run: RunId) -> MeteredModel:
         """The budget counts the last 24 hours in the ledger, so that a restart does not begin a new one."""
 
         def record(spent: ModelCallCost) -> Awaitable[None]:
@@ -147,7 +147,7 @@ class ConversationMemoryExtractor:
 
         return MeteredModel(language, record, budget=self.config.token_budget, spent_tokens=spent_tokens)
 
-    async def _read_session(
+    async def _read_next_snippet_of_session(
         self, scope: Scope, session: SessionWithUnreadMessages, language: MeteredModel | None
     ) -> bool:
         """True if the session has more to read."""
@@ -169,7 +169,7 @@ class ConversationMemoryExtractor:
         try:
             remembered_up_to = await self._remember_snippet(scope, session_id, snippet, language, must_show=must_show)
             if remembered_up_to is None:
-                await self._put_off(scope, session, snippet, last=unread[-1].position)
+                await self._postpone_snippet(scope, session, snippet, last=unread[-1].position)
                 return False
             end = remembered_up_to
         except UnusableAnswer as error:
@@ -197,7 +197,7 @@ class ConversationMemoryExtractor:
         await self.ledger.mark_messages_read_up_to_position(scope, session_id, up_to=end, abandoned=abandoned)
         return end < session.messages
 
-    async def _put_off(
+    async def _postpone_snippet(
         self, scope: Scope, session: SessionWithUnreadMessages, snippet: ConversationSnippet, *, last: int
     ) -> None:
         """`last`: position of the session's last spoken message. What programs say behind it is put off with it."""
@@ -218,12 +218,16 @@ class ConversationMemoryExtractor:
         """The position up to which everything worth remembering is stored; None if the new messages are put off."""
         if end := await self._end_of_stored_snippet(scope, session_id, snippet):
             return end
-        lines = await self._lines(scope, snippet, must_show=must_show)
+        lines = await self._snippet_messages_for_model(scope, snippet, must_show=must_show)
         if lines is None:
             return None if language is not None else snippet.end
         if any(line.new for line in lines):
-            findings = memories_from_exchanges(lines) if language is None else await self._extract(language, lines)
-            await self._store(scope, session_id, snippet, findings)
+            findings = (
+                memories_from_exchanges(lines)
+                if language is None
+                else await self._extract_memories_with_model(language, lines)
+            )
+            await self._store_extracted_memories(scope, session_id, snippet, findings)
         return snippet.end
 
     async def _end_of_stored_snippet(self, scope: Scope, session_id: str, snippet: ConversationSnippet) -> int:
@@ -239,7 +243,7 @@ class ConversationMemoryExtractor:
         self._counts.update("repeated" for _ in stored)
         return max((keys[key] for key in stored), default=0)
 
-    async def _lines(
+    async def _snippet_messages_for_model(
         self, scope: Scope, snippet: ConversationSnippet, *, must_show: bool
     ) -> list[SnippetMessage] | None:
         """The snippet as a model may see it: without messages of programs and systems, and without quotes from memory.
@@ -263,7 +267,7 @@ class ConversationMemoryExtractor:
         is_put_off = any(line.new for line in lines) and not (must_show or has_signs_of_something_to_remember(lines))
         return None if is_put_off else lines
 
-    async def _extract(
+    async def _extract_memories_with_model(
         self, language: MeteredModel, lines: Sequence[SnippetMessage]
     ) -> Sequence[ExtractedMemoryWithMessages]:
         try:
@@ -278,7 +282,7 @@ class ConversationMemoryExtractor:
             logger.info("an extracted memory is dropped: %s", reason)
         return extraction.memories
 
-    async def _store(
+    async def _store_extracted_memories(
         self,
         scope: Scope,
         session_id: str,
@@ -300,9 +304,9 @@ class ConversationMemoryExtractor:
 
     async def _record_failure(self, scope: Scope, session: SessionWithUnreadMessages) -> None:
         self._counts["failed"] += 1
-        await self._retry_later(scope, session, self._backoff(session.failures), failed=True)
+        await self._retry_session_later(scope, session, self._backoff_delay(session.failures), failed=True)
 
-    async def _retry_later(
+    async def _retry_session_later(
         self, scope: Scope, session: SessionWithUnreadMessages, pause: timedelta, *, failed: bool
     ) -> None:
         next_try = self.now() + pause
@@ -311,22 +315,22 @@ class ConversationMemoryExtractor:
         except StorageError as error:
             logger.warning("the next try could not be recorded: %s", error)
 
-    def _backoff(self, failures: int) -> timedelta:
+    def _backoff_delay(self, failures: int) -> timedelta:
         doubled: int = 2 ** min(failures, 20)
         return min(self.config.max_retry_delay, self.config.retry_delay * doubled)
 
-    def _pause(self, error: LanguageModelUnavailable) -> None:
-        pause = self._backoff(self._refusals)
+    def _pause_model_calls(self, error: LanguageModelUnavailable) -> None:
+        pause = self._backoff_delay(self._refusals)
         self._paused_until = self.now() + pause
         self._refusals += 1
         level = logging.WARNING if self._refusals == 1 else logging.INFO
         logger.log(level, "the memory thread pauses for %.0f s: %s", pause.total_seconds(), error)
 
-    async def _wait_for_tokens(
+    async def _postpone_session_for_token_budget(
         self, scope: Scope, session: SessionWithUnreadMessages, error: TokenBudgetTooSmallForNextCall
     ) -> None:
         self._counts["waiting"] += 1
-        await self._retry_later(scope, session, SPENT_TOKEN_BUDGET_PAUSE, failed=False)
+        await self._retry_session_later(scope, session, SPENT_TOKEN_BUDGET_PAUSE, failed=False)
         now = self.now()
         # A warning not more than once in the period of the budget.
         first = self._budget_warned_at is None or now - self._budget_warned_at >= MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD

@@ -18,13 +18,19 @@ from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.lexicon import load_language_neutral_pattern
 from madeleine.memory.text.normalization import storable_text
 
-_SPEAKER_TYPE = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
+_USER_OR_ASSISTANT_TYPE_PATTERN = re.compile(rb'"type"\s*:\s*"(?:user|assistant)"')
 """Most lines are of another type, and long: they are not parsed."""
-_SKIPPED_FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-_COMPACT_SUMMARY = re.compile(rb'"isCompactSummary"\s*:\s*true')
-_REMINDER = re.compile(r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>")
-_PROGRAM_TEXT = load_language_neutral_pattern("program_text")
-_SLASH_COMMAND = re.compile(r"/[\w:.-]+(?:\s|$)")
+_FLAGS_OF_SKIPPED_LINES = (
+    "isMeta",
+    "isSidechain",
+    "isCompactSummary",
+    "isVisibleInTranscriptOnly",
+    "isApiErrorMessage",
+)
+_COMPACTION_SUMMARY_FLAG_PATTERN = re.compile(rb'"isCompactSummary"\s*:\s*true')
+_SYSTEM_REMINDER_PATTERN = re.compile(r"<system-reminder>(?:[^<]|<(?!/?system-reminder>))*+</system-reminder>")
+_PROGRAM_TEXT_PATTERN = load_language_neutral_pattern("program_text")
+_SLASH_COMMAND_PATTERN = re.compile(r"/[\w:.-]+(?:\s|$)")
 """Commands that Claude Code carries out itself, or turns into another prompt."""
 
 
@@ -51,7 +57,7 @@ class TranscriptReader:
 
     def parse_message(self, line: bytes) -> TranscriptMessage | None:
         """The words of user or assistant; None for tools and thoughts, reminders, commands, summaries and subagents."""
-        message = _message_of(line)
+        message = _parse_transcript_line(line)
         if message is None or message.role == "assistant":
             return message
         prefix = prompt_key_prefix_of_text(message.text)
@@ -67,13 +73,13 @@ def messages_from_transcript_lines(lines: Iterable[bytes]) -> list[TranscriptMes
 
 def is_compaction_summary_line(line: bytes) -> bool:
     """Whether a line is what the program made of all that was said before: the model does not see that any more."""
-    return bool(_COMPACT_SUMMARY.search(line))
+    return bool(_COMPACTION_SUMMARY_FLAG_PATTERN.search(line))
 
 
 def prompt_as_in_transcript(text: str) -> str:
     """A prompt as it will stand in the transcript; "" for one that is not said to the assistant."""
     spoken = text_without_program_additions(text)
-    return "" if _SLASH_COMMAND.match(spoken) else spoken
+    return "" if _SLASH_COMMAND_PATTERN.match(spoken) else spoken
 
 
 def prompt_key_prefix_of_text(text: str) -> str:
@@ -95,31 +101,31 @@ def prompt_message_missing_from_transcript(
 
 def text_without_program_additions(text: str) -> str:
     """The text without additions of the program; "" if nothing is left."""
-    spoken = _REMINDER.sub("", storable_text(text)).strip()
-    return "" if _PROGRAM_TEXT.match(spoken) else spoken
+    spoken = _SYSTEM_REMINDER_PATTERN.sub("", storable_text(text)).strip()
+    return "" if _PROGRAM_TEXT_PATTERN.match(spoken) else spoken
 
 
-def _message_of(line: bytes) -> TranscriptMessage | None:
+def _parse_transcript_line(line: bytes) -> TranscriptMessage | None:
     """The message of a line; None for a line of another kind, and for one that is still being written."""
-    if not _SPEAKER_TYPE.search(line):
+    if not _USER_OR_ASSISTANT_TYPE_PATTERN.search(line):
         return None
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
     message = entry.get("message") if isinstance(entry, dict) else None
-    if not isinstance(message, dict) or any(entry.get(flag) for flag in _SKIPPED_FLAGS):
+    if not isinstance(message, dict) or any(entry.get(flag) for flag in _FLAGS_OF_SKIPPED_LINES):
         return None
     role, key = entry.get("type"), entry.get("uuid")
     about = [entry.get(name) for name in ("timestamp", "promptId", "sessionId", "cwd")]
     by_program = message.get("model") == "<synthetic>" or entry.get("promptSource") == "system"
-    text = text_without_program_additions(_content_text(message.get("content")))
+    text = text_without_program_additions(_text_of_content_blocks(message.get("content")))
     if by_program or not text or not isinstance(key, str) or role not in ("user", "assistant"):
         return None
     return TranscriptMessage(role, text, key, *(value if isinstance(value, str) else "" for value in about))
 
 
-def _content_text(content: Any) -> str:
+def _text_of_content_blocks(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []

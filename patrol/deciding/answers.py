@@ -33,14 +33,14 @@ from madeleine.patrol.deciding.requests import (
     DecisionKind,
     DecisionRequest,
     DecisionRequestLimits,
-    is_unchanged_since_offer,
+    is_text_unchanged_since_offer,
 )
 from madeleine.patrol.ports import PatrolMemoryReader
 from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_DECISION_TEXT_CHARS = 2_000
-MAX_DIARY_POINT_CHARS = 300
-MIN_AND_MAX_DIARY_POINTS = (3, 7)
+MAX_NEXT_SESSION_POINT_CHARS = 300
+MIN_AND_MAX_NEXT_SESSION_POINTS = (3, 7)
 MAX_COMPLAINTS_PER_ANSWER = 5
 
 MemoryIdsInDecision = Annotated[
@@ -64,7 +64,8 @@ class AgentDecision(BaseModel):
     parts: Annotated[list[MemoryIdsInDecision], Field(max_length=MAX_MEMORIES_PER_DECISION_REQUEST // 2)] = []
     diary: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
     think_md: Annotated[
-        list[Annotated[str, Field(max_length=MAX_DIARY_POINT_CHARS)]], Field(max_length=MIN_AND_MAX_DIARY_POINTS[1])
+        list[Annotated[str, Field(max_length=MAX_NEXT_SESSION_POINT_CHARS)]],
+        Field(max_length=MIN_AND_MAX_NEXT_SESSION_POINTS[1]),
     ] = []
     summary: Annotated[str, Field(max_length=MAX_DECISION_TEXT_CHARS)] = ""
     superseded: bool = False
@@ -91,7 +92,9 @@ class RejectedAgentDecision(BaseModel):
     reason: str
 
 
-def _decision_or_invalid(raw: Any, validate: ValidatorFunctionWrapHandler) -> AgentDecision | RejectedAgentDecision:
+def _agent_decision_or_rejection(
+    raw: Any, validate: ValidatorFunctionWrapHandler
+) -> AgentDecision | RejectedAgentDecision:
     try:
         decision: AgentDecision = validate(raw)
     except ValidationError as error:
@@ -101,7 +104,7 @@ def _decision_or_invalid(raw: Any, validate: ValidatorFunctionWrapHandler) -> Ag
     return decision
 
 
-ReceivedDecision = Annotated[AgentDecision, WrapValidator(_decision_or_invalid)]
+ReceivedDecision = Annotated[AgentDecision, WrapValidator(_agent_decision_or_rejection)]
 """A `AgentDecision`, or an `RejectedAgentDecision` where it is not one."""
 
 
@@ -126,7 +129,7 @@ class CurrentOfferedMemories:
         memories = await reads.memories_with_ids([memory.id for memory in request.memories])
         return cls(request, {memory.id: memory for memory in memories})
 
-    def change_since_offer(self, id_: MemoryId) -> str:
+    def describe_change_since_offer(self, id_: MemoryId) -> str:
         """What happened to a memory of a cluster since it was offered, that takes it out of what was decided; "" if it
         lives, is where it was, and says what it said."""
         memory = self.memories.get(id_)
@@ -137,7 +140,7 @@ class CurrentOfferedMemories:
         if self.request.cluster_id is not None and memory.cluster_id != self.request.cluster_id:
             return "is in another cluster by now"
         offered = (offered for offered in self.request.memories if offered.id == id_)
-        unchanged = all(is_unchanged_since_offer(memory, one, self.request.kind) for one in offered)
+        unchanged = all(is_text_unchanged_since_offer(memory, one, self.request.kind) for one in offered)
         return "" if unchanged else "says something else by now"
 
     def reason_why_offer_is_outdated(self) -> str:
@@ -147,7 +150,7 @@ class CurrentOfferedMemories:
             memory = self.memories.get(offered.id)
             if memory is None:
                 return f"Memory {offered.id!r} was forgotten {again}"
-            if not is_unchanged_since_offer(memory, offered, self.request.kind):
+            if not is_text_unchanged_since_offer(memory, offered, self.request.kind):
                 return f"Memory {offered.id!r} was changed {again}"
             # Of a chain the later pair may be decided first; what it has superseded still took its own place.
             is_link = self.request.kind == "supersede" and offered is not self.request.memories[0]
@@ -207,7 +210,7 @@ class DecisionAnswer(ABC):
         if unknown:
             listed = ", ".join(map(str, sorted(unknown)[:5]))
             return RejectedModelAnswer(f"There is no memory {listed}: the numbers go from 1 to {len(ids)}.")
-        return cls._validated(fields)
+        return cls._from_validated_fields(fields)
 
     @classmethod
     def from_agent_decision(cls, decision: AgentDecision) -> Self | RejectedModelAnswer:
@@ -219,15 +222,15 @@ class DecisionAnswer(ABC):
                 f"Offer {decision.offer} is to {cls.kind} and takes {' and '.join(own)}: leave out "
                 f"{', '.join(foreign)}."
             )
-        return cls._from_own_fields(decision)
+        return cls._from_relevant_decision_fields(decision)
 
     @classmethod
-    def _from_own_fields(cls, decision: AgentDecision) -> Self | RejectedModelAnswer:
-        return cls._validated({name: getattr(decision, name) for name in cls.schema.model_fields})
+    def _from_relevant_decision_fields(cls, decision: AgentDecision) -> Self | RejectedModelAnswer:
+        return cls._from_validated_fields({name: getattr(decision, name) for name in cls.schema.model_fields})
 
     @classmethod
-    def _validated(cls, fields: Mapping[str, Any]) -> Self:
-        answer: Self = _answer_adapter(cls).validate_python(fields)
+    def _from_validated_fields(cls, fields: Mapping[str, Any]) -> Self:
+        answer: Self = _type_adapter_of_answer(cls).validate_python(fields)
         return answer
 
     def normalized(self) -> Self:
@@ -288,7 +291,7 @@ class DecisionAnswer(ABC):
 
 
 @cache
-def _answer_adapter(answer_type: type[DecisionAnswer]) -> TypeAdapter[Any]:
+def _type_adapter_of_answer(answer_type: type[DecisionAnswer]) -> TypeAdapter[Any]:
     return TypeAdapter(answer_type)
 
 

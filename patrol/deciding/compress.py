@@ -75,20 +75,20 @@ class SessionSummaryDecisionHandler(DecisionHandler[SessionSummaryAnswer]):
         )
 
     def texts_to_embed(self, answer: SessionSummaryAnswer, current: CurrentOfferedMemories) -> list[str]:
-        made = summary_and_hidden_sources_pairs(answer, current, self.context.services.now())
+        made = summary_and_passage_memories_with_sources(answer, current, self.context.services.now())
         return [memory.embedded_text for memory, _ in made]
 
     async def apply_answer(
         self, work: UnitOfWork, answer: SessionSummaryAnswer, current: CurrentOfferedMemories
     ) -> dict[str, int]:
-        for made, sources in summary_and_hidden_sources_pairs(answer, current, self.context.services.now()):
+        for made, sources in summary_and_passage_memories_with_sources(answer, current, self.context.services.now()):
             work.add_memory(made)
             work.compressed |= dict.fromkeys((source.id for source in sources), made.id)
         work.new_vectors |= work.prepared.vectors
         return {"summaries": 1, "compressed": len(current.request.memories)}
 
 
-def summary_and_hidden_sources_pairs(
+def summary_and_passage_memories_with_sources(
     answer: SessionSummaryAnswer, current: CurrentOfferedMemories, now: datetime
 ) -> list[tuple[Memory, Sequence[Memory]]]:
     """The memories that stand for a session, each with those that it hides: the summary, and passages that hold word

@@ -83,7 +83,7 @@ class ConsolidationAnswer(DecisionAnswer):
     keep: tuple[MemoryId, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: AgentDecision) -> ConsolidationAnswer | RejectedModelAnswer:
+    def _from_relevant_decision_fields(cls, decision: AgentDecision) -> ConsolidationAnswer | RejectedModelAnswer:
         if any(len(merge) < 2 for merge in decision.merges):
             return RejectedModelAnswer(
                 f"Offer {decision.offer}: each of merges names its survivor, then what that absorbs."
@@ -117,7 +117,7 @@ class ConsolidationAnswer(DecisionAnswer):
         merges: list[MemoryMerge] = []
         left_out: list[str] = []
         for merge in self.merges:
-            if reason := current.change_since_offer(merge.survivor):
+            if reason := current.describe_change_since_offer(merge.survivor):
                 left_out.append(f"{merge.survivor} {reason}: nothing was merged into it.")
                 continue
             obstacles = {id_: _merge_obstacle(id_, merge.survivor, current) for id_ in merge.absorbed}
@@ -125,17 +125,20 @@ class ConsolidationAnswer(DecisionAnswer):
                 obstacles, f"it was not merged into {merge.survivor}", left_out
             ):
                 merges.append(MemoryMerge(merge.survivor, absorbed))
-        make_dead, kept = self._with_parts_of_texts(current.request)
+        make_dead, kept = self._make_dead_and_keep_with_text_parts(current.request)
         obstacles = {
-            id_: current.change_since_offer(id_) or _death_obstacle(current.memories[id_]) for id_ in make_dead
+            id_: current.describe_change_since_offer(id_) or _obstacle_to_making_dead(current.memories[id_])
+            for id_ in make_dead
         }
         make_dead = current.unblocked_memory_ids(obstacles, "it was not made dead", left_out)
         keep = current.unblocked_memory_ids(
-            {id_: current.change_since_offer(id_) for id_ in kept}, "as it is", left_out
+            {id_: current.describe_change_since_offer(id_) for id_ in kept}, "as it is", left_out
         )
         return CheckedDecisionAnswer(ConsolidationAnswer(tuple(merges), make_dead, keep), tuple(left_out))
 
-    def _with_parts_of_texts(self, request: DecisionRequest) -> tuple[tuple[MemoryId, ...], tuple[MemoryId, ...]]:
+    def _make_dead_and_keep_with_text_parts(
+        self, request: DecisionRequest
+    ) -> tuple[tuple[MemoryId, ...], tuple[MemoryId, ...]]:
         """`make_dead` and `keep` with the other parts of each text: they are let go of with its first one, else kept,
         unless the answer names them (ADR 82)."""
         named = {id_ for merge in self.merges for id_ in (merge.survivor, *merge.absorbed)}
@@ -151,10 +154,10 @@ ADVICE_TO_KEEP_BOTH_FACTS = (
 
 
 def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentOfferedMemories) -> str:
-    if reason := current.change_since_offer(id_):
+    if reason := current.describe_change_since_offer(id_):
         return reason
     memory = current.memories[id_]
-    if any(current.request.parts_of(one) for one in (id_, survivor)):
+    if any(current.request.other_parts_of_text(one) for one in (id_, survivor)):
         return "is, or its survivor is, the first of several parts of a text, of which only the beginnings were shown"
     if {memory.truth, current.memories[survivor].truth} != {"current"}:
         return "is not true any more, or its survivor is not"
@@ -169,7 +172,7 @@ def _merge_obstacle(id_: MemoryId, survivor: MemoryId, current: CurrentOfferedMe
     return "would not be recalled, as its survivor has a summary that stands for it" if hidden else ""
 
 
-def _death_obstacle(memory: Memory) -> str:
+def _obstacle_to_making_dead(memory: Memory) -> str:
     if memory.pinned:
         return "is pinned by now"
     return "" if memory.status == status_from_decayed_importance(memory) == "dying" else "was recalled since"
@@ -207,7 +210,11 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         return await asyncio.to_thread(consolidation_requests, clusters[0], memories, vectors, self.limits)
 
     def texts_to_embed(self, answer: ConsolidationAnswer, current: CurrentOfferedMemories) -> list[str]:
-        rewritten = (one for one in memories_changed_by_consolidation(answer, current) if _is_rewritten(one, current))
+        rewritten = (
+            one
+            for one in memories_changed_by_consolidation(answer, current)
+            if _is_changed_in_merged_fields(one, current)
+        )
         made = new_passage_memories_from_dropped_scenes(answer, current, self.context.services.now())
         return [memory.embedded_text for memory in (*rewritten, *(passage for passage, _ in made))]
 
@@ -217,7 +224,7 @@ class ConsolidationDecisionHandler(DecisionHandler[ConsolidationAnswer]):
         changed = memories_changed_by_consolidation(answer, current)
         for memory in changed:
             work.put_memory_state(patrol_fields_from_memory(memory))
-        work.rewritten_memories += [memory for memory in changed if _is_rewritten(memory, current)]
+        work.rewritten_memories += [memory for memory in changed if _is_changed_in_merged_fields(memory, current)]
         # A summary that has died stands for nothing: its sources are recalled again, unless they had faded before it.
         released = await work.transaction.source_ids_of_summaries(answer.make_dead)
         work.compressed |= dict.fromkeys(released)
@@ -252,7 +259,7 @@ def new_passage_memories_from_dropped_scenes(
 MERGED_MEMORY_FIELDS = ("scene", "feeling", "emotions", "emotion", "lesson", "category", "valid_from")
 
 
-def _is_rewritten(memory: Memory, current: CurrentOfferedMemories) -> bool:
+def _is_changed_in_merged_fields(memory: Memory, current: CurrentOfferedMemories) -> bool:
     before = current.memories[memory.id]
     return any(getattr(memory, name) != getattr(before, name) for name in MERGED_MEMORY_FIELDS)
 
@@ -313,7 +320,7 @@ def memories_changed_by_consolidation(answer: ConsolidationAnswer, current: Curr
     changed |= {id_: as_dead_memory(memories[id_]) for id_ in answer.make_dead}
     changed |= {id_: memory_after_keep_decision(memories[id_]) for id_ in answer.keep}
     for id_ in (offered.id for offered in current.request.memories):
-        if id_ not in changed and not current.change_since_offer(id_) and memories[id_].fresh:
+        if id_ not in changed and not current.describe_change_since_offer(id_) and memories[id_].fresh:
             changed[id_] = replace(memories[id_], fresh=False)
     return list(changed.values())
 

@@ -14,8 +14,8 @@ from madeleine.memory.rules.feelings import mood_of_feelings
 from madeleine.memory.rules.storing.secrets import RedactText
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.patrol.deciding.answers import (
-    MAX_DIARY_POINT_CHARS,
-    MIN_AND_MAX_DIARY_POINTS,
+    MAX_NEXT_SESSION_POINT_CHARS,
+    MIN_AND_MAX_NEXT_SESSION_POINTS,
     AgentDecision,
     CurrentOfferedMemories,
     DecisionAnswer,
@@ -62,7 +62,7 @@ class DiaryWritingAnswer(DecisionAnswer):
     """The calling agent gave the offer's id alone: nothing is written of that day."""
 
     @classmethod
-    def _from_own_fields(cls, decision: AgentDecision) -> DiaryWritingAnswer:
+    def _from_relevant_decision_fields(cls, decision: AgentDecision) -> DiaryWritingAnswer:
         return cls(decision.diary, tuple(decision.think_md), is_declined=not (decision.diary or decision.think_md))
 
     def normalized(self) -> DiaryWritingAnswer:
@@ -81,11 +81,11 @@ class DiaryWritingAnswer(DecisionAnswer):
         yield from self.text_complaints("diary", self.diary)
         if not MIN_LINES <= len(lines) <= MAX_LINES:
             yield f"diary has {len(lines)} lines: write {MIN_LINES} to {MAX_LINES}, each on a line of its own."
-        fewest, most = MIN_AND_MAX_DIARY_POINTS
+        fewest, most = MIN_AND_MAX_NEXT_SESSION_POINTS
         if not fewest <= len(self.think_md) <= most:
             yield f"think_md has {len(self.think_md)} points: write {fewest} to {most}."
         for point in self.think_md:
-            yield from self.text_complaints("A point of think_md", point, MAX_DIARY_POINT_CHARS)
+            yield from self.text_complaints("A point of think_md", point, MAX_NEXT_SESSION_POINT_CHARS)
 
 
 def _diary_lines(text: str) -> list[str]:
@@ -99,10 +99,10 @@ class DiaryDecisionHandler(DecisionHandler[DiaryWritingAnswer]):
 
     async def keys_that_may_need_decision(self) -> list[str]:
         """If anything was stored since the last entry, as ruling 1 does not wait for scene notes."""
-        day, of_day, _ = await self._day_to_write()
+        day, of_day, _ = await self._first_day_to_write_of_with_memories()
         return [day] if of_day else []
 
-    async def _day_to_write(self) -> tuple[str, list[Memory], DiaryEntry | None]:
+    async def _first_day_to_write_of_with_memories(self) -> tuple[str, list[Memory], DiaryEntry | None]:
         """The first day with something to write of, its memories, and the last entry. A day that was declined is not
         asked about again (ruling 20)."""
         reads, services = self.context.reads, self.context.services
@@ -117,7 +117,7 @@ class DiaryDecisionHandler(DecisionHandler[DiaryWritingAnswer]):
 
     async def build_requests_for_key(self, key: str) -> list[DecisionRequest]:
         reads = self.context.reads
-        day, of_day, last = await self._day_to_write()
+        day, of_day, last = await self._first_day_to_write_of_with_memories()
         earlier = last.text if last and last.date == day else ""
         return decision_requests_for_diary(
             day, of_day, earlier, (await reads.thoughts_for_next_session()).points, self.limits

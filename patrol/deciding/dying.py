@@ -13,7 +13,7 @@ from madeleine.patrol.deciding.requests import (
     offered_texts_split_by_request_size,
 )
 
-MAX_PARTS_DECIDED_TOGETHER = 8
+MAX_INGESTED_TEXT_PARTS_DECIDED_TOGETHER = 8
 """Of an ingested text. A longer one is decided in several pieces."""
 
 
@@ -46,5 +46,5 @@ def memories_by_ingested_text(memories: Sequence[Memory]) -> Iterator[list[Memor
     for memory in memories:
         texts.setdefault(text_key(memory), []).append(memory)
     for text in texts.values():
-        for start in range(0, len(text), MAX_PARTS_DECIDED_TOGETHER):
-            yield text[start : start + MAX_PARTS_DECIDED_TOGETHER]
+        for start in range(0, len(text), MAX_INGESTED_TEXT_PARTS_DECIDED_TOGETHER):
+            yield text[start : start + MAX_INGESTED_TEXT_PARTS_DECIDED_TOGETHER]

@@ -42,11 +42,11 @@ def compression_requests_with_passages(episodes: Sequence[Memory]) -> Iterator[t
 def join_episodes_into_passages(memories: Sequence[Memory]) -> Iterator[tuple[list[Memory], str]]:
     """The scenes of each passage, two or more, and its text."""
     joinable = sorted(
-        filter(is_joinable_episode, memories), key=lambda one: (_passage_group_key(one), _event_order(one))
+        filter(is_joinable_episode, memories), key=lambda one: (_passage_group_key(one), _event_order_sort_key(one))
     )
     for _, group in itertools.groupby(joinable, key=_passage_group_key):
-        for part in _parts_by_speaker(list(group)):
-            yield part, "\n".join(_lines(part))
+        for part in _passage_groups_by_speaker(list(group)):
+            yield part, "\n".join(_passage_lines(part))
 
 
 def is_joinable_episode(memory: Memory) -> bool:
@@ -62,7 +62,7 @@ def is_in_use(memory: Memory, now: datetime) -> bool:
     return memory.last_activated is not None and now - memory.last_activated < timedelta(days=MAX_DAYS_IN_USE)
 
 
-def _event_order(memory: Memory) -> tuple[datetime, int, datetime]:
+def _event_order_sort_key(memory: Memory) -> tuple[datetime, int, datetime]:
     """Turns of a day may have its date alone."""
     return memory.happened_at, memory.number, memory.created_at
 
@@ -78,23 +78,23 @@ def _passage_group_key(memory: Memory) -> tuple[str, ...]:
     return (*_session_and_day(memory), memory.project or "", memory.level or "", topic)
 
 
-def _parts_by_speaker(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
+def _passage_groups_by_speaker(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
     """Two scenes or more each: what an assistant said, what others said, and of both what is left alone."""
     by_speaker = (
         ([one for one in memories if not is_said_by_assistant(one)], MAX_PASSAGE_BYTES),
         (list(filter(is_said_by_assistant, memories)), MAX_ASSISTANT_PASSAGE_BYTES),
     )
-    parts = [part for told, most_bytes in by_speaker for part in _parts(told, most_bytes)]
+    parts = [part for told, most_bytes in by_speaker for part in _groups_within_passage_limits(told, most_bytes)]
     if all(told for told, _ in by_speaker):
-        left = sorted((part[0] for part in parts if len(part) == 1), key=_event_order)
-        parts += _parts(left, MAX_PASSAGE_BYTES)
+        left = sorted((part[0] for part in parts if len(part) == 1), key=_event_order_sort_key)
+        parts += _groups_within_passage_limits(left, MAX_PASSAGE_BYTES)
     yield from (part for part in parts if len(part) > 1)
 
 
-def _parts(memories: Sequence[Memory], most_bytes: int) -> Iterator[list[Memory]]:
+def _groups_within_passage_limits(memories: Sequence[Memory], most_bytes: int) -> Iterator[list[Memory]]:
     part: list[Memory] = []
     size = 0
-    for memory, line in zip(memories, _lines(memories), strict=True):
+    for memory, line in zip(memories, _passage_lines(memories), strict=True):
         if part and (size + len(line.encode()) >= most_bytes or len(part) == MAX_PASSAGE_MEMORIES):
             yield part
             part, size = [], 0
@@ -104,18 +104,18 @@ def _parts(memories: Sequence[Memory], most_bytes: int) -> Iterator[list[Memory]
         yield part
 
 
-def _lines(memories: Sequence[Memory]) -> list[str]:
+def _passage_lines(memories: Sequence[Memory]) -> list[str]:
     """Each scene with its feeling; of several people with who acts, as the passage has the names of all."""
     are_several = len({memory.scene.actors for memory in memories}) > 1
     return [
-        (f"{actors}: " if are_several and (actors := _unnamed_actors(memory)) else "")
+        (f"{actors}: " if are_several and (actors := _actors_unless_text_names_them(memory)) else "")
         + " ".join(memory.scene.action.split())
         + (f" ({memory.feeling})" if memory.feeling else "")
         for memory in memories
     ]
 
 
-def _unnamed_actors(memory: Memory) -> str:
+def _actors_unless_text_names_them(memory: Memory) -> str:
     """Its actors, unless its text begins with who speaks."""
     actors = ", ".join(memory.scene.actors)
     return "" if memory.scene.action.startswith(f"{actors}:") else actors

@@ -44,8 +44,8 @@ def ids_of_possible_duplicates(
         for one, other in pairs
         if one in own
         and other in by_id
-        and _cosine(vectors, one, other) >= MIN_POSSIBLE_DUPLICATE_COSINE_IF_LINKED
-        and _can_say_the_same(own[one], by_id[other])
+        and _cosine_or_one_if_unknown(vectors, one, other) >= MIN_POSSIBLE_DUPLICATE_COSINE_IF_LINKED
+        and _may_be_duplicates(own[one], by_id[other])
     }
     rows, other_rows = _vector_rows(memories, vectors), _vector_rows(others, vectors)
     position = {memory.id: at for at, memory in enumerate(others)}
@@ -56,24 +56,24 @@ def ids_of_possible_duplicates(
             if memory.id in position:
                 row[position[memory.id]] = 0
             near = (others[int(at)] for at in np.flatnonzero(row >= MIN_POSSIBLE_DUPLICATE_COSINE))
-            if memory.id not in linked and any(_can_say_the_same(memory, other) for other in near):
+            if memory.id not in linked and any(_may_be_duplicates(memory, other) for other in near):
                 linked.add(memory.id)
     return linked
 
 
-def _cosine(vectors: Mapping[MemoryId, Vector], one: MemoryId, other: MemoryId) -> float:
+def _cosine_or_one_if_unknown(vectors: Mapping[MemoryId, Vector], one: MemoryId, other: MemoryId) -> float:
     """1 where it is not known."""
     return float(vectors[one] @ vectors[other]) if one in vectors and other in vectors else 1.0
 
 
-def _can_say_the_same(memory: Memory, other: Memory) -> bool:
+def _may_be_duplicates(memory: Memory, other: Memory) -> bool:
     """Not of a pair that another decision is about: whether the newer one has superseded the older one."""
     awaits_supersession_decision = memory.may_supersede == other.id or other.may_supersede == memory.id
-    return not awaits_supersession_decision and _tell_no_other_facts(memory.scene.action, other.scene.action)
+    return not awaits_supersession_decision and _have_same_facts(memory.scene.action, other.scene.action)
 
 
 @lru_cache(maxsize=2_000)
-def _tell_no_other_facts(text: str, other: str) -> bool:
+def _have_same_facts(text: str, other: str) -> bool:
     """A night compares the same two once for each answer, and again the next night while they are not decided."""
     return not describe_difference_in_facts(text, other)
 

@@ -16,20 +16,20 @@ from madeleine.memory.model import DEFAULT_IMPORTANCE, MemoryId, short_id_of_non
 from madeleine.memory.rules.prompting import escape_tags_on_one_line
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest, MemoryInDecisionRequest
 
-_PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
+_CONTENT_OF_PROMPTS_FILE = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 DECISION_SYSTEM_PROMPTS: Mapping[str, str] = {
-    kind: f"{text}\n\n{_PROMPTS['data']}" for kind, text in _PROMPTS["system"].items()
+    kind: f"{text}\n\n{_CONTENT_OF_PROMPTS_FILE['data']}" for kind, text in _CONTENT_OF_PROMPTS_FILE["system"].items()
 }
 """For a language model, by the purpose of the prompt."""
-SESSION_SUMMARY_PROMPT: str = _PROMPTS["summarize"]
+SESSION_SUMMARY_PROMPT: str = _CONTENT_OF_PROMPTS_FILE["summarize"]
 """spec L3, word for word."""
-AGENT_GUIDANCE_BY_DECISION_NAME: Mapping[str, str] = _PROMPTS["guidance"]
-"""For the agent that reads requests in a tool's answer, once each (`guidance_names`)."""
-DECISION_GUIDANCE_INTRODUCTION: str = _PROMPTS["guidance_first"]
-MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _PROMPTS["max_answer_tokens"]
+AGENT_GUIDANCE_BY_DECISION_NAME: Mapping[str, str] = _CONTENT_OF_PROMPTS_FILE["guidance"]
+"""For the agent that reads requests in a tool's answer, once each (`decision_guidance_names`)."""
+DECISION_GUIDANCE_INTRODUCTION: str = _CONTENT_OF_PROMPTS_FILE["guidance_first"]
+MAX_ANSWER_TOKENS_BY_DECISION_KIND: Mapping[DecisionKind, int] = _CONTENT_OF_PROMPTS_FILE["max_answer_tokens"]
 
 
-def guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
+def decision_guidance_names(requests: Iterable[DecisionRequest]) -> list[str]:
     """What tells how to decide the requests: the kind of each, and `dying` where one has memories of that status, and
     `parts` where one has texts in parts."""
     names: dict[str, None] = {}
@@ -47,13 +47,15 @@ def decision_prompt(request: DecisionRequest) -> Prompt:
     return Prompt(
         purpose=request.kind,
         system=DECISION_SYSTEM_PROMPTS[request.kind],
-        text=_prompt_text(request),
+        text=_decision_prompt_text(request),
         size="large",
         max_tokens=MAX_ANSWER_TOKENS_BY_DECISION_KIND[request.kind],
     )
 
 
-def decision_request_for_agent(request: DecisionRequest, already_shown: Container[MemoryId] = ()) -> dict[str, Any]:
+def decision_request_as_json_for_agent(
+    request: DecisionRequest, already_shown: Container[MemoryId] = ()
+) -> dict[str, Any]:
     """As a tool's answer shows it: with ids, without empty fields; of memories `already_shown` the id alone, unless
     they begin a text in parts."""
     fields: dict[str, Any] = {
@@ -63,7 +65,7 @@ def decision_request_for_agent(request: DecisionRequest, already_shown: Containe
         "felt": request.felt,
         "note": escape_tags_on_one_line(request.note),
         "reason": escape_tags_on_one_line(request.reason),
-        "earlier": _quoted_lines(request.earlier),
+        "earlier": _escaped_lines_joined_by_slashes(request.earlier),
         "think": [escape_tags_on_one_line(point) for point in request.think],
     }
     statuses = {memory.status for memory in request.memories}
@@ -72,7 +74,7 @@ def decision_request_for_agent(request: DecisionRequest, already_shown: Containe
     memories: list[dict[str, Any]] = []
     when = ""
     for memory in request.memories_to_decide:
-        parts = 1 + len(request.parts_of(memory.id))
+        parts = 1 + len(request.other_parts_of_text(memory.id))
         is_shown = memory.id in already_shown and parts == 1
         shown = {} if is_shown else _brief_memory_fields(memory, request.kind, fields)
         shown |= {"parts": parts} if parts > 1 else {}
@@ -85,13 +87,15 @@ def decision_request_for_agent(request: DecisionRequest, already_shown: Containe
     return {"offer": short_id_of_non_memory(request.id), "kind": request.kind, **filled_fields}
 
 
-def _prompt_text(request: DecisionRequest) -> str:
+def _decision_prompt_text(request: DecisionRequest) -> str:
     match request.kind:
         case "compress":
             lines = (f"- {escape_tags_on_one_line(f'{memory.when}: {memory.text}')}" for memory in request.memories)
             return SESSION_SUMMARY_PROMPT.format(session_content=enclose_in_memory_tag(*lines))
         case "diary":
-            entries: list[dict[str, Any]] = [{"earlier": _quoted_lines(request.earlier)}] if request.earlier else []
+            entries: list[dict[str, Any]] = (
+                [{"earlier": _escaped_lines_joined_by_slashes(request.earlier)}] if request.earlier else []
+            )
             if request.think:
                 entries.append({"think": [escape_tags_on_one_line(point) for point in request.think]})
             if request.felt:
@@ -138,7 +142,7 @@ def _memory_fields(memory: MemoryInDecisionRequest, kind: DecisionKind) -> dict[
         fields["importance"] = round(memory.importance, 2)
     if kind == "consolidate":
         told = {"setting": memory.setting, "dialogue": memory.dialogue, "lesson": memory.lesson}
-        fields |= {name: _escaped(value) for name, value in told.items() if value}
+        fields |= {name: _with_escaped_tags(value) for name, value in told.items() if value}
         fields |= {"category": memory.category} if memory.category != "episodic" else {}
         if memory.status != "active":
             stored = {"stored": memory.stored} if memory.stored != memory.when else {}
@@ -163,9 +167,9 @@ def _brief_memory_fields(
     }
 
 
-def _escaped(value: str | Sequence[str]) -> str | list[str]:
+def _with_escaped_tags(value: str | Sequence[str]) -> str | list[str]:
     return escape_tags_on_one_line(value) if isinstance(value, str) else [*map(escape_tags_on_one_line, value)]
 
 
-def _quoted_lines(text: str) -> str:
+def _escaped_lines_joined_by_slashes(text: str) -> str:
     return escape_tags_on_one_line(" / ".join(line for line in text.splitlines() if line.strip()))

@@ -60,7 +60,7 @@ DECISION_REQUEST_LIMITS_FOR_AGENT: Mapping[DecisionKind, DecisionRequestLimits] 
     "repair": DecisionRequestLimits(text_chars=1_200), "compress": DecisionRequestLimits(24, 2_200, 1_200),
 }  # fmt: skip
 """One request of each kind fits into one answer (`resolution.MAX_BRIEF_DECISION_REQUESTS_BYTES`)."""
-MIN_PART_TEXT_CHARS = 60
+MIN_OFFERED_TEXT_PART_CHARS = 60
 """Of each part of a text that is offered as one."""
 MAX_LINE_CHARS, MAX_DIALOGUE_LINES = 120, 3
 MAX_FEELING_CHARS, MAX_ACTORS, MAX_ACTOR_CHARS, MAX_DATE_CHARS = 300, 10, 60, 40
@@ -141,10 +141,10 @@ class DecisionRequest:
         return f"{self.kind}:{about}"
 
     def as_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = _request_adapter().dump_python(self, mode="json")
+        fields: dict[str, Any] = _type_adapter_of_decision_request().dump_python(self, mode="json")
         return fields
 
-    def parts_of(self, id_: MemoryId) -> list[MemoryInDecisionRequest]:
+    def other_parts_of_text(self, id_: MemoryId) -> list[MemoryInDecisionRequest]:
         """The other parts of the text that this memory begins."""
         return [memory for memory in self.memories if memory.part_of == id_]
 
@@ -152,7 +152,7 @@ class DecisionRequest:
     def memories_to_decide(self) -> list[MemoryInDecisionRequest]:
         """Without those that are decided with the first part of their text; that has the texts of all, and the greatest
         importance."""
-        texts = ([memory, *self.parts_of(memory.id)] for memory in self.memories if memory.part_of is None)
+        texts = ([memory, *self.other_parts_of_text(memory.id)] for memory in self.memories if memory.part_of is None)
         return [
             replace(
                 parts[0], text=" ".join(part.text for part in parts), importance=max(part.importance for part in parts)
@@ -168,11 +168,11 @@ class DecisionRequest:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> DecisionRequest:
-        return _request_adapter().validate_python(raw)
+        return _type_adapter_of_decision_request().validate_python(raw)
 
 
 @cache
-def _request_adapter() -> TypeAdapter[DecisionRequest]:
+def _type_adapter_of_decision_request() -> TypeAdapter[DecisionRequest]:
     return TypeAdapter(DecisionRequest)
 
 
@@ -186,7 +186,7 @@ def memory_text_for_decision_request(memory: Memory, kind: DecisionKind) -> str:
     return "\n".join((memory.scene.action, *absorbed))
 
 
-def is_unchanged_since_offer(memory: Memory, offered: MemoryInDecisionRequest, kind: DecisionKind) -> bool:
+def is_text_unchanged_since_offer(memory: Memory, offered: MemoryInDecisionRequest, kind: DecisionKind) -> bool:
     """Whether its text is still the one that was offered, which may have been shortened."""
     text, offered_text = memory_text_for_decision_request(memory, kind), offered.text
     if offered.text_hash is not None:
@@ -213,11 +213,11 @@ def offered_memory_from_memory(
         pinned=memory.pinned,
         truth=memory.truth,
         actors=tuple(shorten_with_ellipsis(actor, MAX_ACTOR_CHARS) for actor in memory.scene.actors[:MAX_ACTORS]),
-        **(_fields_to_judge_by(memory) if kind == "consolidate" else {}),
+        **(_fields_shown_for_consolidation_only(memory) if kind == "consolidate" else {}),
     )
 
 
-def _fields_to_judge_by(memory: Memory) -> dict[str, Any]:
+def _fields_shown_for_consolidation_only(memory: Memory) -> dict[str, Any]:
     asked = memory.last_activated if memory.status == "dying" else None
     lines = (shorten_with_ellipsis(line, MAX_LINE_CHARS) for line in memory.scene.dialogue[:MAX_DIALOGUE_LINES])
     return {
@@ -268,7 +268,7 @@ def offered_texts_split_by_request_size(
     of_requests: list[list[MemoryInDecisionRequest]] = []
     characters = 0
     for memories in texts:
-        shortened = replace(limits, text_chars=max(MIN_PART_TEXT_CHARS, limits.text_chars // len(memories)))
+        shortened = replace(limits, text_chars=max(MIN_OFFERED_TEXT_PART_CHARS, limits.text_chars // len(memories)))
         first, *others = (offered_memory_from_memory(memory, kind, shortened) for memory in memories)
         offered = [first, *(replace(memory, part_of=first.id) for memory in others)]
         size = sum(memory.size_bytes for memory in offered)

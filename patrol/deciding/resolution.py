@@ -35,7 +35,7 @@ from madeleine.patrol.deciding.passages import (
     is_in_use,
     is_joinable_episode,
 )
-from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent
+from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_as_json_for_agent
 from madeleine.patrol.deciding.repair import NoteRepairDecisionHandler
 from madeleine.patrol.deciding.requests import DECISION_REQUEST_LIMITS_FOR_AGENT, DecisionKind, DecisionRequest
 from madeleine.patrol.deciding.split import ClusterSplitDecisionHandler
@@ -81,7 +81,7 @@ async def decide_pending_with_model(context: PatrolRunContext, step: PatrolStepN
         batch, requests = requests[:MAX_CONCURRENT_MODEL_CALLS], requests[MAX_CONCURRENT_MODEL_CALLS:]
         undecided, reason = batch, f"the step has had its {context.services.config.step_seconds:g} s"
         if not context.is_step_out_of_time:
-            undecided, reason = await _resolve_batch(context, batch, notes)
+            undecided, reason = await _decide_batch_with_model(context, batch, notes)
         if reason:
             pending = len(keys) + len({request.topic_key for request in (*undecided, *requests)})
             notes.append(f"{pending} pending until the next patrol: {reason.rstrip('.')}.")
@@ -90,7 +90,7 @@ async def decide_pending_with_model(context: PatrolRunContext, step: PatrolStepN
     return PatrolStepReport(step, dict(context.counts), notes=tuple(notes))
 
 
-async def _resolve_batch(
+async def _decide_batch_with_model(
     context: PatrolRunContext, requests: Sequence[DecisionRequest], notes: list[str]
 ) -> tuple[list[DecisionRequest], str]:
     """Those that no language model was available for, and why. Updates the step's counts; any other error is raised
@@ -154,7 +154,7 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
     """Join to passages what has faded, and of the sessions beyond the threshold what is not in use, where nobody
     has decided about them (spec L3); None where there is nothing."""
     reads = context.reads
-    await _join(
+    await _join_episodes_into_stored_passages(
         context,
         await reads.dying_episodes_to_join(
             max_chars=MAX_JOINABLE_SCENE_CHARS, limit=MAX_FADED_EPISODES_JOINED_PER_PATROL
@@ -165,7 +165,7 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
     ]:
         if context.counts["summaries"] >= MAX_PASSAGES or context.is_step_out_of_time:
             break
-        await _join(
+        await _join_episodes_into_stored_passages(
             context,
             [
                 one
@@ -177,7 +177,7 @@ async def merge_undecided_episodes_into_passages(context: PatrolRunContext) -> P
     return PatrolStepReport("compress", dict(context.counts), notes=notes) if context.counts else None
 
 
-async def _join(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
+async def _join_episodes_into_stored_passages(context: PatrolRunContext, episodes: Sequence[Memory]) -> None:
     for request, passage in compression_requests_with_passages(episodes):
         if context.is_step_out_of_time:
             break
@@ -276,7 +276,7 @@ async def _requests_to_offer(
                     continue
                 new = parts[kind].popleft()
                 request = next((old for old in stored if replace(old, id=new.id) == new), new)
-                size = len(json.dumps(decision_request_for_agent(request, shown), ensure_ascii=False).encode())
+                size = len(json.dumps(decision_request_as_json_for_agent(request, shown), ensure_ascii=False).encode())
                 if size > room and any(offers.values()):
                     parts[kind].appendleft(new)
                     break
@@ -306,13 +306,13 @@ async def apply_agent_decisions(
         if isinstance(decision, RejectedAgentDecision):
             results.append(AgentDecisionResult(offer=decision.offer, refused=decision.reason))
             continue
-        results.append(await _apply_decision(context, decision, stored.get(DecisionRequestId(decision.offer))))
+        results.append(await _apply_agent_decision(context, decision, stored.get(DecisionRequestId(decision.offer))))
         if not results[-1].refused:
             stored.pop(DecisionRequestId(decision.offer), None)
     return results
 
 
-async def _apply_decision(
+async def _apply_agent_decision(
     context: PatrolRunContext, decision: AgentDecision, stored: StoredDecisionRequest | None
 ) -> AgentDecisionResult:
     if stored is None or stored.decided_by is not None:

@@ -62,7 +62,7 @@ class ClusterSplitAnswer(DecisionAnswer):
     parts: tuple[ClusterSplitPart, ...] = ()
 
     @classmethod
-    def _from_own_fields(cls, decision: AgentDecision) -> ClusterSplitAnswer | RejectedModelAnswer:
+    def _from_relevant_decision_fields(cls, decision: AgentDecision) -> ClusterSplitAnswer | RejectedModelAnswer:
         if not all(decision.parts):
             return RejectedModelAnswer(
                 f"Offer {decision.offer}: each of parts begins with its name, its memories follow."
@@ -111,7 +111,8 @@ class ClusterSplitAnswer(DecisionAnswer):
         # By their numbers: a report is kept, and the name may tell of what is forgotten later.
         for number, part in enumerate(self.parts, start=1):
             obstacles = {
-                id_: current.change_since_offer(id_) or _dying_obstacle(current.memories[id_]) for id_ in part.memories
+                id_: current.describe_change_since_offer(id_) or _obstacle_if_not_active(current.memories[id_])
+                for id_ in part.memories
             }
             members = current.unblocked_memory_ids(obstacles, f"it was not moved to part {number}", left_out)
             if len(members) < MIN_SPLIT_PART_MEMORIES:
@@ -127,7 +128,7 @@ class ClusterSplitAnswer(DecisionAnswer):
         return CheckedDecisionAnswer(ClusterSplitAnswer(tuple(parts)), tuple(left_out))
 
 
-def _dying_obstacle(memory: Memory) -> str:
+def _obstacle_if_not_active(memory: Memory) -> str:
     return "" if memory.status == "active" else "is dying by now"
 
 
@@ -141,7 +142,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
             count
             for count in await reads.memory_counts_of_each_cluster()
             if count.active > MAX_UNSPLIT_CLUSTER_MEMORIES
-            and has_size_changed_since_declined_split(count.active, declined.get(_topic(count.cluster_id)))
+            and has_size_changed_since_declined_split(count.active, declined.get(_split_topic_key(count.cluster_id)))
         ]
         clusters = await reads.clusters([count.cluster_id for count in counts])
         roots = {cluster.id for cluster in clusters if cluster.is_root}
@@ -154,7 +155,7 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
         if not clusters:
             return []
         active = [
-            state.id for state in await reads.states_of_cluster_members(ClusterId(key)) if state.counts_in_cluster_mean
+            state.id for state in await reads.states_of_cluster_members(ClusterId(key)) if state.is_part_of_cluster_mean
         ]
         return cluster_split_requests(clusters[0], await reads.memories_with_ids(active), self.limits)
 
@@ -171,19 +172,21 @@ class ClusterSplitDecisionHandler(DecisionHandler[ClusterSplitAnswer]):
                 new_clusters.append(cluster.id)
             await work.recompute_cluster_vectors([cluster_id, *new_clusters])
         if cluster_id:
-            work.declined = {_topic(id_): work.active_member_count(id_) for id_ in (cluster_id, *new_clusters)}
+            work.declined = {
+                _split_topic_key(id_): work.active_member_count(id_) for id_ in (cluster_id, *new_clusters)
+            }
         self.context.split_cluster_ids.update(new_clusters)
         return {"new_clusters": len(new_clusters), "moved": sum(len(part.memories) for part in answer.parts)}
 
 
-def _topic(id_: ClusterId) -> str:
+def _split_topic_key(id_: ClusterId) -> str:
     return f"split:{id_}"
 
 
 def cluster_ids_of_decided_splits(declined_topics: Iterable[str]) -> set[ClusterId]:
     """The clusters that a decision has divided, has made, or has left as they are; of `declined_topics` others are left
     out."""
-    prefix = _topic(ClusterId(""))
+    prefix = _split_topic_key(ClusterId(""))
     return {ClusterId(topic.removeprefix(prefix)) for topic in declined_topics if topic.startswith(prefix)}
 
 

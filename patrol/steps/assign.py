@@ -64,12 +64,14 @@ async def assign_memories_to_clusters(work: UnitOfWork) -> dict[str, int]:
     work.root_clusters()
     # Vectors of another model are compared with nothing, so without this such a cluster would never be touched again.
     outdated = [
-        c.id for c in work.non_root_clusters() if work.cluster_vector(c) is None and work.active_member_count(c.id)
+        c.id
+        for c in work.non_root_clusters()
+        if work.cluster_vector_of_current_model(c) is None and work.active_member_count(c.id)
     ]
     await work.recompute_cluster_vectors(outdated)
     counts_before = {cluster.id: work.active_member_count(cluster.id) for cluster in work.non_root_clusters()}
     await assign_memories_to_sub_clusters(work, ready, vectors)
-    new_under_roots = await assign_memories_to_roots(work, ready, vectors)
+    new_under_roots = await assign_memories_to_root_clusters(work, ready, vectors)
     decided = cluster_ids_of_decided_splits(await work.transaction.cluster_size_by_declined_topic())
     regrouped = await regroup_loose_memories(work, decided) if ready else RegroupedTopics()
     placed = [state.cluster_id for state in await work.load_memory_states([state.id for state in ready])]
@@ -96,7 +98,9 @@ async def assign_memories_to_sub_clusters(
     work: UnitOfWork, ready: Sequence[MemoryFieldsForPatrol], vectors: Mapping[MemoryId, Vector]
 ) -> None:
     """Assign each memory to the sub-cluster nearest to it, if that is near enough."""
-    targets = [(c.id, v) for c in work.non_root_clusters() if (v := work.cluster_vector(c)) is not None]
+    targets = [
+        (c.id, v) for c in work.non_root_clusters() if (v := work.cluster_vector_of_current_model(c)) is not None
+    ]
     if not targets or not ready:
         return
     # Thousands of vectors against thousands: other calls go on meanwhile.
@@ -113,13 +117,13 @@ async def assign_memories_to_sub_clusters(
 
 def nearest_target_indexes(vectors: VectorRows, targets: VectorRows, space: VectorSpace) -> list[int | None]:
     """For each vector the index of the target nearest to it, if that is near enough."""
-    own, other = topics.without_shared_direction(vectors, targets, space)
+    own, other = topics.vectors_without_shared_direction(vectors, targets, space)
     cosines = own @ other.T
     near = cosines.max(axis=1) >= clustering.MIN_CLUSTERING_COSINE
     return [int(target) if is_near else None for target, is_near in zip(cosines.argmax(axis=1), near, strict=True)]
 
 
-async def assign_memories_to_roots(
+async def assign_memories_to_root_clusters(
     work: UnitOfWork, ready: Sequence[MemoryFieldsForPatrol], vectors: Mapping[MemoryId, Vector]
 ) -> int:
     """Assign the others to Business or Private, as a language model has chosen, else by the prototypes (spec P6 ❶,
@@ -138,10 +142,10 @@ async def assign_memories_to_roots(
 
 logger = logging.getLogger(__name__)
 
-MAX_MEMORIES_CLASSIFIED_INTO_ROOTS = 500
+MAX_MEMORIES_CLASSIFIED_INTO_ROOT_CLUSTERS = 500
 """Memories that the small model classifies in one patrol; the prototypes do for the others."""
-ACTIONS_PER_CLASSIFICATION_CALL = 50
-MAX_CLASSIFIED_ACTION_CHARS = 300
+MEMORIES_PER_CLASSIFICATION_CALL = 50
+MAX_CLASSIFIED_MEMORY_CHARS = 300
 """Of an action, enough to tell its root."""
 
 
@@ -164,7 +168,7 @@ async def prepare_cluster_assignment(context: PatrolRunContext) -> PreparedStepI
         root: np.stack([vectors[content_hash(sentence)] for sentence in sentences])
         for root, sentences in clustering.ROOT_CLUSTER_PROTOTYPE_TEXTS.items()
     }
-    roots = await choose_roots_with_model(context, memories, vectors)
+    roots = await choose_root_clusters_with_model(context, memories, vectors)
     return PreparedStepInputs(tuple(memories), tuple(notes), vectors, prototypes, roots)
 
 
@@ -188,7 +192,7 @@ def memories_from_notes(
 # --- Business or Private, by a small language model (spec P6 ❶.5) -------------------------------------------------
 
 
-async def choose_roots_with_model(
+async def choose_root_clusters_with_model(
     context: PatrolRunContext, new: Sequence[Memory], vectors: VectorByContentHash
 ) -> dict[MemoryId, clustering.RootClusterName]:
     """For memories near to no sub-cluster, until the token budget or the time limit is reached. Empty without a model,
@@ -213,14 +217,14 @@ async def choose_roots_with_model(
         rows = np.stack([vectors[memory.content_hash] for memory in embedded])
         near = nearest_target_indexes(rows, np.stack(targets), context.services.embedder.vector_space)
     far = [memory for memory, target in zip(embedded, near, strict=True) if target is None]
-    far = far[:MAX_MEMORIES_CLASSIFIED_INTO_ROOTS]
+    far = far[:MAX_MEMORIES_CLASSIFIED_INTO_ROOT_CLUSTERS]
     roots: dict[MemoryId, clustering.RootClusterName] = {}
-    for start in range(0, len(far), ACTIONS_PER_CLASSIFICATION_CALL):
+    for start in range(0, len(far), MEMORIES_PER_CLASSIFICATION_CALL):
         if context.is_step_out_of_time:
             break
-        batch = far[start : start + ACTIONS_PER_CLASSIFICATION_CALL]
+        batch = far[start : start + MEMORIES_PER_CLASSIFICATION_CALL]
         try:
-            batch_roots = await classify_actions_into_root_clusters(
+            batch_roots = await classify_memory_texts_into_root_clusters(
                 context.language_model, [memory.scene.action for memory in batch]
             )
         except (LanguageModelUnavailable, UnusableAnswer) as error:
@@ -239,7 +243,7 @@ class RootClusterClassificationAnswerSchema(DecisionAnswerSchema):
     roots: list[RootChoiceAnswerSchema]
 
 
-async def classify_actions_into_root_clusters(
+async def classify_memory_texts_into_root_clusters(
     model: MeteredModel, actions: Sequence[str]
 ) -> list[clustering.RootClusterName]:
     """A root for each action, in order. Raises `LanguageModelUnavailable`, `UnusableAnswer`."""
@@ -253,7 +257,7 @@ async def classify_actions_into_root_clusters(
 def prompt_to_classify_into_root_clusters(actions: Sequence[str]) -> Prompt:
     lines = [
         json_with_escaped_tags(
-            {"n": number, "text": escape_tags_on_one_line(shorten_with_ellipsis(action, MAX_CLASSIFIED_ACTION_CHARS))}
+            {"n": number, "text": escape_tags_on_one_line(shorten_with_ellipsis(action, MAX_CLASSIFIED_MEMORY_CHARS))}
         )
         for number, action in enumerate(actions, start=1)
     ]

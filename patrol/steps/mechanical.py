@@ -32,8 +32,8 @@ async def merge_small_clusters(work: UnitOfWork) -> dict[str, int]:
     counts = Counter(removed=0, into_sibling=0, into_root=0)
     clusters = work.non_root_clusters()
     children = Counter(cluster.parent_id for cluster in clusters)
-    siblings = MostSimilarSiblingFinder(
-        {cluster.id: (cluster.parent_id, work.cluster_vector(cluster)) for cluster in clusters}
+    siblings = MostSimilarSiblingClusterFinder(
+        {cluster.id: (cluster.parent_id, work.cluster_vector_of_current_model(cluster)) for cluster in clusters}
     )
     joined: dict[ClusterId, None] = {}
     # None becomes small by it: a cluster that was not loses nothing.
@@ -72,7 +72,7 @@ def is_cluster_possibly_small(work: UnitOfWork, cluster: Cluster) -> bool:
 
 
 async def move_all_members_to_sibling_or_parent(
-    work: UnitOfWork, siblings: MostSimilarSiblingFinder, cluster: Cluster, sibling: ClusterId | None
+    work: UnitOfWork, siblings: MostSimilarSiblingClusterFinder, cluster: Cluster, sibling: ClusterId | None
 ) -> None:
     """All its memories move. One that stays, because it has children, keeps the mean that it had last."""
     await work.recompute_cluster_vectors([cluster.id] if siblings.has_added_vectors_of_cluster(cluster.id) else [])
@@ -86,7 +86,7 @@ async def move_all_members_to_sibling_or_parent(
         )
 
 
-class MostSimilarSiblingFinder:
+class MostSimilarSiblingClusterFinder:
     """The most similar sub-cluster under the same parent, while sub-clusters grow and are removed. `vectors`: of each
     sub-cluster its parent and its mean, None for one that cannot be compared. The cosines of some to all are held at a
     time, float32 (some, all): one product, in which a cluster that grows changes its own row and column alone."""

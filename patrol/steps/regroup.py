@@ -20,11 +20,11 @@ from madeleine.patrol.unit_of_work import UnitOfWork
 
 MAX_MEMORIES_SEARCHED_FOR_TOPICS = 5_000
 """Memories among which topics are looked for: under the roots, and, if there are no more in all, in sub-clusters."""
-MAX_YOUNG_CLUSTER_MEMORIES = 24
+MAX_REGROUPABLE_CLUSTER_MEMORIES = 24
 """Up to so many a sub-cluster that no decision has made or left is young: its memories may still go elsewhere."""
 MIN_BROAD_CLUSTER_MEMORIES, MAX_CLUSTER_SHARE = 24, 0.15
 """A sub-cluster with more memories, and with more of all that are in sub-clusters, is divided."""
-MAX_NAMING_MEMORIES = 200
+MAX_NAMING_MEMORIES_FROM_EACH_END = 200
 """First and last ones of a cluster by which it is named anew."""
 
 
@@ -55,7 +55,7 @@ async def regroup_loose_memories(work: UnitOfWork, decided: Set[ClusterId]) -> R
         state
         for cluster in clusters
         for state in await work.states_of_cluster_members(cluster.id)
-        if state.counts_in_cluster_mean
+        if state.is_part_of_cluster_mean
     ]
     vectors = await work.load_memory_vectors([*loose, *clustered])
     # By their content: the ids of clusters, by which they are read, are chance.
@@ -64,7 +64,7 @@ async def regroup_loose_memories(work: UnitOfWork, decided: Set[ClusterId]) -> R
     )
     if not states:
         return RegroupedTopics()
-    young = await ids_of_young_clusters(work, clusters, decided)
+    young = await ids_of_regroupable_clusters(work, clusters, decided)
     settled = [cluster.id for cluster in clusters if cluster.id not in young]
     numbers = {id_: number for number, id_ in enumerate(settled)}
     homes = [numbers.get(state.cluster_id) if state.cluster_id else None for state in states]
@@ -75,30 +75,30 @@ async def regroup_loose_memories(work: UnitOfWork, decided: Set[ClusterId]) -> R
         assign_vectors_to_topics, np.stack([vectors[s.id] for s in states]), homes, work.space, before
     )
     groups = [[states[row] for row in group] for group in found.founded]
-    heirs = clusters_continued_by_groups(groups, young)
+    heirs = ids_of_clusters_continued_by_groups(groups, young)
     moves = [(states[row], settled[number]) for row, number in found.joined.items()]
     for group, heir in zip(groups, heirs, strict=True):
-        home = heir or (await add_topic_cluster(work, group, parent_of_most(work, group))).id
+        home = heir or (await add_topic_cluster(work, group, most_common_parent_cluster_id(work, group))).id
         moves += [(state, home) for state in group]
-    changed = await move_states(work, moves, young)
+    changed = await move_memories_and_followers_to_clusters(work, moves, young)
     return RegroupedTopics(heirs.count(None), frozenset(young & changed), frozenset(changed))
 
 
-def parent_of_most(work: UnitOfWork, group: Sequence[MemoryFieldsForPatrol]) -> ClusterId:
+def most_common_parent_cluster_id(work: UnitOfWork, group: Sequence[MemoryFieldsForPatrol]) -> ClusterId:
     parents = Counter(work.clusters[state.cluster_id].parent_id for state in group if state.cluster_id)
     return parents.most_common(1)[0][0]
 
 
-async def ids_of_young_clusters(
+async def ids_of_regroupable_clusters(
     work: UnitOfWork, clusters: Sequence[Cluster], decided: Set[ClusterId]
 ) -> set[ClusterId]:
     """Sub-clusters of few memories, dying and dead ones counted: one that fades is not young again."""
     undecided = [cluster.id for cluster in clusters if cluster.id not in decided]
     counts = {id_: len(await work.states_of_cluster_members(id_)) for id_ in undecided}
-    return {id_ for id_, count in counts.items() if count <= MAX_YOUNG_CLUSTER_MEMORIES}
+    return {id_ for id_, count in counts.items() if count <= MAX_REGROUPABLE_CLUSTER_MEMORIES}
 
 
-def clusters_continued_by_groups(
+def ids_of_clusters_continued_by_groups(
     groups: Sequence[Sequence[MemoryFieldsForPatrol]], young: Collection[ClusterId]
 ) -> list[ClusterId | None]:
     """Of each group the young cluster that goes on as it, the one with which it shares the most memories; each at most
@@ -116,7 +116,7 @@ def clusters_continued_by_groups(
     return [heirs.get(number) for number in range(len(groups))]
 
 
-async def move_states(
+async def move_memories_and_followers_to_clusters(
     work: UnitOfWork, moves: Sequence[tuple[MemoryFieldsForPatrol, ClusterId]], young: Set[ClusterId]
 ) -> set[ClusterId | None]:
     """The clusters that have changed. Where all active memories of a young one go, the others go with most of them."""
@@ -137,7 +137,9 @@ async def move_states(
 def assign_vectors_to_topics(
     vectors: VectorRows, homes: Sequence[int | None], space: VectorSpace, before: Sequence[ClusterId | None] = ()
 ) -> topics.TopicAssignments:
-    return topics.assign_unclustered_vectors_to_topics(topics.without_shared_centre(vectors, space), homes, before)
+    return topics.assign_unclustered_vectors_to_topics(
+        topics.vectors_without_shared_centre(vectors, space), homes, before
+    )
 
 
 async def add_topic_cluster(work: UnitOfWork, members: Sequence[MemoryFieldsForPatrol], parent: ClusterId) -> Cluster:
@@ -175,13 +177,16 @@ async def rename_changed_clusters(
         if id_ in decided or not count or (id_ not in young and count.bit_length() <= fewest.bit_length()):
             continue
         living = [state for state in await work.states_of_cluster_members(id_) if state.status != "dead"]
-        states = {state.id: state for state in (*living[:MAX_NAMING_MEMORIES], *living[-MAX_NAMING_MEMORIES:])}
+        states = {
+            state.id: state
+            for state in (*living[:MAX_NAMING_MEMORIES_FROM_EACH_END], *living[-MAX_NAMING_MEMORIES_FROM_EACH_END:])
+        }
         name = await choose_cluster_name(work, await work.load_memories(list(states.values())), renamed=id_)
         work.clusters[id_] = replace(work.clusters[id_], name=name)
 
 
 async def choose_cluster_name(work: UnitOfWork, memories: Sequence[Memory], *, renamed: ClusterId | None = None) -> str:
-    words = sorted(naming.counts_of_naming_words(memories))
+    words = sorted(naming.memory_counts_of_cluster_name_words(memories))
     idf = await work.word_idf.idf(work.scope, words) if words else []
     taken = {cluster.name for cluster in work.clusters.values() if cluster.id != renamed}
     return naming.cluster_name_from_memories(memories, dict(zip(words, idf, strict=True)), taken)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.language_model import Prompt, RejectedModelAnswer
 from madeleine.memory.model import ORGANISATION_BEING_ID, Memory, MemoryId
-from madeleine.memory.retention.ports import RetentionReads
+from madeleine.memory.retention.ports import RetentionReader
 from madeleine.memory.retention.values import MAX_ARCHIVE_GROUP_SUMMARY_CHARS, ArchiveGroup, groups_to_archive
 from madeleine.memory.rules.archiving.retention import (
     RETENTION_INTERVAL_DURATIONS,
@@ -46,17 +46,22 @@ async def archive_expired_memories(context: PatrolRunContext) -> PatrolStepRepor
     if services is None or context.scope.being_id == ORGANISATION_BEING_ID:
         return PatrolStepReport("retention")
     reads = services.ledger.retention_reader(context.scope)
-    if not await _has_anything_to_enforce(context, services, reads):
+    if not await _has_retention_to_enforce(context, services, reads):
         return PatrolStepReport("retention")
     if context.dry_run:
-        return PatrolStepReport("retention", {"archived": len(await _plan(context, services, reads))})
-    if not await _is_due(context, services, reads):
+        return PatrolStepReport(
+            "retention", {"archived": len(await _archive_reasons_of_due_memories(context, services, reads))}
+        )
+    if not await _is_retention_due(context, services, reads):
         return PatrolStepReport("retention", skipped=SKIP_REASON_RETENTION_INTERVAL)
     counts = context.counts
     while True:
-        summaries = await _summaries(context, await _groups(context, services, reads))
+        summaries = await _summarise_groups_with_model(context, await _next_groups_to_archive(context, services, reads))
         async with context.services.write_lock, services.ledger.retention_transaction(context.scope) as transaction:
-            groups = [_with_summary(group, summaries) for group in await _groups(context, services, transaction)]
+            groups = [
+                _archive_group_with_summary(group, summaries)
+                for group in await _next_groups_to_archive(context, services, transaction)
+            ]
             archived = await transaction.archive(groups, run=context.run_id, at=context.services.now())
             if not archived and context.ended is None:
                 await transaction.record_retention_run(context.services.now())
@@ -66,8 +71,8 @@ async def archive_expired_memories(context: PatrolRunContext) -> PatrolStepRepor
             return PatrolStepReport("retention", dict(counts))
 
 
-async def _has_anything_to_enforce(
-    context: PatrolRunContext, services: RetentionServices, reads: RetentionReads
+async def _has_retention_to_enforce(
+    context: PatrolRunContext, services: RetentionServices, reads: RetentionReader
 ) -> bool:
     return (
         context.ended is not None
@@ -76,7 +81,7 @@ async def _has_anything_to_enforce(
     )
 
 
-async def _is_due(context: PatrolRunContext, services: RetentionServices, reads: RetentionReads) -> bool:
+async def _is_retention_due(context: PatrolRunContext, services: RetentionServices, reads: RetentionReader) -> bool:
     """Asked for alone it is always due."""
     if context.ended is not None or context.has_one_step:
         return True
@@ -84,8 +89,8 @@ async def _is_due(context: PatrolRunContext, services: RetentionServices, reads:
     return interval is not None and (last is None or context.services.now() - last >= interval)
 
 
-async def _plan(
-    context: PatrolRunContext, services: RetentionServices, reads: RetentionReads, *, most: int | None = None
+async def _archive_reasons_of_due_memories(
+    context: PatrolRunContext, services: RetentionServices, reads: RetentionReader, *, most: int | None = None
 ) -> Mapping[MemoryId, RetentionArchiveReason]:
     ended, being = context.ended or EndedSessionOrProject(), context.scope.being_id
     return archive_reason_by_memory_id(
@@ -93,16 +98,20 @@ async def _plan(
     )
 
 
-async def _groups(context: PatrolRunContext, services: RetentionServices, reads: RetentionReads) -> list[ArchiveGroup]:
+async def _next_groups_to_archive(
+    context: PatrolRunContext, services: RetentionServices, reads: RetentionReader
+) -> list[ArchiveGroup]:
     """The next ones to archive."""
-    going = await _plan(context, services, reads, most=MAX_MEMORIES_ARCHIVED_AT_ONCE)
+    going = await _archive_reasons_of_due_memories(context, services, reads, most=MAX_MEMORIES_ARCHIVED_AT_ONCE)
     return groups_to_archive(await reads.memories_with_ids(list(going)), going)
 
 
 # --- summaries of sparse groups (spec O8) -------------------------------------------------------------------------
 
 
-async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) -> Mapping[frozenset[MemoryId], str]:
+async def _summarise_groups_with_model(
+    context: PatrolRunContext, groups: Sequence[ArchiveGroup]
+) -> Mapping[frozenset[MemoryId], str]:
     """By a language model, where there is one: of the memories of each group. What it does not summarise keeps its
     extracts."""
     summaries: dict[frozenset[MemoryId], str] = {}
@@ -115,7 +124,7 @@ async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) 
         memories = await reads.memories_with_ids(list(group.reasons))
         try:
             text = await context.language_model.answer_prompt(
-                _prompt(memories), ArchiveSummaryAnswerSchema, _checked_summary
+                _archive_summary_prompt(memories), ArchiveSummaryAnswerSchema, _archive_summary_or_rejection
             )
         except MadeleineError as error:
             logger.warning("an archived group was not summarised and keeps its extracts: %s", error)
@@ -124,14 +133,14 @@ async def _summaries(context: PatrolRunContext, groups: Sequence[ArchiveGroup]) 
     return summaries
 
 
-def _prompt(memories: Sequence[Memory]) -> Prompt:
+def _archive_summary_prompt(memories: Sequence[Memory]) -> Prompt:
     lines = (f"{memory.happened_at.date().isoformat()}: {memory.scene.action}" for memory in memories)
     return Prompt(
         purpose="compress", system=ARCHIVE_SUMMARY_INSTRUCTIONS, text="\n".join(lines), size="large", max_tokens=1_000
     )
 
 
-def _checked_summary(answer: ArchiveSummaryAnswerSchema) -> str | RejectedModelAnswer:
+def _archive_summary_or_rejection(answer: ArchiveSummaryAnswerSchema) -> str | RejectedModelAnswer:
     text = answer.summary.strip()
     return (
         text
@@ -140,6 +149,6 @@ def _checked_summary(answer: ArchiveSummaryAnswerSchema) -> str | RejectedModelA
     )
 
 
-def _with_summary(group: ArchiveGroup, summaries: Mapping[frozenset[MemoryId], str]) -> ArchiveGroup:
+def _archive_group_with_summary(group: ArchiveGroup, summaries: Mapping[frozenset[MemoryId], str]) -> ArchiveGroup:
     text = summaries.get(frozenset(group.reasons))
     return replace(group, digest=text, is_summary=True) if text else group

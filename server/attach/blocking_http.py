@@ -55,7 +55,7 @@ class BlockingHttpToolClient:
         try:
             with self._opener.open(request, timeout=max(0.1, self._until - time.monotonic())) as response:
                 is_stream = response.headers.get_content_type() == "text/event-stream"
-                for answer in _messages(response if is_stream else [response.read()], is_stream=is_stream):
+                for answer in _parse_json_messages(response if is_stream else [response.read()], is_stream=is_stream):
                     if "method" not in answer and answer.get("id") == message["id"]:
                         return structured_content_of_tool_result(result_of_json_rpc_answer(answer))
         except HTTPError as error:
@@ -72,7 +72,7 @@ class BlockingHttpToolClient:
         raise ConnectionLost(f"{self._url} went away before it answered")
 
 
-def _messages(lines: Iterable[bytes], *, is_stream: bool) -> Iterator[Mapping[str, Any]]:
+def _parse_json_messages(lines: Iterable[bytes], *, is_stream: bool) -> Iterator[Mapping[str, Any]]:
     """JSON messages; of an event stream, whose events have one line of data each. Raises `ValueError`."""
     for line in lines:
         text = line.removeprefix(b"data:") if line.startswith(b"data:") else b"" if is_stream else line

@@ -77,7 +77,7 @@ class ConnectionToHost(ToolClient):
             with suppress(OSError, ValueError):
                 async for line in read_lines_of_byte_stream(reader.read):
                     message = json.loads(line or b"{}")
-                    if (received := self._received.get(_request_id(message))) is not None:
+                    if (received := self._received.get(_request_id_of_message(message))) is not None:
                         received.put_nowait(message)
         finally:
             self._lost = True
@@ -98,7 +98,7 @@ class ConnectionToHost(ToolClient):
                     return result_of_json_rpc_answer(message)
                 if on_progress:
                     await pass_progress_notification_to_callback(message, on_progress)
-            raise self._connection_lost()
+            raise self._connection_lost_error()
         except asyncio.CancelledError:
             self._writer.write(encode_json_rpc(method="notifications/cancelled", params={"requestId": id_}))
             raise
@@ -107,18 +107,18 @@ class ConnectionToHost(ToolClient):
 
     async def _send(self, **message: Any) -> None:
         if self._lost:
-            raise self._connection_lost()
+            raise self._connection_lost_error()
         self._writer.write(encode_json_rpc(**message))
         try:
             await self._writer.drain()
         except OSError as error:
-            raise self._connection_lost() from error
+            raise self._connection_lost_error() from error
 
-    def _connection_lost(self) -> ConnectionLost:
+    def _connection_lost_error(self) -> ConnectionLost:
         return ConnectionLost(f"The memory's process went away before it answered. {self._lost_hint}")
 
 
-def _request_id(message: Mapping[str, Any]) -> Any:
+def _request_id_of_message(message: Mapping[str, Any]) -> Any:
     if message.get("method") == "notifications/progress":
         return message["params"]["progressToken"]
     return None if "method" in message else message.get("id")
@@ -135,7 +135,7 @@ async def open_host_client(
 ) -> AsyncIterator[ConnectionToHost]:
     """Connect, starting a host with `settings` (`HostHandshakeRequest`) if none runs. Raises `ServerUnavailable`."""
     reader, writer = await asyncio.open_connection(
-        sock=await _connect_in_thread(data_dir, environment, HostHandshakeRequest(settings=settings))
+        sock=await _connect_or_start_host_in_thread(data_dir, environment, HostHandshakeRequest(settings=settings))
     )
     with closing(writer):
         client = ConnectionToHost(writer, lost_hint=lost_hint)
@@ -151,10 +151,12 @@ async def open_host_client(
 
 async def ensure_host_running(data_dir: Path, environment: Mapping[str, str]) -> None:
     """Start a host if there is none. Raises `HostRefused`."""
-    (await _connect_in_thread(data_dir, environment, HostHandshakeRequest(requested_service="status"))).close()
+    (
+        await _connect_or_start_host_in_thread(data_dir, environment, HostHandshakeRequest(requested_service="status"))
+    ).close()
 
 
-async def _connect_in_thread(
+async def _connect_or_start_host_in_thread(
     data_dir: Path, environment: Mapping[str, str], request: HostHandshakeRequest
 ) -> socket.socket:
     """Connect in a thread, starting a host if there is none. Cancelling the task ends the thread as well."""
@@ -179,7 +181,9 @@ async def run_command_on_host(
 
     Raises `ServerUnavailable`, and the error of the command."""
     request = HostHandshakeRequest(requested_service="run", settings=settings, arguments=arguments)
-    reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
+    reader, writer = await asyncio.open_connection(
+        sock=await _connect_or_start_host_in_thread(data_dir, environment, request)
+    )
     with closing(writer), suppress(OSError, ValueError):
         async for line in read_lines_of_byte_stream(reader.read):
             message = json.loads(line or b"{}")
@@ -200,7 +204,9 @@ async def ask_host_to_serve_web_ui(
     """The link of the page, which the host serves meanwhile, and a wait for the host's end. Starts a host if there is
     none. Raises `ServerUnavailable`, and the error of the host."""
     request = HostHandshakeRequest(requested_service="page", settings=settings, arguments={"port": str(port)})
-    reader, writer = await asyncio.open_connection(sock=await _connect_in_thread(data_dir, environment, request))
+    reader, writer = await asyncio.open_connection(
+        sock=await _connect_or_start_host_in_thread(data_dir, environment, request)
+    )
     with closing(writer):
         message = json.loads(await reader.readline() or b"{}")
         if "error" in message:

@@ -171,7 +171,7 @@ def _exchange_handshake(
     return reply
 
 
-def query_host(data_dir: Path, requested_service: str) -> dict[str, Any]:
+def exchange_host_handshake_and_disconnect(data_dir: Path, requested_service: str) -> dict[str, Any]:
     """The host's reply alone. `requested_service` as in `HostHandshakeRequest`. Raises as `connect_to_host` does."""
     connection, reply = connect_to_host(data_dir, HostHandshakeRequest(requested_service=requested_service))
     connection.close()
@@ -207,7 +207,7 @@ def connect_or_start_host(
             try:
                 seconds = min(HOST_HANDSHAKE_TIMEOUT_SECONDS, max(0.0, until - time.monotonic()))
                 connection, reply = connect_to_host(data_dir, request, cancelled=cancelled, seconds=seconds)
-                _warn_of_other_version(reply)
+                _warn_if_host_version_differs(reply)
                 return connection
             except HostRefused as refusal:
                 if refusal.protocol >= HOST_PROTOCOL_VERSION:
@@ -217,7 +217,7 @@ def connect_or_start_host(
             except HostUnavailable:
                 pass
             if started is not None and started.poll() is not None:
-                _raise_failed_start(started)
+                _raise_if_host_start_failed(started)
                 started = None
             if started is None and not is_host_locked(data_dir):
                 started = _start_host_process(data_dir, environment)
@@ -233,7 +233,7 @@ def connect_or_start_host(
             threading.Thread(target=started.wait, name="host", daemon=True).start()
 
 
-def _warn_of_other_version(reply: Mapping[str, Any]) -> None:
+def _warn_if_host_version_differs(reply: Mapping[str, Any]) -> None:
     """After an update the old process goes on serving those that were connected to it."""
     if reply.get("version") != __version__:
         import logging  # otherwise not needed by a forwarder, which is to start fast
@@ -258,7 +258,7 @@ def _start_host_process(data_dir: Path, environment: Mapping[str, str]) -> subpr
     )
 
 
-def _raise_failed_start(host: subprocess.Popen[bytes]) -> None:
+def _raise_if_host_start_failed(host: subprocess.Popen[bytes]) -> None:
     """Raises `HostRefused` with what the host printed, unless it ended with 0 (another host was faster) or was killed:
     then another is tried."""
     assert host.stdout is not None
@@ -279,7 +279,7 @@ def stop_host(data_dir: Path) -> bool:
     """
     pid = host_pid(data_dir)
     try:
-        pid = int(query_host(data_dir, "stop")["pid"])
+        pid = int(exchange_host_handshake_and_disconnect(data_dir, "stop")["pid"])
     except HostUnavailable:  # or it accepts no connections any more, and is about to end
         if not is_host_running(data_dir):
             return False

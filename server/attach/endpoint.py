@@ -104,7 +104,7 @@ def host_socket_path(data_dir: Path) -> Path:
 
 def write_host_info_file(data_dir: Path, address: HostAddress) -> None:
     """Replace the file as a whole. Raises `OSError`."""
-    content = {"pid": os.getpid(), "version": __version__, "directory": _directory_identity(data_dir)}
+    content = {"pid": os.getpid(), "version": __version__, "directory": _device_and_inode_of_directory(data_dir)}
     content |= {"socket": address.path} if address.path else {"port": address.port, "token": address.token}
     draft = data_dir / f"{HOST_INFO_FILE}.{os.getpid()}"
     try:
@@ -123,20 +123,20 @@ def remove_own_host_info_file(data_dir: Path) -> None:
             (data_dir / HOST_INFO_FILE).unlink(missing_ok=True)
 
 
-_UNREADABLE_INFO = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+_HOST_INFO_READ_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-def _host_info(data_dir: Path) -> dict[str, Any]:
-    """The content of the host file. Raises one of `_UNREADABLE_INFO`, also if it came with a copy of the directory: the
-    host that it names serves the original."""
+def _read_host_info_file(data_dir: Path) -> dict[str, Any]:
+    """The content of the host file. Raises one of `_HOST_INFO_READ_ERRORS`, also if it came with a copy of the
+    directory: the host that it names serves the original."""
     content: dict[str, Any] = json.loads((data_dir / HOST_INFO_FILE).read_bytes())
-    identity = _directory_identity(data_dir)
+    identity = _device_and_inode_of_directory(data_dir)
     if content.get("directory", identity) != identity:
         raise ValueError("the host serves another directory")
     return content
 
 
-def _directory_identity(path: Path) -> list[int]:
+def _device_and_inode_of_directory(path: Path) -> list[int]:
     """Kept when it is renamed, and not shared with a copy. Raises `OSError`."""
     status = path.stat()
     return [status.st_dev, status.st_ino]
@@ -145,19 +145,19 @@ def _directory_identity(path: Path) -> list[int]:
 def host_pid(data_dir: Path) -> int:
     """The host's process id; 0 if it is not known."""
     try:
-        return int(_host_info(data_dir)["pid"])
-    except _UNREADABLE_INFO:
+        return int(_read_host_info_file(data_dir)["pid"])
+    except _HOST_INFO_READ_ERRORS:
         return 0
 
 
 def host_address(data_dir: Path) -> HostAddress:
     """The address that a host would have; an empty one if it cannot be known. Raises `UntrustedDirectory`."""
     try:
-        content = _host_info(data_dir)
+        content = _read_host_info_file(data_dir)
         if "socket" in content:
             return HostAddress(path=str(content["socket"]))
         return HostAddress(port=int(content["port"]), token=str(content["token"]))
-    except _UNREADABLE_INFO:
+    except _HOST_INFO_READ_ERRORS:
         # A full disk may have kept the host from writing it.
         return (
             HostAddress(path=str(host_socket_path(data_dir))) if operating_system.has_unix_sockets() else HostAddress()
@@ -210,16 +210,16 @@ def open_host_listener(data_dir: Path, transport: str = "") -> Iterator[tuple[so
         except OSError:  # a full disk; a Unix socket is found without
             if not address.path:
                 raise
-        created = _file_identity(address)
+        created = _device_and_inode_of_socket_file(address)
         try:
             yield listener, address
         finally:
             remove_own_host_info_file(data_dir)
-            if created and _file_identity(address) == created:
+            if created and _device_and_inode_of_socket_file(address) == created:
                 Path(address.path).unlink(missing_ok=True)
 
 
-def _file_identity(address: HostAddress) -> tuple[int, int] | None:
+def _device_and_inode_of_socket_file(address: HostAddress) -> tuple[int, int] | None:
     """Device and inode of the socket's file: another host may have put its own there."""
     try:
         status = Path(address.path).stat() if address.path else None

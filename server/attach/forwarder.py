@@ -43,7 +43,7 @@ HOST_ENDED_MESSAGE = (
 
 
 @dataclass(eq=False)
-class Forwarder:
+class McpStdioForwarder:
     """One client. `run` returns when the client has closed its side, and all its requests are answered."""
 
     client_in: PollableInputStream
@@ -69,11 +69,13 @@ class Forwarder:
 
         Raises `HostRefused` if there never was a host."""
         with suppress(BrokenPipeError, ConnectingToHostCancelled):
-            self._connect()
+            self._connect_to_host()
             while self._should_continue():
-                self._forward_ready()
-        self._disconnect()
-        unanswered = b"".join(self._pending.remove_with_error_answers(HOST_ENDED_MESSAGE, repeatable_too=True))
+                self._wait_and_forward_ready_bytes()
+        self._disconnect_from_host()
+        unanswered = b"".join(
+            self._pending.remove_unrepeatable_and_yield_errors(HOST_ENDED_MESSAGE, repeatable_too=True)
+        )
         with suppress(BrokenPipeError):
             self.client_out.write(unanswered)
         return not unanswered
@@ -83,7 +85,7 @@ class Forwarder:
             return True
         return time.monotonic() < self._until and bool(self._host or self.client_out.unsent)
 
-    def _forward_ready(self) -> None:
+    def _wait_and_forward_ready_bytes(self) -> None:
         """Wait for bytes and forward them. Neither side is read while the other does not take its data."""
         readers: list[socket.socket | PollableInputStream] = []
         writers: list[socket.socket | NonblockingOutput] = [self.client_out] if self.client_out.unsent else []
@@ -102,36 +104,36 @@ class Forwarder:
         if self.client_out in writable:
             self.client_out.write_unsent_without_blocking()
         if self.stop in readable:
-            self._end()
+            self._start_exit_deadline()
         elif self.client_in in readable:
-            self._read_client()
+            self._read_client_and_send_to_host()
         if host is not None and host in readable:
-            self._read_host(host)
+            self._read_host_and_write_to_client(host)
         if host in writable:
-            self._send()
+            self._send_unsent_bytes_to_host()
 
-    def _end(self) -> None:
+    def _start_exit_deadline(self) -> None:
         if self._until is None:
             self._until = time.monotonic() + MAX_SECONDS_TO_NEXT_HOST_ANSWER_AT_EXIT
-            self._send()
+            self._send_unsent_bytes_to_host()
 
     # --- client → host ------------------------------------------------------------------------------------------
 
-    def _read_client(self) -> None:
+    def _read_client_and_send_to_host(self) -> None:
         data = self.client_in.read()
-        for line in _complete_lines(self._from_client, data or b"\n"):
-            valid = self._pending.track_client_line(line)
+        for line in _lines_completed_by_data(self._from_client, data or b"\n"):
+            valid = self._pending.track_client_line_and_is_valid(line)
             if self._host is not None and not self._pending.awaits_repeated_handshake_reply:
                 self._to_host += line
             elif not valid:
                 self._invalid.append(line)
         if self._host is None and (self._pending or self._invalid):
-            self._reconnect()
-        self._send()
+            self._connect_to_next_host_and_repeat()
+        self._send_unsent_bytes_to_host()
         if not data:
-            self._end()
+            self._start_exit_deadline()
 
-    def _send(self) -> None:
+    def _send_unsent_bytes_to_host(self) -> None:
         if self._host is None:
             return
         try:
@@ -146,7 +148,7 @@ class Forwarder:
 
     # --- host → client ------------------------------------------------------------------------------------------
 
-    def _read_host(self, host: socket.socket) -> None:
+    def _read_host_and_write_to_client(self, host: socket.socket) -> None:
         try:
             data = host.recv(MAX_STREAM_READ_BYTES)
         except BlockingIOError:
@@ -154,54 +156,56 @@ class Forwarder:
         except OSError:
             data = b""
         if not data:
-            self._on_host_gone()
+            self._disconnect_and_repeat_to_next_host()
             return
-        for line in _complete_lines(self._from_host, data):
+        for line in _lines_completed_by_data(self._from_host, data):
             if self._pending.track_host_line_and_should_forward(line):
                 self.client_out.write(line)
                 if self._until is not None:
                     self._until = time.monotonic() + MAX_SECONDS_TO_NEXT_HOST_ANSWER_AT_EXIT
             else:  # the answer to the repeated handshake
-                self._repeat_requests()
+                self._resend_pending_requests()
 
-    def _on_host_gone(self) -> None:
+    def _disconnect_and_repeat_to_next_host(self) -> None:
         """Repeat the requests without an answer to the next host, or answer them here."""
-        self._disconnect()
-        self.client_out.write(b"".join(self._pending.remove_with_error_answers(HOST_ENDED_MESSAGE)))
+        self._disconnect_from_host()
+        self.client_out.write(b"".join(self._pending.remove_unrepeatable_and_yield_errors(HOST_ENDED_MESSAGE)))
         if self._pending:
-            self._reconnect()
+            self._connect_to_next_host_and_repeat()
 
-    def _disconnect(self) -> None:
+    def _disconnect_from_host(self) -> None:
         if self._host is not None:
             self._host.close()
         self._host = None
         self._to_host.clear()
         self._from_host = LineBuffer()
 
-    def _connect(self) -> None:
+    def _connect_to_host(self) -> None:
         self._host = self.connect_host(until=self._until)
         self._host.setblocking(False)
 
-    def _reconnect(self) -> None:
+    def _connect_to_next_host_and_repeat(self) -> None:
         try:
-            self._connect()
+            self._connect_to_host()
         except HostRefused as refusal:
             self._invalid.clear()
-            self.client_out.write(b"".join(self._pending.remove_with_error_answers(str(refusal), repeatable_too=True)))
+            self.client_out.write(
+                b"".join(self._pending.remove_unrepeatable_and_yield_errors(str(refusal), repeatable_too=True))
+            )
             return
         if handshake := self._pending.handshake_line_to_repeat():
             self._to_host += handshake
-            self._send()
+            self._send_unsent_bytes_to_host()
         else:
-            self._repeat_requests()
+            self._resend_pending_requests()
 
-    def _repeat_requests(self) -> None:
+    def _resend_pending_requests(self) -> None:
         self._to_host += b"".join((*self._pending.lines_to_resend_to_new_host(), *self._invalid))
         self._invalid.clear()
-        self._send()
+        self._send_unsent_bytes_to_host()
 
 
-def _complete_lines(buffer: LineBuffer, data: bytes) -> list[bytes]:
+def _lines_completed_by_data(buffer: LineBuffer, data: bytes) -> list[bytes]:
     """The lines that `data` completes, each with its end."""
     return [line + b"\n" for line in buffer.feed(data) if line is not None]
 
@@ -229,7 +233,7 @@ def forward_stdio_to_host(data_dir: Path, environment: Mapping[str, str], settin
     try:
         with open_stop_signal_socket() as stop:
             connect = partial(connect_or_start_host, data_dir, environment, request, cancelled=stop)
-            answered = Forwarder(PollableInputStream(0), NonblockingOutput(1), connect, stop).run()
+            answered = McpStdioForwarder(PollableInputStream(0), NonblockingOutput(1), connect, stop).run()
     except HostRefused as refusal:
         print(f"madeleine: {refusal}", file=sys.stderr)
         return EXIT_USAGE if refusal.usage else 1
@@ -246,7 +250,7 @@ REPEATABLE_TOOLS = frozenset(
 `ingest` the host takes session and request id for an idempotency key."""
 MAX_REQUEST_REPEATS = 5
 """A request over which hosts die is not repeated for ever."""
-_PROTOCOL_VERSION_KEY = b'"io.modelcontextprotocol/protocolVersion"'
+_MCP_PROTOCOL_VERSION_META_KEY = b'"io.modelcontextprotocol/protocolVersion"'
 
 JsonRpcRequestId = str | int
 
@@ -276,7 +280,7 @@ class PendingRequests:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def track_client_line(self, line: bytes) -> bool:
+    def track_client_line_and_is_valid(self, line: bytes) -> bool:
         """Note a line of the client's. False if it is no JSON-RPC message: then a host has to answer what is wrong."""
         if len(line) > MAX_JSON_RPC_LINE_BYTES:  # no host reads it; its answer names no request
             return False
@@ -330,7 +334,7 @@ class PendingRequests:
             lines.insert(1 if handshake in self._pending else 0, self._initialized)
         return lines
 
-    def remove_with_error_answers(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
+    def remove_unrepeatable_and_yield_errors(self, reason: str, *, repeatable_too: bool = False) -> Iterator[bytes]:
         """Error answers to the requests that must not be repeated, or to all, which are then no longer pending."""
         for id_, request in list(self._pending.items()):
             if repeatable_too or not request.is_repeatable:
@@ -342,7 +346,7 @@ def _failed_request_answer(id_: JsonRpcRequestId, request: PendingRequest, reaso
     if request.method != "tools/call":
         return encode_json_rpc(id=id_, error={"code": -32603, "message": reason})
     # Since 2026-07-28 each request names the version, and each result has a type.
-    result_type = {"resultType": "complete"} if _PROTOCOL_VERSION_KEY in request.line else {}
+    result_type = {"resultType": "complete"} if _MCP_PROTOCOL_VERSION_META_KEY in request.line else {}
     result = {"content": [{"type": "text", "text": reason}], "isError": True}
     return encode_json_rpc(id=id_, result=result | result_type)
 

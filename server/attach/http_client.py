@@ -43,7 +43,7 @@ class HttpToolClient(ToolClient):
         try:
             async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
                 await _check_http_status(response)
-                async for received in _response_messages(response):
+                async for received in _json_rpc_messages_of_response(response):
                     if "method" not in received:
                         return result_of_json_rpc_answer(received)
                     if on_progress and received["method"] == "notifications/progress":
@@ -51,10 +51,10 @@ class HttpToolClient(ToolClient):
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
             raise ServerUnavailable(f"{self._url} cannot be reached ({error}). Check server and address.") from error
         except (httpx2.TransportError, httpx2.StreamError) as error:
-            raise self._connection_lost(str(error)) from error
-        raise self._connection_lost("the answer has no end")
+            raise self._connection_lost_error(str(error)) from error
+        raise self._connection_lost_error("the answer has no end")
 
-    def _connection_lost(self, reason: str) -> ConnectionLost:
+    def _connection_lost_error(self, reason: str) -> ConnectionLost:
         return ConnectionLost(f"{self._url} went away before it answered ({reason}). Call again.")
 
 
@@ -63,7 +63,7 @@ async def _check_http_status(response: httpx2.Response) -> None:
         raise error_of_http_status(str(response.url), response.status_code, await response.aread())
 
 
-async def _response_messages(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+async def _json_rpc_messages_of_response(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         async for event in httpx2.EventSource(response):
             if event.data:

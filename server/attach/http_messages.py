@@ -10,14 +10,14 @@ from typing import Any
 
 from madeleine.memory.errors import AuthenticationFailed, InvalidInput, MadeleineError, ServerError, ServerUnavailable
 from madeleine.server import __version__
-from madeleine.server.addresses import is_secure_url
+from madeleine.server.addresses import is_https_or_loopback_http_url
 
 HTTP_CLIENT_MCP_VERSION = "2026-07-28"
 
 
 def mcp_http_headers(url: str, token: str) -> dict[str, str]:
     """The headers of all requests. Raises `InvalidInput` for a token that would go over the network unencrypted."""
-    if token and not is_secure_url(url):
+    if token and not is_https_or_loopback_http_url(url):
         raise InvalidInput("The token would go unencrypted: write https://, or an address of this machine.")
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": HTTP_CLIENT_MCP_VERSION}
     return headers | ({"authorization": f"Bearer {token}"} if token else {})

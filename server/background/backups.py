@@ -15,7 +15,7 @@ from madeleine.server.background.loops import PollingLoop
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import ledger_path
 from madeleine.storage.sql.database.backup import back_up_ledger
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ AUTOMATIC_BACKUP_CLIENT_NAME = "madeleine schedule"
 BACKUPS_FOLDER = "backups"
 BACKUP_DUE_CHECK_INTERVAL_SECONDS = 60.0
 """Between two looks whether a backup is due; the first comes as long after the start."""
-_PATTERN = "memory-*.db"
+_BACKUP_FILE_NAME_PATTERN = "memory-*.db"
 
 
 def backup_folder(settings: Settings) -> Path:
@@ -35,7 +35,7 @@ def path_of_backup(settings: Settings, at: datetime) -> Path:
 
 
 async def make_audited_backup_and_count_rows(
-    source: Path, target: Path, ledger: Ledger, *, client: str, at: datetime
+    source: Path, target: Path, ledger: LedgerRepositories, *, client: str, at: datetime
 ) -> dict[str, int]:
     """Make a backup of `source`, the file of the ledger; remember and audit it; its counts. Raises `StorageError`."""
 
@@ -55,7 +55,7 @@ async def remove_old_backups(folder: Path, keep: int, copies: LedgerCopyRegister
     """Of those with the names that `path_of_backup` gives."""
 
     def remove() -> list[Path]:
-        old = sorted(folder.glob(_PATTERN))[:-keep]
+        old = sorted(folder.glob(_BACKUP_FILE_NAME_PATTERN))[:-keep]
         for path in old:
             path.unlink(missing_ok=True)
         return old
@@ -67,7 +67,9 @@ async def remove_old_backups(folder: Path, keep: int, copies: LedgerCopyRegister
 class BackupLoop(PollingLoop):
     cancelled_message = "a backup was being made; the next one comes at the next start"
 
-    def __init__(self, settings: Settings, ledger: Callable[[], Ledger | None], *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: Settings, ledger: Callable[[], LedgerRepositories | None], *, now: Callable[[], datetime]
+    ) -> None:
         """`ledger` returns None while the memory is not open."""
         super().__init__(lambda: asyncio.sleep(BACKUP_DUE_CHECK_INTERVAL_SECONDS))
         self._settings = settings
@@ -81,7 +83,7 @@ class BackupLoop(PollingLoop):
             return
         async with self._working:
             try:
-                last = max((path.stat().st_mtime for path in folder.glob(_PATTERN)), default=0.0)
+                last = max((path.stat().st_mtime for path in folder.glob(_BACKUP_FILE_NAME_PATTERN)), default=0.0)
                 if self._now().timestamp() - last < timedelta(hours=self._settings.backup_hours).total_seconds():
                     return
                 target = path_of_backup(self._settings, self._now())

@@ -9,13 +9,13 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from madeleine.memory.errors import LedgerLost
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 logger = logging.getLogger(__name__)
 
 INDEX_FOLDERS = ("index", "index-2")
 """One of them holds the index; in the other one the next is built while the model is switched."""
-_ORIGIN_FILE = "ledger.json"
+_SOURCE_LEDGER_STATE_FILE_NAME = "ledger.json"
 
 
 class SourceLedgerStateOfIndex(BaseModel, frozen=True):
@@ -27,12 +27,12 @@ class SourceLedgerStateOfIndex(BaseModel, frozen=True):
     @classmethod
     def read(cls, index: Path) -> SourceLedgerStateOfIndex | None:
         try:
-            return cls.model_validate_json((index / _ORIGIN_FILE).read_bytes())
+            return cls.model_validate_json((index / _SOURCE_LEDGER_STATE_FILE_NAME).read_bytes())
         except (OSError, ValueError):  # of an earlier version, or damaged, as an index may be
             return None
 
     @classmethod
-    async def of_ledger(cls, ledger: Ledger) -> SourceLedgerStateOfIndex:
+    async def of_ledger(cls, ledger: LedgerRepositories) -> SourceLedgerStateOfIndex:
         id_, mark = await ledger.index_source.ledger_id_and_last_issued_index_mark()
         return cls(ledger=id_, mark=mark)
 
@@ -41,9 +41,9 @@ class SourceLedgerStateOfIndex(BaseModel, frozen=True):
         if self != self.read(index):
             with suppress(OSError):
                 index.mkdir(mode=0o700, exist_ok=True)
-                draft = index / f"{_ORIGIN_FILE}.new"
+                draft = index / f"{_SOURCE_LEDGER_STATE_FILE_NAME}.new"
                 draft.write_text(self.model_dump_json(), encoding="utf-8")
-                draft.replace(index / _ORIGIN_FILE)
+                draft.replace(index / _SOURCE_LEDGER_STATE_FILE_NAME)
 
     def matches_index(self, index: Path) -> bool:
         """Whether the index may hold what this ledger holds. Logged if not: it is to be rebuilt then. Raises
@@ -63,7 +63,7 @@ class SourceLedgerStateOfIndex(BaseModel, frozen=True):
         return False
 
 
-def require_ledger_of_index(ledger: Path) -> None:
+def require_ledger_file_if_index_exists(ledger: Path) -> None:
     """Raises `LedgerLost` if there is no ledger in the file, but an index beside it."""
     indexes = (ledger.parent / folder for folder in INDEX_FOLDERS)
     if not any(index.is_dir() and any(index.iterdir()) for index in indexes):

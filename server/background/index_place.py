@@ -14,7 +14,7 @@ from madeleine.memory.index import Index
 from madeleine.server.background.index_origin import INDEX_FOLDERS
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 BUILT_INDEX_LOCATION_SETTING = "index_built"
 """The ledger's setting for the place of the completed index; an incomplete one is rebuilt."""
@@ -36,23 +36,27 @@ class IndexStorageLocation:
     remove: Callable[[], Awaitable[None]]
 
 
-async def live_and_spare_index_place(
-    settings: Settings, ledger: Ledger
+async def live_and_spare_index_locations(
+    settings: Settings, ledger: LedgerRepositories
 ) -> tuple[IndexStorageLocation, IndexStorageLocation]:
     """The place of the index that serves, and the other one."""
     second = bool(await ledger.index_source.setting(SECOND_INDEX_IN_USE_SETTING))
     if not settings.qdrant_url:
-        return _folder_place(settings, second=second), _folder_place(settings, second=not second)
+        return _index_location_in_folder(settings, second=second), _index_location_in_folder(
+            settings, second=not second
+        )
     # One for each ledger: a rebuild drops it first.
     collection = await ledger.index_source.setting(QDRANT_COLLECTION_SETTING)
     if collection is None:
         collection = f"madeleine-{uuid.uuid4().hex}"
         await ledger.index_source.set_setting(QDRANT_COLLECTION_SETTING, collection)
     url = settings.qdrant_url
-    return _collection_place(url, collection, second=second), _collection_place(url, collection, second=not second)
+    return _index_location_in_qdrant_collection(url, collection, second=second), _index_location_in_qdrant_collection(
+        url, collection, second=not second
+    )
 
 
-def _folder_place(settings: Settings, *, second: bool) -> IndexStorageLocation:
+def _index_location_in_folder(settings: Settings, *, second: bool) -> IndexStorageLocation:
     from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 
     path = settings.data_dir / INDEX_FOLDERS[second]
@@ -65,7 +69,7 @@ def _folder_place(settings: Settings, *, second: bool) -> IndexStorageLocation:
     )
 
 
-def _collection_place(url: str, collection: str, *, second: bool) -> IndexStorageLocation:
+def _index_location_in_qdrant_collection(url: str, collection: str, *, second: bool) -> IndexStorageLocation:
     from madeleine.storage.qdrant.server import QdrantServerIndex
 
     name = f"{collection}-2" if second else collection

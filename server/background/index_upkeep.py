@@ -25,10 +25,10 @@ from madeleine.memory.ingest.erased_bytes import MAX_SCRUB_WAIT_SECONDS, ErasedB
 from madeleine.memory.ingest.index_keeper import IndexKeeper, ReportRebuildProgress
 from madeleine.memory.model import MemoryId, model_name_at_full_precision
 from madeleine.server.background.index_origin import INDEX_FOLDERS, SourceLedgerStateOfIndex
-from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_index_place
+from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, live_and_spare_index_locations
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ OTHER_SERVERS_CHANGES_POLL_SECONDS = 30.0
 EMBED_RETRY_SECONDS = 60.0
 GRAPH_EXTRACTION_DELAY_SECONDS, GRAPH_EXTRACTION_PAUSE_SECONDS = 30.0, 0.2
 """After a write, and between two pages of some 10 ms: one part in twenty of a core."""
-MIN_NEW_MEMORIES_TO_OPTIMIZE = 2_000
+MIN_NEW_MEMORIES_TO_OPTIMIZE_INDEX = 2_000
 """New memories in the index from which an optimisation pays; fewer are searched by brute force in less than a
 millisecond."""
 
@@ -82,17 +82,17 @@ class BackgroundIndexUpkeep:
         self._written = asyncio.Event()
         self._vectors_wanted = asyncio.Event()
         self._modules_frozen = False
-        self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE
+        self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE_INDEX
         """Since the last optimisation; at the start one may pay: the index is new, or its last process was killed."""
 
-    def wake(self) -> None:
+    def wake_background_tasks(self) -> None:
         self._written.set()
         self._vectors_wanted.set()
         self._graph_wanted.set()
 
     async def index_marked_memories(self) -> None:
         """Bring the index up to the ledger now. Should it fail, the background tries again."""
-        self.wake()
+        self.wake_background_tasks()
         await self.keeper.index_marked_memories()
 
     async def remove_memories(self, ids: Sequence[MemoryId]) -> None:
@@ -107,31 +107,39 @@ class BackgroundIndexUpkeep:
             try:
                 yield
             finally:
-                if self.scrubber.is_worth_finishing and not task.done():
+                if self.scrubber.has_pending_scrub_without_failure and not task.done():
                     await self.scrubber.request_and_wait(within_seconds=MAX_SCRUB_WAIT_SECONDS)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             unavailable = (StorageFull, IndexUnavailable)
             tasks.create_task(
-                _repeat_work(self._catch_up, "updating the index", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
+                _repeat_forever_with_retry(
+                    self._index_marked_and_optimize, "updating the index", INDEX_CATCH_UP_DELAY_SECONDS, unavailable
+                )
             )
-            tasks.create_task(_repeat_work(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS))
+            tasks.create_task(
+                _repeat_forever_with_retry(self._fill_in_vectors, "adding missing vectors", EMBED_RETRY_SECONDS)
+            )
             if self._extract_graph:
                 tasks.create_task(
-                    _repeat_work(
+                    _repeat_forever_with_retry(
                         self._extract_graph_when_due, "extracting the entity graph", GRAPH_EXTRACTION_DELAY_SECONDS
                     )
                 )
             tasks.create_task(
-                _repeat_work(self._scrub, "erasing forgotten memories from the files", self.scrubber.retry_seconds)
+                _repeat_forever_with_retry(
+                    self._scrub_erased_bytes_when_due,
+                    "erasing forgotten memories from the files",
+                    self.scrubber.retry_seconds,
+                )
             )
 
-    async def _catch_up(self) -> None:
+    async def _index_marked_and_optimize(self) -> None:
         self._changes += await self.keeper.index_marked_memories()
         if self._remember_origin:
             await self._remember_origin()
-        if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE:
+        if self._changes >= MIN_NEW_MEMORIES_TO_OPTIMIZE_INDEX:
             self._changes = 0
             await self._index.optimize_if_worthwhile()
         await self._written.wait()
@@ -146,12 +154,12 @@ class BackgroundIndexUpkeep:
         assert self._extract_graph
         await self._extract_graph(pause_seconds=GRAPH_EXTRACTION_PAUSE_SECONDS)
 
-    async def _scrub(self) -> None:
+    async def _scrub_erased_bytes_when_due(self) -> None:
         await self.scrubber.wait_until_scrub_due()
         try:
             if await self.scrubber.scrub_once():
-                self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE  # the index was rewritten, without its graph
-                self.wake()
+                self._changes = MIN_NEW_MEMORIES_TO_OPTIMIZE_INDEX  # the index was rewritten, without its graph
+                self.wake_background_tasks()
         except Exception:  # the marks are still there
             self.scrubber.request()
             raise
@@ -171,7 +179,9 @@ class BackgroundIndexUpkeep:
 
 
 @asynccontextmanager
-async def sync_index_with_other_servers(ledger: Ledger, upkeep: BackgroundIndexUpkeep) -> AsyncIterator[None]:
+async def sync_index_with_other_servers(
+    ledger: LedgerRepositories, upkeep: BackgroundIndexUpkeep
+) -> AsyncIterator[None]:
     """Bring the index up to what other servers commit, meanwhile: at each of their notifications, and once in
     `OTHER_SERVERS_CHANGES_POLL_SECONDS` for what was missed. Nothing where the ledger is this process's alone."""
     changed = asyncio.Event()
@@ -190,7 +200,9 @@ async def sync_index_with_other_servers(ledger: Ledger, upkeep: BackgroundIndexU
         yield
         return
     unavailable = (StorageError, IndexUnavailable)
-    taking_in = _repeat_work(take_in, "following the other servers", INDEX_CATCH_UP_DELAY_SECONDS, unavailable)
+    taking_in = _repeat_forever_with_retry(
+        take_in, "following the other servers", INDEX_CATCH_UP_DELAY_SECONDS, unavailable
+    )
     async with run_task_during_block(follow, "notifications"), run_task_during_block(taking_in, "following"):
         yield
 
@@ -207,7 +219,7 @@ async def run_task_during_block(work: Coroutine[Any, Any, None], name: str) -> A
             await task
 
 
-async def _repeat_work(
+async def _repeat_forever_with_retry(
     work: Callable[[], Awaitable[None]],
     description: str,
     retry_seconds: float,
@@ -229,13 +241,18 @@ async def _repeat_work(
 
 
 async def open_synchronized_index(
-    settings: Settings, ledger: Ledger, embedder: LazyEmbedder, *, rebuild: bool, progress: ReportRebuildProgress | None
+    settings: Settings,
+    ledger: LedgerRepositories,
+    embedder: LazyEmbedder,
+    *,
+    rebuild: bool,
+    progress: ReportRebuildProgress | None,
 ) -> Index:
     """The index, equal to the ledger: caught up from its pending marks, or rebuilt if it is damaged, incomplete, of
     another model, in another place than before, or differs from the ledger in the number of memories."""
     # Vectors of another precision serve until they are replaced.
     fingerprint = IndexFingerprint(model_name_at_full_precision(embedder.model_name), await embedder.dimension())
-    place, spare = await live_and_spare_index_place(settings, ledger)
+    place, spare = await live_and_spare_index_locations(settings, ledger)
     origin = await SourceLedgerStateOfIndex.of_ledger(ledger)
     for folder in INDEX_FOLDERS:
         matches_index = await asyncio.to_thread(origin.matches_index, settings.data_dir / folder)
@@ -244,7 +261,7 @@ async def open_synchronized_index(
         await spare.remove()  # of a switch that did not come to its end
     if not rebuild and await ledger.index_source.setting(BUILT_INDEX_LOCATION_SETTING) == place.name:
         try:
-            async with _closed_on_error(await place.open(fingerprint)) as index:
+            async with _close_index_on_error(await place.open(fingerprint)) as index:
                 keeper = IndexKeeper(ledger.index_source, index, embedder)
                 # The last process may have been killed between the ledger and the index.
                 await keeper.remove_memories(
@@ -254,12 +271,12 @@ async def open_synchronized_index(
                     await keeper.index_marked_memories()
                 except IndexDiskFull as error:  # the marks stay, and the background tries again
                     logger.warning("updating the index failed, retrying: %s", error)
-                await keeper.require_complete()
+                await keeper.require_all_memories_indexed()
                 return index
         except IndexNeedsRebuild as error:
             logger.warning("rebuilding the index from the ledger: %s", error)
     await ledger.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
-    async with _closed_on_error(await place.recreate(fingerprint)) as index:
+    async with _close_index_on_error(await place.recreate(fingerprint)) as index:
         keeper = IndexKeeper(ledger.index_source, index, embedder)
         await keeper.rebuild(progress)
         await keeper.index_marked_memories()
@@ -267,14 +284,14 @@ async def open_synchronized_index(
         return index
 
 
-async def record_source_ledger_of_index(settings: Settings, ledger: Ledger) -> None:
-    place, _ = await live_and_spare_index_place(settings, ledger)
+async def record_source_ledger_of_index(settings: Settings, ledger: LedgerRepositories) -> None:
+    place, _ = await live_and_spare_index_locations(settings, ledger)
     origin = await SourceLedgerStateOfIndex.of_ledger(ledger)
     await asyncio.to_thread(origin.write, settings.data_dir / INDEX_FOLDERS[place.second])
 
 
 @asynccontextmanager
-async def _closed_on_error(index: Index) -> AsyncIterator[Index]:
+async def _close_index_on_error(index: Index) -> AsyncIterator[Index]:
     try:
         yield index
     except BaseException:

@@ -111,7 +111,7 @@ class MemoryExtractionLoop(PollingLoop):
                 try:
                     thread.new_messages_event.clear()
                     async with self._language() as language:
-                        more = _log_poll(await thread.poll(language))
+                        more = _log_extraction_poll_and_has_more(await thread.poll(language))
                 except Exception:
                     logger.exception("reading unwatched messages failed; retrying at the next poll")
                     more = False
@@ -126,7 +126,7 @@ class MemoryExtractionLoop(PollingLoop):
                 await thread.new_messages_event.wait()
 
 
-def _log_poll(result: MemoryExtractionPollResult) -> bool:
+def _log_extraction_poll_and_has_more(result: MemoryExtractionPollResult) -> bool:
     """Log what the poll did; return whether more is left to read."""
     counts = result.counts
     if any(counts[name] for name in ("asked", "stored", "failed", "abandoned")):
@@ -203,15 +203,17 @@ class AutomaticPatrolLoop(PollingLoop):
                 patrolled: set[BeingId] = set()
                 # Read again for each: an agent may have run a patrol of the next one during this one's.
                 while not self._stopping and (
-                    next_due := self._next_due(await ledger.activity_of_each_being_since_last_patrol(), patrolled)
+                    next_due := self._next_due_patrol(
+                        await ledger.activity_of_each_being_since_last_patrol(), patrolled
+                    )
                 ):
                     activity, trigger = next_due
                     patrolled.add(activity.being_id)
-                    await self._patrol(patrol, activity, trigger)
+                    await self._run_patrol_of_being(patrol, activity, trigger)
             except Exception:
                 logger.exception("checking for due patrols failed; retrying at the next poll")
 
-    def _next_due(
+    def _next_due_patrol(
         self, activities: Sequence[ActivitySinceLastPatrol], patrolled: Set[BeingId]
     ) -> tuple[ActivitySinceLastPatrol, PatrolTrigger] | None:
         now = self._now()
@@ -222,7 +224,9 @@ class AutomaticPatrolLoop(PollingLoop):
                 return activity, trigger
         return None
 
-    async def _patrol(self, patrol: PatrolRunner, activity: ActivitySinceLastPatrol, trigger: PatrolTrigger) -> None:
+    async def _run_patrol_of_being(
+        self, patrol: PatrolRunner, activity: ActivitySinceLastPatrol, trigger: PatrolTrigger
+    ) -> None:
         being_id = activity.being_id
         try:
             async with self._language() as language:
@@ -269,12 +273,12 @@ class PatrolEventBroadcast:
         subscription = (being_id, asyncio.Queue[PatrolEvent](MAX_QUEUED_PATROL_EVENTS))
         self._queues.append(subscription)
         try:
-            yield _queued_events(subscription[1])
+            yield _yield_queued_events_forever(subscription[1])
         finally:
             self._queues.remove(subscription)
 
 
-async def _queued_events(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
+async def _yield_queued_events_forever(queue: asyncio.Queue[PatrolEvent]) -> AsyncIterator[PatrolEvent]:
     while True:
         yield await queue.get()
 
@@ -286,4 +290,4 @@ def patrol_event_as_json(event: PatrolEvent) -> dict[str, Any]:
         fields |= {"step": PATROL_STEP_SYMBOLS[progress.step], "name": progress.step}
         fields |= {"done": progress.done, "total": progress.total}
         fields |= {"part": progress.part, "parts": progress.parts} if progress.parts else {}
-    return fields | ({"report": event.report.as_record()} if event.report else {})
+    return fields | ({"report": event.report.as_json_for_ledger()} if event.report else {})

@@ -16,12 +16,12 @@ from madeleine.memory.model import EmbeddingModelName
 from madeleine.memory.vector_space import CosineCalibration
 
 SERVING_EMBEDDING_MODEL_SETTING = "embedding_model"
-WANTED_MODEL_SETTING = "embedding_model_wanted"
-REFUSED_MODEL_SETTING = "embedding_model_refused"
+WANTED_EMBEDDING_MODEL_SETTING = "embedding_model_wanted"
+REFUSED_MODEL_SWITCH_SETTING = "embedding_model_refused"
 EMBEDDING_CALIBRATIONS_SETTING = "embedding_calibrations"
 
 
-class ModelSettingsLedger(Protocol):
+class StoreSettingsAccess(Protocol):
     """Settings of the store."""
 
     async def setting(self, name: str) -> Any: ...
@@ -29,7 +29,7 @@ class ModelSettingsLedger(Protocol):
     async def set_setting(self, name: str, value: Any) -> None: ...
 
 
-class ServingModelRecord(BaseModel, frozen=True):
+class EmbeddingModelSwitchRecord(BaseModel, frozen=True):
     """`model` and `previous`: a name, or the path of a directory. `configured`: the setting when it was switched.
     `request`: the id of the request that asked for it."""
 
@@ -52,18 +52,18 @@ class RefusedModelSwitchRecord(BaseModel, frozen=True):
 
 
 class EmbeddingModelRecords:
-    def __init__(self, ledger: ModelSettingsLedger) -> None:
+    def __init__(self, ledger: StoreSettingsAccess) -> None:
         self._ledger = ledger
 
-    async def model_switch_in_effect(self, configured: str) -> ServingModelRecord | None:
+    async def model_switch_in_effect(self, configured: str) -> EmbeddingModelSwitchRecord | None:
         """The last switch; None if there was none, or the setting was changed since."""
         record = await self.last_switch()
         return record if record and record.configured == configured else None
 
-    async def last_switch(self) -> ServingModelRecord | None:
+    async def last_switch(self) -> EmbeddingModelSwitchRecord | None:
         """Also one that a later setting has made void."""
         value = await self._ledger.setting(SERVING_EMBEDDING_MODEL_SETTING)
-        return ServingModelRecord.model_validate(value) if value else None
+        return EmbeddingModelSwitchRecord.model_validate(value) if value else None
 
     async def model_to_serve(self, configured: str) -> str:
         """The model that serves, or is to serve at the next start."""
@@ -71,25 +71,25 @@ class EmbeddingModelRecords:
         return record.model if record else configured
 
     async def wanted_model(self) -> WantedEmbeddingModelRecord | None:
-        value = await self._ledger.setting(WANTED_MODEL_SETTING)
+        value = await self._ledger.setting(WANTED_EMBEDDING_MODEL_SETTING)
         return WantedEmbeddingModelRecord.model_validate(value) if value else None
 
     async def request_switch(self, model: str) -> WantedEmbeddingModelRecord:
         """The process that owns the memory carries it out."""
         wanted = WantedEmbeddingModelRecord(model=model, request=uuid.uuid4().hex)
-        await self._ledger.set_setting(WANTED_MODEL_SETTING, wanted.model_dump())
+        await self._ledger.set_setting(WANTED_EMBEDDING_MODEL_SETTING, wanted.model_dump())
         return wanted
 
     async def withdraw_switch_request(self) -> None:
-        await self._ledger.set_setting(WANTED_MODEL_SETTING, None)
+        await self._ledger.set_setting(WANTED_EMBEDDING_MODEL_SETTING, None)
 
     async def refusal_reason(self, request: str) -> str | None:
         """Why this request was refused; None if it was not."""
-        value = await self._ledger.setting(REFUSED_MODEL_SETTING)
+        value = await self._ledger.setting(REFUSED_MODEL_SWITCH_SETTING)
         record = RefusedModelSwitchRecord.model_validate(value) if value else None
         return record.reason if record and record.request == request else None
 
-    async def record_serving_model_for_next_start(self, serving: ServingModelRecord) -> None:
+    async def record_model_switch_for_next_start(self, serving: EmbeddingModelSwitchRecord) -> None:
         """For the next start, by a process that owns the memory or where none does."""
         await self._ledger.set_setting(SERVING_EMBEDDING_MODEL_SETTING, serving.model_dump())
 

@@ -44,23 +44,23 @@ from madeleine.server.background.index_place import (
     BUILT_INDEX_LOCATION_SETTING,
     SECOND_INDEX_IN_USE_SETTING,
     IndexStorageLocation,
-    live_and_spare_index_place,
+    live_and_spare_index_locations,
 )
 from madeleine.server.background.index_upkeep import LazyEmbedder, run_task_during_block
 from madeleine.server.background.model_records import (
     EMBEDDING_CALIBRATIONS_SETTING,
-    REFUSED_MODEL_SETTING,
+    REFUSED_MODEL_SWITCH_SETTING,
     SERVING_EMBEDDING_MODEL_SETTING,
-    WANTED_MODEL_SETTING,
+    WANTED_EMBEDDING_MODEL_SETTING,
     EmbeddingModelRecords,
+    EmbeddingModelSwitchRecord,
     RefusedModelSwitchRecord,
-    ServingModelRecord,
     WantedEmbeddingModelRecord,
 )
 from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ MEMORIES_SAMPLED_TO_VERIFY_NEW_INDEX = 40
 MIN_SAME_VECTOR_COSINE = 0.999
 MIN_VERIFIED_MEMORIES_FOUND_SHARE = 0.95
 """Of the sample that the index's graph must find first by their own vectors; a graph may miss some."""
-VECTORS_DROPPED_AT_ONCE = 2_000
+VECTORS_DELETED_PER_BATCH = 2_000
 
 MakeEmbedder = Callable[[str], LazyEmbedder]
 """Of a model's name or directory. Raises `InvalidInput`."""
@@ -89,7 +89,7 @@ class EmbeddingModelSwitcher:
     """`run` goes on until it is cancelled. `write_lock`: of all that write memories."""
 
     settings: Settings
-    ledger: Ledger
+    ledger: LedgerRepositories
     served: SwitchableEmbedderAndIndex
     keeper: IndexKeeper
     make_embedder: MakeEmbedder
@@ -108,25 +108,25 @@ class EmbeddingModelSwitcher:
             pause = MODEL_SWITCH_REQUEST_POLL_SECONDS
             try:
                 if wanted := await self._records.wanted_model():
-                    await self.switch(wanted)
+                    await self.switch_or_record_refusal(wanted)
             except Exception as error:
                 pause = MODEL_SWITCH_RETRY_SECONDS
                 known = isinstance(error, MadeleineError)
                 logger.warning("switching the model failed, retrying: %s", error, exc_info=None if known else error)
             await asyncio.sleep(pause)
 
-    async def switch(self, wanted: WantedEmbeddingModelRecord) -> None:
+    async def switch_or_record_refusal(self, wanted: WantedEmbeddingModelRecord) -> None:
         """Raises `MadeleineError` for what may pass; what cannot is recorded, and the request is gone."""
         try:
-            await self._switch(wanted)
+            await self._switch_to_wanted_model(wanted)
         except (ModelSwitchCheckFailed, InvalidInput, EmbeddingUnavailable) as error:
             logger.warning("the model is not switched to %s: %s", wanted.model, error)
             refused = RefusedModelSwitchRecord(request=wanted.request, reason=str(error))
             await self.ledger.index_source.save_store_settings(
-                {REFUSED_MODEL_SETTING: refused.model_dump(), WANTED_MODEL_SETTING: None}
+                {REFUSED_MODEL_SWITCH_SETTING: refused.model_dump(), WANTED_EMBEDDING_MODEL_SETTING: None}
             )
 
-    async def _switch(self, wanted: WantedEmbeddingModelRecord) -> None:
+    async def _switch_to_wanted_model(self, wanted: WantedEmbeddingModelRecord) -> None:
         old = self.served.current
         embedder = self.make_embedder(wanted.model)
         switched = False
@@ -138,12 +138,12 @@ class EmbeddingModelSwitcher:
             if embedder.model_name == old.embedder.model_name:
                 raise ModelSwitchCheckFailed(f"{wanted.model} serves already.")
             await self._embed_all(embedder)
-            live, spare = await live_and_spare_index_place(self.settings, self.ledger)
-            calibration = await self._calibrate(embedder)
-            async with self._built_index(spare, fingerprint, embedder) as index:
-                await self._verify(embedder, index)
+            live, spare = await live_and_spare_index_locations(self.settings, self.ledger)
+            calibration = await self._calibrate_cosines_of_model(embedder)
+            async with self._build_new_index(spare, fingerprint, embedder) as index:
+                await self._verify_new_index(embedder, index)
                 pair = ServedEmbedderAndIndex(embedder, index, calibration)
-                await self._change_over(wanted, pair, spare)
+                await self._record_switch_and_serve_new_model(wanted, pair, spare)
                 switched = True
         finally:
             if not switched:
@@ -161,24 +161,24 @@ class EmbeddingModelSwitcher:
             *model_name_in_both_precisions(old.embedder.model_name),
         )
         kept = (*kept, *map(model_name_of_piece_vectors, kept))
-        await self.ledger.index_source.drop_vectors_of_other_models(kept, at_once=VECTORS_DROPPED_AT_ONCE)
+        await self.ledger.index_source.drop_vectors_of_other_models(kept, at_once=VECTORS_DELETED_PER_BATCH)
 
     async def _embed_all(self, embedder: Embedder) -> None:
         while True:
             started = time.monotonic()
-            if not await self.keeper.embed_missing_texts_with(embedder):
+            if not await self.keeper.embed_next_batch_with_new_model(embedder):
                 return
             await asyncio.sleep(MODEL_SWITCH_PAUSE_TO_BATCH_TIME_RATIO * (time.monotonic() - started))
 
-    async def _embed_rest(self, embedder: Embedder) -> None:
+    async def _embed_texts_stored_meanwhile(self, embedder: Embedder) -> None:
         """What was stored since, for the index that is being kept up, but for less than a batch: as long as others
         store there is always some, and the change-over embeds it."""
-        while await self.keeper.embed_missing_texts_with(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
+        while await self.keeper.embed_next_batch_with_new_model(embedder) == BACKGROUND_EMBED_BATCH_TEXTS:
             await self.keeper.index_marked_memories()
         await self.keeper.index_marked_memories()
 
     @asynccontextmanager
-    async def _built_index(
+    async def _build_new_index(
         self, place: IndexStorageLocation, fingerprint: IndexFingerprint, embedder: Embedder
     ) -> AsyncIterator[Index]:
         """Filled, and kept up by the keeper until it serves; gone if it does not come to that."""
@@ -194,13 +194,13 @@ class EmbeddingModelSwitcher:
                 await index.close()
                 await place.remove()
 
-    async def _verify(self, embedder: Embedder, index: Index) -> None:
+    async def _verify_new_index(self, embedder: Embedder, index: Index) -> None:
         """Raises `ModelSwitchCheckFailed`."""
         indexed, kept = await index.count(), await self.ledger.index_source.count_memories()
         if indexed < kept - len(await self.ledger.index_source.pending_index_marks_with_memory_ids(limit=10_000)):
             raise ModelSwitchCheckFailed(f"The new index holds {indexed} of {kept} memories. Try again.")
-        await self._embed_rest(embedder)
-        texts = await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)
+        await self._embed_texts_stored_meanwhile(embedder)
+        texts = await self._first_memories(CALIBRATION_SAMPLE_TEXT_COUNT)
         sample = texts[:: max(1, len(texts) // MEMORIES_SAMPLED_TO_VERIFY_NEW_INDEX)]
         if not sample:
             return
@@ -211,7 +211,7 @@ class EmbeddingModelSwitcher:
                 continue  # it is found by its words alone
             checked += 1
             [cosine] = await index.cosines([memory.id], vector)
-            if cosine < MIN_SAME_VECTOR_COSINE and await self._is_embedded(memory, embedder):
+            if cosine < MIN_SAME_VECTOR_COSINE and await self._is_unchanged_and_has_vector(memory, embedder):
                 raise ModelSwitchCheckFailed(
                     "A text has another vector in the new index than the model gives it. Try again."
                 )
@@ -220,29 +220,29 @@ class EmbeddingModelSwitcher:
         if found < MIN_VERIFIED_MEMORIES_FOUND_SHARE * checked:
             raise ModelSwitchCheckFailed(f"Of {checked} memories the new index finds only {found}. Try again.")
 
-    async def _is_embedded(self, memory: Memory, embedder: Embedder) -> bool:
+    async def _is_unchanged_and_has_vector(self, memory: Memory, embedder: Embedder) -> bool:
         """Whether it still has the text of the sample, and that has a vector: not if it is but stored."""
         now = await self.ledger.index_source.memories_of_any_being([memory.id])
         known = await self.ledger.index_source.cached_vectors_by_hash(embedder.model_name, [memory.content_hash])
         return bool(known) and [one.content_hash for one in now] == [memory.content_hash]
 
-    async def _sample(self, limit: int) -> list[Memory]:
+    async def _first_memories(self, limit: int) -> list[Memory]:
         return await self.ledger.index_source.memories_after_id(after=None, limit=limit)
 
-    async def _calibrate(self, embedder: Embedder) -> CosineCalibration | None:
+    async def _calibrate_cosines_of_model(self, embedder: Embedder) -> CosineCalibration | None:
         """None for the default model, and for a store of few texts."""
-        texts = [memory.embedded_text for memory in await self._sample(CALIBRATION_SAMPLE_TEXT_COUNT)]
-        return await calibrate_against_default_model(embedder, self.make_embedder, self.ledger, texts)
+        texts = [memory.embedded_text for memory in await self._first_memories(CALIBRATION_SAMPLE_TEXT_COUNT)]
+        return await calibrate_cosines_against_default_model(embedder, self.make_embedder, self.ledger, texts)
 
-    async def _change_over(
+    async def _record_switch_and_serve_new_model(
         self, wanted: WantedEmbeddingModelRecord, pair: ServedEmbedderAndIndex, place: IndexStorageLocation
     ) -> None:
         """Raises `ModelSwitchCheckFailed` if another request has come meanwhile."""
         source, configured = self.ledger.index_source, self.settings.embedding_model
-        await self._embed_rest(pair.embedder)
+        await self._embed_texts_stored_meanwhile(pair.embedder)
         # What is stored before has a vector of both models, what is stored afterwards one of the new.
         async with self.write_lock:
-            while await self.keeper.embed_missing_texts_with(pair.embedder):
+            while await self.keeper.embed_next_batch_with_new_model(pair.embedder):
                 pass
             await self.keeper.index_marked_memories()
             if await self._records.wanted_model() != wanted:
@@ -252,7 +252,7 @@ class EmbeddingModelSwitcher:
                 origin = await SourceLedgerStateOfIndex.of_ledger(self.ledger)
                 if not self.settings.qdrant_url:
                     await asyncio.to_thread(origin.write, self.settings.data_dir / INDEX_FOLDERS[place.second])
-                serving = ServingModelRecord(
+                serving = EmbeddingModelSwitchRecord(
                     model=wanted.model,
                     previous=await self._records.model_to_serve(configured),
                     configured=configured,
@@ -272,15 +272,15 @@ class EmbeddingModelSwitcher:
                         SERVING_EMBEDDING_MODEL_SETTING: serving.model_dump(),
                         BUILT_INDEX_LOCATION_SETTING: place.name,
                         SECOND_INDEX_IN_USE_SETTING: place.second,
-                        WANTED_MODEL_SETTING: None,
+                        WANTED_EMBEDDING_MODEL_SETTING: None,
                     }
                     | calibrated
                 )
                 self.served.switch_to(pair)
 
 
-async def calibrate_against_default_model(
-    embedder: Embedder, make_embedder: MakeEmbedder, ledger: Ledger, texts: Sequence[str]
+async def calibrate_cosines_against_default_model(
+    embedder: Embedder, make_embedder: MakeEmbedder, ledger: LedgerRepositories, texts: Sequence[str]
 ) -> CosineCalibration | None:
     """By the default model's vectors of the same texts. None for the default model itself, for too few texts, and while
     either model is unavailable."""

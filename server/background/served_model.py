@@ -17,7 +17,7 @@ from madeleine.memory.model import EmbeddingModelName, MemoryId, MemoryStatus, S
 from madeleine.memory.vector_space import CosineCalibration, VectorSpace
 from madeleine.server.background.index_upkeep import LazyEmbedder
 
-MAX_RETIRED_MODEL_SECONDS = 1_800.0
+MAX_WAIT_FOR_CALLS_OF_OLD_MODEL_SECONDS = 1_800.0
 """How long a call may still use the pair that it has begun with."""
 
 
@@ -30,7 +30,7 @@ class ServedEmbedderAndIndex:
     calibration: CosineCalibration | None = None
 
 
-_PINNED: ContextVar[ServedEmbedderAndIndex | None] = ContextVar("served pair", default=None)
+_PAIR_PINNED_TO_TASK: ContextVar[ServedEmbedderAndIndex | None] = ContextVar("served pair", default=None)
 
 PickServedPair = Callable[[], ServedEmbedderAndIndex]
 
@@ -43,18 +43,21 @@ class SwitchableEmbedderAndIndex:
         self.current = pair
         self._open = {pair}
         self._tasks: WeakKeyDictionary[asyncio.Task[object], ServedEmbedderAndIndex] = WeakKeyDictionary()
-        self.embedder, self.index = SwitchableEmbedder(self._pinned), SwitchableIndex(self._pinned, self)
+        self.embedder, self.index = (
+            SwitchableEmbedder(self._pinned_or_current_pair),
+            SwitchableIndex(self._pinned_or_current_pair, self),
+        )
         self.current_embedder = SwitchableEmbedder(lambda: self.current)
         self.current_index = SwitchableIndex(lambda: self.current, self)
 
     def pin_task_to_current_pair(self) -> None:
         """From here on the running task, and those that it starts, use what serves now, until it asks again."""
         if task := asyncio.current_task():
-            _PINNED.set(self.current)
+            _PAIR_PINNED_TO_TASK.set(self.current)
             self._tasks[task] = self.current
 
-    def _pinned(self) -> ServedEmbedderAndIndex:
-        pair = _PINNED.get()
+    def _pinned_or_current_pair(self) -> ServedEmbedderAndIndex:
+        pair = _PAIR_PINNED_TO_TASK.get()
         return pair if pair is not None and pair in self._open else self.current
 
     def switch_to(self, pair: ServedEmbedderAndIndex) -> None:
@@ -64,7 +67,7 @@ class SwitchableEmbedderAndIndex:
 
     async def close_when_unused(self, pair: ServedEmbedderAndIndex) -> None:
         """Wait for the calls that have begun with the pair, then close its index and its model."""
-        until = asyncio.get_running_loop().time() + MAX_RETIRED_MODEL_SECONDS
+        until = asyncio.get_running_loop().time() + MAX_WAIT_FOR_CALLS_OF_OLD_MODEL_SECONDS
         while asyncio.get_running_loop().time() < until:
             users = [task for task, used in list(self._tasks.items()) if used is pair and not task.done()]
             if not users:

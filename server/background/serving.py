@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from madeleine.memory.errors import LedgerLost, MadeleineError
-from madeleine.server import garbage_collection_paused
+from madeleine.server import pause_garbage_collection
 from madeleine.server.background.loops import (
     AutomaticPatrolLoop,
     MemoryExtractionLoop,
@@ -59,7 +59,9 @@ class LazilyOpenedMemory:
 
     async def __aenter__(self) -> LazilyOpenedMemory:
         limit_malloc_arenas()  # before there are threads
-        self._timer = asyncio.get_running_loop().call_later(MEMORY_OPENING_DELAY_SECONDS, self._opening_task)
+        self._timer = asyncio.get_running_loop().call_later(
+            MEMORY_OPENING_DELAY_SECONDS, self._current_or_new_opening_task
+        )
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -72,17 +74,17 @@ class LazilyOpenedMemory:
             await asyncio.wait([self._opening])
         await self._stack.aclose()
 
-    def _opening_task(self) -> asyncio.Task[OpenedMemory]:
+    def _current_or_new_opening_task(self) -> asyncio.Task[OpenedMemory]:
         """The task that opens it; a new one if there is none, or it failed."""
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
-            self._opening = asyncio.create_task(self._open(), name="open memory")
+            self._opening = asyncio.create_task(self._import_opener_and_open_memory(), name="open memory")
             self._opening.add_done_callback(_log_opening_failure)
         return self._opening
 
-    async def _open(self) -> OpenedMemory:
+    async def _import_opener_and_open_memory(self) -> OpenedMemory:
         open_memory = self._open_memory
         if open_memory is None:  # to import it takes half a second
-            with garbage_collection_paused():
+            with pause_garbage_collection():
                 module = await asyncio.to_thread(import_module, "madeleine.server.wiring.open_memory")
             open_memory = partial(module.open_memory_store, on_patrol_event=self.patrol_events.publish)
         return await self._stack.enter_async_context(open_memory(self._settings))
@@ -123,7 +125,7 @@ class LazilyOpenedMemory:
     async def open_memory_if_needed(self) -> OpenedMemory:
         """Raises what opening raised."""
         self.last_call = datetime.now(UTC)
-        memory = await asyncio.shield(self._opening_task())
+        memory = await asyncio.shield(self._current_or_new_opening_task())
         memory.pin_model()
         return memory
 
@@ -148,7 +150,7 @@ class MemoryWithBackgroundLoops:
 
 
 @asynccontextmanager
-async def open_served_memory(settings: Settings) -> AsyncIterator[MemoryWithBackgroundLoops]:
+async def open_memory_with_background_loops(settings: Settings) -> AsyncIterator[MemoryWithBackgroundLoops]:
     """The memory opens behind the first answers; on exit the loops end before it closes."""
     async with (
         LanguageModelPool(settings) as models,
@@ -165,11 +167,11 @@ async def open_served_memory(settings: Settings) -> AsyncIterator[MemoryWithBack
             now=lambda: datetime.now().astimezone(),
             wait=lambda: asyncio.sleep(settings.patrol_check_seconds),
             last_call=lambda: memory.last_call,
-            language=models.background_model_lease,
+            language=models.lease_model_for_background_work,
         )
         thread = MemoryExtractionLoop(
             lambda: memory.memory_if_open.memory_thread if memory.memory_if_open else None,
-            partial(models.background_model_lease, ambient_key=settings.thread == "on"),
+            partial(models.lease_model_for_background_work, ambient_key=settings.thread == "on"),
             seconds=settings.thread_seconds,
         )
         if settings.patrol_auto:

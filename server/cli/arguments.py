@@ -17,7 +17,7 @@ from madeleine.server.suggestions import did_you_mean_text
 PROFILE_KINDS_HELP = "soul, partner_rules, preferences, relationships, tools, map, knowledge or notes"
 DEFAULT_OBSERVE_TIMEOUT_SECONDS = 8.0
 """Default time limit of `madeleine observe`."""
-FLAG_KEYWORDS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
+ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
 """An option that may stand before or behind a subcommand, whose default would overwrite it; see `set_defaults`."""
 
 if TYPE_CHECKING:
@@ -79,9 +79,11 @@ def parse_command_line(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def build_command_line_parser() -> CommandLineParser:
-    serving, json = _serving_options(), CommandLineParser(add_help=False)
+    serving, json = _serving_options_parser(), CommandLineParser(add_help=False)
     json.add_argument(
-        "--json", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="print JSON; audit entries and watched events one per line"
+        "--json",
+        **ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT,
+        help="print JSON; audit entries and watched events one per line",
     )
     grammar = CommandLineParser(
         prog="madeleine",
@@ -92,7 +94,7 @@ def build_command_line_parser() -> CommandLineParser:
     grammar.set_defaults(http=False, sse=False, in_process=False, json=False)
     grammar.add_argument("--version", action="version", version=f"madeleine {__version__}")
     commands = grammar.add_subparsers(dest="command", metavar="command")
-    _add_serve(commands, serving)
+    _add_serve_command(commands, serving)
     commands.add_parser("status", parents=[json], help="show the process that owns the memory, and its clients")
     commands.add_parser("stop", parents=[json], help="end that process, after its calls in progress")
     reindex = commands.add_parser("reindex", parents=[json], help="rebuild the index from the ledger")
@@ -100,50 +102,55 @@ def build_command_line_parser() -> CommandLineParser:
     reindex.add_argument("--start-anew", action="store_true", help=text)
     note = commands.add_parser("note", parents=[json], help="put scene notes into the inbox, for the next patrol")
     note.add_argument("file", help="a file with one scene as JSON per line; - for standard input")
-    _add_ingest(commands, json)
-    _add_audit(commands, json)
-    _add_patrol(commands, json)
-    _add_ui(commands)
-    _add_token(commands, json)
-    _add_observe(commands)
-    _add_import(commands, json)
-    _add_export(commands, json)
-    _add_profile(commands, json)
-    _add_models(commands, json)
-    _add_org(commands, json)
+    _add_ingest_command(commands, json)
+    _add_audit_command(commands, json)
+    _add_patrol_command(commands, json)
+    _add_ui_command(commands)
+    _add_token_command(commands, json)
+    _add_observe_command(commands)
+    _add_import_and_move_in_commands(commands, json)
+    _add_export_backup_and_restore_commands(commands, json)
+    _add_profile_command(commands, json)
+    _add_models_command(commands, json)
+    _add_org_command(commands, json)
     add_archive_commands(commands, json)
-    _add_init(commands, json)
-    _add_why_and_doctor(commands, json)
+    _add_init_and_config_commands(commands, json)
+    _add_why_and_doctor_commands(commands, json)
     add_graph_command(commands, json)
     add_costs_command(commands, json)
-    _add_help(commands)
+    _add_help_and_completion_commands(commands)
     return grammar
 
 
-def _add_why_and_doctor(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_why_and_doctor_commands(commands: Subparsers, json: CommandLineParser) -> None:
     text = "show what a query finds, and why; or why one memory comes or does not"
     add = commands.add_parser("why", parents=[json], help=text).add_argument
     add("query", help="what a client would ask")
     add("id", nargs="?", help="a memory, as m12")
-    add("--limit", metavar="N", type=_positive_count, help="memories that the recall returns (default: what matches)")
+    add(
+        "--limit",
+        metavar="N",
+        type=_parse_positive_count,
+        help="memories that the recall returns (default: what matches)",
+    )
     text = "look for what is wrong with this installation and its memory; nothing is changed"
     add = commands.add_parser("doctor", parents=[json], help=text).add_argument
     add("--quick", action="store_true", help="without the checks that read the whole memory")
 
 
-def _add_help(commands: Subparsers) -> None:
+def _add_help_and_completion_commands(commands: Subparsers) -> None:
     add = commands.add_parser("help", help="show a page of the documentation, or the list of pages").add_argument
     add("topic", nargs="?", help="as recall, truth, hooks")
     text = "print the completion of this command for a shell"
     commands.add_parser("completion", help=text).add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
-def _serving_options() -> CommandLineParser:
+def _serving_options_parser() -> CommandLineParser:
     options = CommandLineParser(add_help=False)
     options.add_argument(
-        "--in-process", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
+        "--in-process", **ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT, help="serve in this process, as in a container"
     )
-    options.add_argument("--read-only", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="only tools that change nothing")
+    options.add_argument("--read-only", **ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT, help="only tools that change nothing")
     text = "carried out by a server over HTTP (default: MADELEINE_URL); its token comes from MADELEINE_TOKEN"
     options.add_argument("--url", metavar="URL", default=argparse.SUPPRESS, help=text)
     families = "memory, patrol, conversation, context, organisation, lessons, graph, self_editing, archive; or all"
@@ -156,16 +163,20 @@ def _serving_options() -> CommandLineParser:
     return options
 
 
-def _add_serve(commands: Subparsers, serving: CommandLineParser) -> None:
+def _add_serve_command(commands: Subparsers, serving: CommandLineParser) -> None:
     text = "serve MCP, on standard input and output (the default) or over HTTP"
     add = commands.add_parser("serve", parents=[serving], help=text).add_argument
-    add("--http", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="serve streamable HTTP at /mcp instead")
-    add("--sse", **FLAG_KEYWORDS_WITHOUT_DEFAULT, help="with --http: also the older transport, at /sse (deprecated)")
+    add("--http", **ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT, help="serve streamable HTTP at /mcp instead")
+    add(
+        "--sse",
+        **ARGPARSE_FLAG_KEYWORDS_WITHOUT_DEFAULT,
+        help="with --http: also the older transport, at /sse (deprecated)",
+    )
     for option, text in (("host", "address to listen on (default 127.0.0.1)"), ("port", "port (default 8765; 0: any)")):
         add(f"--{option}", dest=f"http_{option}", default=argparse.SUPPRESS, help=f"with --http: the {text}")
 
 
-def _add_ingest(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_ingest_command(commands: Subparsers, json: CommandLineParser) -> None:
     text = "ingest files: texts, Markdown, conversations as JSON lines"
     add = commands.add_parser("ingest", parents=[json], help=text).add_argument
     add("files", metavar="file", nargs="+", help="- for standard input")
@@ -173,17 +184,17 @@ def _add_ingest(commands: Subparsers, json: CommandLineParser) -> None:
     add("--category", metavar="C", help="the category of all memories; default: chosen for each")
 
 
-def _add_audit(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_audit_command(commands: Subparsers, json: CommandLineParser) -> None:
     text = "show who did what to which memories, and when"
     add = commands.add_parser("audit", parents=[json], help=text).add_argument
     add("--being", metavar="B", help="only this being's memories (default: all)")
     add("--since", metavar="T", help="ISO date or time")
     add("--until", metavar="T", help="ISO date or time, inclusive")
     add("--event", metavar="E", help="only this: store, recall, patrol and so on")
-    add("--limit", metavar="N", type=_positive_count, default=100, help="the last N entries (default 100)")
+    add("--limit", metavar="N", type=_parse_positive_count, default=100, help="the last N entries (default 100)")
 
 
-def _add_patrol(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_patrol_command(commands: Subparsers, json: CommandLineParser) -> None:
     text = "tidy memory now, show or undo what patrols did, or watch them"
     patrol = commands.add_parser("patrol", parents=[json], help=text)
     steps = "assign, age, flag, consolidate, revive, split, merge, supersede, compress, diary"
@@ -193,19 +204,19 @@ def _add_patrol(commands: Subparsers, json: CommandLineParser) -> None:
     verbs = patrol.add_subparsers(dest="verb", metavar="verb")
     text = "list patrols, the latest first: when, how they ended, what they changed"
     runs = verbs.add_parser("runs", parents=[json], help=text)
-    runs.add_argument("--limit", metavar="N", type=_positive_count, default=20, help="the last N (default 20)")
+    runs.add_argument("--limit", metavar="N", type=_parse_positive_count, default=20, help="the last N (default 20)")
     undo = verbs.add_parser("undo", parents=[json], help="put back what a patrol changed")
     undo.add_argument("run", metavar="run", help="as `madeleine patrol runs` shows it")
 
 
-def _add_ui(commands: Subparsers) -> None:
+def _add_ui_command(commands: Subparsers) -> None:
     text = "open the page, to look at the memory and correct it in a browser of this machine; Ctrl-C ends it"
     add = commands.add_parser("ui", help=text).add_argument
     add("--port", type=int, default=0, help="the port that it is served at (default: any free one)")
     add("--no-browser", action="store_true", help="print the link and open no browser")
 
 
-def _add_token(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_token_command(commands: Subparsers, json: CommandLineParser) -> None:
     token = commands.add_parser("token", help="make, list and revoke bearer tokens for HTTP")
     verbs = token.add_subparsers(dest="verb", metavar="verb", required=True)
     add = verbs.add_parser("create", parents=[json], help="make a token and print it, once").add_argument
@@ -220,7 +231,7 @@ def _add_token(commands: Subparsers, json: CommandLineParser) -> None:
     revoke.add_argument("id", help="as `madeleine token list` shows it")
 
 
-def _add_observe(commands: Subparsers) -> None:
+def _add_observe_command(commands: Subparsers) -> None:
     add = commands.add_parser(
         "observe",
         help="record the messages of a conversation, from a hook",
@@ -234,7 +245,7 @@ def _add_observe(commands: Subparsers) -> None:
     add("--key", metavar="K", help="with --role: recorded once, however often it is sent")
     add("--recall", action="store_true", help="print the memories that match the user's message")
     text = "give up after S seconds (default 8)"
-    add("--timeout", metavar="S", type=_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
+    add("--timeout", metavar="S", type=_parse_timeout_seconds, default=DEFAULT_OBSERVE_TIMEOUT_SECONDS, help=text)
     add("--strict", action="store_true", help="exit with 1 if it was not recorded")
     add("--being", metavar="B", help="whose memory (default: the setting)")
     add("--data-dir", metavar="D", help="its folder (default: the setting)")
@@ -242,7 +253,7 @@ def _add_observe(commands: Subparsers) -> None:
     add("--url", metavar="URL", help=text)
 
 
-def _add_init(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_init_and_config_commands(commands: Subparsers, json: CommandLineParser) -> None:
     text = "put this server into the configuration of the MCP clients on this machine"
     add = commands.add_parser(
         "init",
@@ -260,7 +271,7 @@ def _add_init(commands: Subparsers, json: CommandLineParser) -> None:
     config.add_argument("--client", metavar="NAME", help="in the form of this client, as `madeleine init` names it")
 
 
-def _add_models(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_models_command(commands: Subparsers, json: CommandLineParser) -> None:
     models = commands.add_parser("models", help="list, evaluate, switch, calibrate and train embedding models")
     verbs = models.add_subparsers(dest="verb", metavar="verb", required=True)
     verbs.add_parser("list", parents=[json], help="show which model serves, and which there are without a network")
@@ -286,21 +297,21 @@ def _add_models(commands: Subparsers, json: CommandLineParser) -> None:
     train.add_argument("--with-language-model", action="store_true", help=text)
 
 
-def _positive_count(text: str) -> int:
+def _parse_positive_count(text: str) -> int:
     count = int(text)
     if count < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return count
 
 
-def _timeout_seconds(text: str) -> float:
+def _parse_timeout_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 3600:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 3600 seconds")
     return seconds
 
 
-def _add_import(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_import_and_move_in_commands(commands: Subparsers, json: CommandLineParser) -> None:
     add = commands.add_parser(
         "import",
         parents=[json],
@@ -330,7 +341,7 @@ def _add_import(commands: Subparsers, json: CommandLineParser) -> None:
     add("--remember", action="store_true", help=text)
 
 
-def _add_export(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_export_backup_and_restore_commands(commands: Subparsers, json: CommandLineParser) -> None:
     add = commands.add_parser(
         "export", parents=[json], help="write all that is kept into one file, also while clients use it"
     ).add_argument
@@ -351,7 +362,7 @@ def _add_export(commands: Subparsers, json: CommandLineParser) -> None:
     add("--yes", action="store_true", help="do not ask")
 
 
-def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_profile_command(commands: Subparsers, json: CommandLineParser) -> None:
     profile = commands.add_parser("profile", help="show and change who the being is: soul, rules, preferences, notes")
     verbs = profile.add_subparsers(dest="verb", metavar="verb", required=True)
     show = verbs.add_parser("show", parents=[json], help="list entries, all or of one kind")
@@ -375,7 +386,7 @@ def _add_profile(commands: Subparsers, json: CommandLineParser) -> None:
     done.add_argument("name", help="the note's id, as `madeleine profile show` shows it")
 
 
-def _add_org(commands: Subparsers, json: CommandLineParser) -> None:
+def _add_org_command(commands: Subparsers, json: CommandLineParser) -> None:
     text = "share, find and retract what all beings know: policies, decisions, procedures, conventions"
     verbs = commands.add_parser("org", help=text).add_subparsers(dest="verb", metavar="verb", required=True)
     add = verbs.add_parser("share", parents=[json], help="share a fact, or a version in place of one").add_argument
@@ -386,11 +397,11 @@ def _add_org(commands: Subparsers, json: CommandLineParser) -> None:
     add("--supersedes", metavar="ID", help="what it takes the place of, of the same kind")
     add = verbs.add_parser("search", parents=[json], help="search what is shared, with your own memories").add_argument
     add("query")
-    add("--limit", metavar="N", type=_positive_count, default=10, help="default: 10")
+    add("--limit", metavar="N", type=_parse_positive_count, default=10, help="default: 10")
     show = verbs.add_parser("list", parents=[json], help="list what is shared, policies first").add_argument
     show("--kind", choices=KNOWLEDGE_KINDS, action="append", help="only this kind; may be repeated")
     show("--as-of", metavar="DATE", help="what was true then")
-    show("--limit", metavar="N", type=_positive_count, default=50, help="default: 50")
+    show("--limit", metavar="N", type=_parse_positive_count, default=50, help="default: 50")
     history = verbs.add_parser("history", parents=[json], help="show all versions of a fact, with their authors")
     history.add_argument("id", help="as `madeleine org list` shows it")
     add = verbs.add_parser("retract", parents=[json], help="take back what was wrong; its history is kept").add_argument

@@ -32,19 +32,19 @@ from madeleine.server.wiring.data_directory import (
 from madeleine.storage.sql.database.backup import (
     back_up_ledger,
     is_nonempty_file,
-    is_whole_ledger_file,
+    is_undamaged_ledger_file,
     remove_ledger_file,
     replace_ledger_file,
     verify_ledger_file,
 )
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.storage.sql.moving.restoring import RESTORE_CLIENT_NAME, ReplacedToRestoredLedgerTransfer
 
 RESTORE_DRAFT_FILE = f"{LEDGER_FILE}.restoring"
 MAX_RESTORE_LOCK_ATTEMPTS = 20
 """Each ends a host that a client has started meanwhile."""
-MAX_FORGOTTEN_IDS_NAMED = 20
-SERVER_ENDED_MESSAGE = (
+MAX_FORGOTTEN_IDS_PRINTED_PER_BEING = 20
+SERVER_ENDED_FOR_RESTORE_MESSAGE = (
     "The process that served the memory has ended. Clients on this machine start the next one; "
     "`madeleine serve --http` has to be started again."
 )
@@ -84,13 +84,13 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
     try:
         await asyncio.to_thread(back_up_ledger, source, draft)
         ledger = data_dir / LEDGER_FILE
-        is_readable = is_nonempty_file(ledger) and await asyncio.to_thread(is_whole_ledger_file, ledger)
-        await _print_forgotten(ledger, draft, is_readable=is_readable)
-        if not (arguments.yes or _is_confirmed()):
+        is_readable = is_nonempty_file(ledger) and await asyncio.to_thread(is_undamaged_ledger_file, ledger)
+        await _print_forgotten_since_backup(ledger, draft, is_readable=is_readable)
+        if not (arguments.yes or _ask_to_confirm_restore()):
             print("madeleine: nothing was changed", file=sys.stderr)
             return EXIT_FAILURE
-        with _memory_for_itself(data_dir):
-            kept, counts = await _restore(data_dir, draft, is_readable=is_readable)
+        with _stop_host_and_lock_memory(data_dir):
+            kept, counts = await _replace_ledger_by_restored_draft(data_dir, draft, is_readable=is_readable)
     finally:
         remove_ledger_file(draft)
     if not arguments.json:
@@ -99,7 +99,7 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
             + (f" What was there is kept in {kept}." if kept else "")
         )
     with show_spinner("rebuilding the index"):
-        indexed = await _rebuild_index(settings)
+        indexed = await _rebuild_index_and_count_memories(settings)
     if arguments.json:
         print_json({"file": str(source), "counts": counts, "kept": str(kept or ""), "indexed": indexed})
     elif indexed is None:
@@ -110,12 +110,12 @@ async def restore_command(settings: Settings, arguments: argparse.Namespace) -> 
 
 
 @contextmanager
-def _memory_for_itself(data_dir: Path) -> Iterator[None]:
+def _stop_host_and_lock_memory(data_dir: Path) -> Iterator[None]:
     """Ends the process that serves the memory, and says so; clients that start the next one meanwhile are told that the
     memory is in use."""
     for attempt in range(MAX_RESTORE_LOCK_ATTEMPTS):
         if stop_host(data_dir) and not attempt:
-            print(SERVER_ENDED_MESSAGE, file=sys.stderr)
+            print(SERVER_ENDED_FOR_RESTORE_MESSAGE, file=sys.stderr)
         lock = lock_data_directory(data_dir)
         try:
             lock.__enter__()
@@ -131,9 +131,9 @@ def _memory_for_itself(data_dir: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _open_carry_over(
+async def _open_restored_ledger_and_transfer(
     ledger: Path, draft: Path, *, is_readable: bool
-) -> AsyncIterator[tuple[Ledger, ReplacedToRestoredLedgerTransfer | None]]:
+) -> AsyncIterator[tuple[LedgerRepositories, ReplacedToRestoredLedgerTransfer | None]]:
     """The restored ledger, and what to carry over if the ledger to be replaced is there and can be read."""
     async with AsyncExitStack() as stack:
         restored = await stack.enter_async_context(open_ledger(draft))
@@ -146,11 +146,13 @@ async def _open_carry_over(
             yield restored, None
 
 
-async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[Path | None, dict[str, int]]:
+async def _replace_ledger_by_restored_draft(
+    data_dir: Path, draft: Path, *, is_readable: bool
+) -> tuple[Path | None, dict[str, int]]:
     """The folder with what was replaced, and the counts of what is restored."""
     ledger, at = data_dir / LEDGER_FILE, utc_now()
     kept = unused_folder_for_replaced_memory(data_dir, f"{at:%Y-%m-%d}") if ledger.exists() else None
-    async with _open_carry_over(ledger, draft, is_readable=is_readable) as (restored, carry_over):
+    async with _open_restored_ledger_and_transfer(ledger, draft, is_readable=is_readable) as (restored, carry_over):
         # An index that is beside it belongs to what is replaced.
         await restored.index_source.set_setting(BUILT_INDEX_LOCATION_SETTING, None)
         if carry_over:
@@ -160,7 +162,7 @@ async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[P
         if kept:  # whoever forgets is told that it is there
             copy = LedgerCopyFileRecord(path=str(kept), kind="replaced", being_id=BeingId(""), made_at=at)
             await restored.copies.record_ledger_copy(copy)
-    counts = await asyncio.to_thread(_settle, draft)
+    counts = await asyncio.to_thread(_consolidate_draft_into_one_file, draft)
     await asyncio.to_thread(replace_ledger_file, ledger, draft, kept, is_whole=is_readable)
     for folder in INDEX_FOLDERS:
         if kept and (index := data_dir / folder).exists():
@@ -168,7 +170,7 @@ async def _restore(data_dir: Path, draft: Path, *, is_readable: bool) -> tuple[P
     return kept, counts
 
 
-def _settle(draft: Path) -> dict[str, int]:
+def _consolidate_draft_into_one_file(draft: Path) -> dict[str, int]:
     """All that was changed in it into the one file; its counts."""
     settled = draft.with_name(f"{draft.name}.settled")
     try:
@@ -180,8 +182,8 @@ def _settle(draft: Path) -> dict[str, int]:
     return counts
 
 
-async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> None:
-    async with _open_carry_over(ledger, draft, is_readable=is_readable) as (_, carry_over):
+async def _print_forgotten_since_backup(ledger: Path, draft: Path, *, is_readable: bool) -> None:
+    async with _open_restored_ledger_and_transfer(ledger, draft, is_readable=is_readable) as (_, carry_over):
         held = await carry_over.ids_forgotten_since_backup_by_being() if carry_over else {}
     if not is_readable:
         reason = (
@@ -191,16 +193,23 @@ async def _print_forgotten(ledger: Path, draft: Path, *, is_readable: bool) -> N
     if held:
         print("Forgotten since the backup was made, which still holds it; it is not restored:", file=sys.stderr)
     for being, ids in held.items():
-        more = f" and {len(ids) - MAX_FORGOTTEN_IDS_NAMED} more" if len(ids) > MAX_FORGOTTEN_IDS_NAMED else ""
-        print(f"  {terminal_safe_line(being)}: {' '.join(ids[:MAX_FORGOTTEN_IDS_NAMED])}{more}", file=sys.stderr)
+        more = (
+            f" and {len(ids) - MAX_FORGOTTEN_IDS_PRINTED_PER_BEING} more"
+            if len(ids) > MAX_FORGOTTEN_IDS_PRINTED_PER_BEING
+            else ""
+        )
+        print(
+            f"  {terminal_safe_line(being)}: {' '.join(ids[:MAX_FORGOTTEN_IDS_PRINTED_PER_BEING])}{more}",
+            file=sys.stderr,
+        )
 
 
-def _is_confirmed() -> bool:
+def _ask_to_confirm_restore() -> bool:
     question = "Put the backup in the place of the memory, which is kept beside? [y/N] "
     return input(question).strip().lower() in ("y", "yes")
 
 
-async def _rebuild_index(settings: Settings) -> int | None:
+async def _rebuild_index_and_count_memories(settings: Settings) -> int | None:
     """The number of memories in it; None where another process has the memory open, and rebuilds it."""
     from madeleine.server.wiring.open_memory import open_memory_store
 

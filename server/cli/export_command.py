@@ -40,18 +40,22 @@ async def export_command(settings: Settings, arguments: argparse.Namespace) -> i
             Scope(BeingId(arguments.being or ""), "madeleine export"), "export", at=utc_now()
         )
         if not is_piped:
-            await _remember(ledger.copies, target, arguments.being)
-        return await asyncio.to_thread(_export, ledger_location(settings), target, arguments, is_piped=is_piped)
+            await _record_export_file(ledger.copies, target, arguments.being)
+        return await asyncio.to_thread(
+            _export_to_target_and_print_result, ledger_location(settings), target, arguments, is_piped=is_piped
+        )
 
 
-async def _remember(copies: LedgerCopyRegister, target: Path, being: str | None) -> None:
+async def _record_export_file(copies: LedgerCopyRegister, target: Path, being: str | None) -> None:
     """Before it is written, so that a killed process leaves no copy that nobody knows of."""
     await copies.record_ledger_copy(
         LedgerCopyFileRecord(path=str(target), kind="export", being_id=BeingId(being or ""), made_at=utc_now())
     )
 
 
-def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace, *, is_piped: bool) -> int:
+def _export_to_target_and_print_result(
+    ledger: LedgerLocation, target: Path, arguments: argparse.Namespace, *, is_piped: bool
+) -> int:
     with open_ledger_snapshot_for_export(ledger, arguments.being, journal=arguments.journal) as export:
         header = export.header()
         if not header.beings:
@@ -59,7 +63,7 @@ def _export(ledger: LedgerLocation, target: Path, arguments: argparse.Namespace,
             print(f"madeleine: there is nothing{whose} to export", file=sys.stderr)
             return EXIT_NOTHING_TO_DO
         if arguments.format == "markdown":
-            count = _write_markdown(export, target)
+            count = _write_markdown_files_and_count(export, target)
             if arguments.json:
                 print_json({"folder": str(target), "files": count})
             else:
@@ -111,7 +115,7 @@ def write_export_file(target: Path, lines: Iterable[bytes]) -> None:
         raise InvalidInput(f"{target} cannot be written: {error}.") from error
 
 
-def _write_markdown(export: LedgerExport, target: Path) -> int:
+def _write_markdown_files_and_count(export: LedgerExport, target: Path) -> int:
     from madeleine.memory.moving.markdown import MarkdownExportBuilder
 
     view = MarkdownExportBuilder()

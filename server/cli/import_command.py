@@ -41,7 +41,7 @@ async def import_command(settings: Settings, arguments: argparse.Namespace) -> i
     sources = [file for file in files if file not in exports]
     codes = [await import_file_exported_by_madeleine(settings, file, arguments) for file in exports]
     if sources:
-        codes.append(await _import_from_elsewhere(settings, sources, arguments))
+        codes.append(await _import_from_other_programs(settings, sources, arguments))
     errors = [code for code in codes if code not in (0, EXIT_NOTHING_TO_DO)]
     return max(errors) if errors else min(codes)
 
@@ -58,16 +58,16 @@ async def move_in_command(settings: Settings, arguments: argparse.Namespace) -> 
         print(terminal_safe_line(f"Found: {product}, {path}"), file=sys.stderr if arguments.json else sys.stdout)
     paths = [path for _, path in places]
     if not (arguments.json and arguments.yes and not arguments.dry_run):  # one JSON text is printed
-        code = await _import_from_elsewhere(settings, paths, arguments, dry_run=True)
+        code = await _import_from_other_programs(settings, paths, arguments, dry_run=True)
         if arguments.dry_run or code == EXIT_NOTHING_TO_DO:
             return code
-    if not arguments.yes and not await asyncio.to_thread(_confirm, settings.being):
+    if not arguments.yes and not await asyncio.to_thread(_ask_to_confirm_import, settings.being):
         print("Nothing was imported.")
         return EXIT_NOTHING_TO_DO
-    return await _import_from_elsewhere(settings, paths, arguments, dry_run=False, source=MOVE_IN_IMPORT_NAME)
+    return await _import_from_other_programs(settings, paths, arguments, dry_run=False, source=MOVE_IN_IMPORT_NAME)
 
 
-async def _import_from_elsewhere(
+async def _import_from_other_programs(
     settings: Settings,
     paths: list[Path],
     arguments: argparse.Namespace,
@@ -85,7 +85,7 @@ async def _import_from_elsewhere(
     )
 
 
-def _confirm(being: str) -> bool:
+def _ask_to_confirm_import(being: str) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("Nothing was imported: there is no terminal to ask on. --yes imports it.")
     return input(f"Import this for {being!r}? [y/N] ").strip().lower() in ("y", "yes")

@@ -213,10 +213,10 @@ MAX_MESSAGE_LINE_BYTES = 16 * 1024 * 1024
 DOCUMENT_PART_KEY_HEX_DIGITS = 40
 MAX_MESSAGE_METADATA_CHARS = 200
 """Of a speaker, a time or a session."""
-_TEXT_FIELDS = ("text", "content", "message", "body")
-_SPEAKER_FIELDS = ("speaker", "author", "name", "sender", "role")
-_TIME_FIELDS = ("ts", "timestamp", "created_at", "time", "date", "when")
-_SESSION_FIELDS = ("session_id", "session", "conversation_id")
+_MESSAGE_TEXT_FIELD_NAMES = ("text", "content", "message", "body")
+_MESSAGE_SPEAKER_FIELD_NAMES = ("speaker", "author", "name", "sender", "role")
+_MESSAGE_TIME_FIELD_NAMES = ("ts", "timestamp", "created_at", "time", "date", "when")
+_MESSAGE_SESSION_FIELD_NAMES = ("session_id", "session", "conversation_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,34 +243,34 @@ class DocumentToIngest:
 
     def parts(self) -> Iterator[DocumentPart]:
         """Raises `InvalidInput` for content that is not text; parts before it may be ingested already."""
-        blocks = dropwhile(lambda block: not block.strip(), self._blocks())
+        blocks = dropwhile(lambda block: not block.strip(), self._read_byte_blocks())
         first = next(blocks, b"")
         if not first:
             raise InvalidInput(f"{self._name} is empty. There is nothing to ingest.")
         if _is_conversation(self._name, first):
-            yield from self._messages(chain([first.removeprefix(codecs.BOM_UTF8)], blocks))
+            yield from self._parts_of_conversation(chain([first.removeprefix(codecs.BOM_UTF8)], blocks))
             return
         if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise self._not_utf8("it is UTF-16")
-        for text in self._split_to_size(self._decoded(chain([first], blocks))):
+            raise self._not_utf8_error("it is UTF-16")
+        for text in self._split_to_size(self._decode_utf8_blocks(chain([first], blocks))):
             if storable_text(text):
-                yield self._part(text, len(text.encode()), self._name)
+                yield self._make_part_with_key(text, len(text.encode()), self._name)
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _read_byte_blocks(self) -> Iterator[bytes]:
         try:
             while block := self._file.read(FILE_READ_CHUNK_BYTES):
                 yield block
         except OSError as error:
             raise InvalidInput(f"{self._name} cannot be read: {error.strerror or error}.") from error
 
-    def _part(self, text: str, size: int, place: str, **about: str) -> DocumentPart:
+    def _make_part_with_key(self, text: str, size: int, place: str, **about: str) -> DocumentPart:
         self._digest.update(json.dumps([text, about]).encode())
         key = f"file-{self._digest.hexdigest()[:DOCUMENT_PART_KEY_HEX_DIGITS]}"
         return DocumentPart(text=text, key=key, size=size, location=place, **about)
 
     # --- texts ----------------------------------------------------------------------------------------------------
 
-    def _decoded(self, blocks: Iterable[bytes]) -> Iterator[str]:
+    def _decode_utf8_blocks(self, blocks: Iterable[bytes]) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         offset = 0
         for block in chain(blocks, [b""]):
@@ -279,7 +279,7 @@ class DocumentToIngest:
             try:
                 yield decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                raise self._not_utf8(f"byte {offset + error.start:,}") from error
+                raise self._not_utf8_error(f"byte {offset + error.start:,}") from error
             offset += len(block)
 
     def _split_to_size(self, texts: Iterable[str]) -> Iterator[str]:
@@ -295,33 +295,35 @@ class DocumentToIngest:
 
     # --- conversations --------------------------------------------------------------------------------------------
 
-    def _messages(self, blocks: Iterable[bytes]) -> Iterator[DocumentPart]:
-        for number, line in enumerate(self._lines(blocks), start=1):
+    def _parts_of_conversation(self, blocks: Iterable[bytes]) -> Iterator[DocumentPart]:
+        for number, line in enumerate(self._split_blocks_into_lines(blocks), start=1):
             if not line.strip():
                 continue
             try:
                 message = json.loads(line)
             except UnicodeDecodeError as error:
-                raise self._not_utf8(f"line {number:,}") from error
+                raise self._not_utf8_error(f"line {number:,}") from error
             except (ValueError, RecursionError) as error:
-                raise self._invalid_line(number, f"is not JSON ({error})") from error
+                raise self._invalid_line_error(number, f"is not JSON ({error})") from error
             if not isinstance(message, dict):
-                raise self._invalid_line(number, "is not a JSON object")
-            text = storable_text(_message_text(_first_value(message, _TEXT_FIELDS)))
+                raise self._invalid_line_error(number, "is not a JSON object")
+            text = storable_text(_text_of_message_content(_first_nonempty_field(message, _MESSAGE_TEXT_FIELD_NAMES)))
             if not text:
                 yield DocumentPart(text="", key="", size=len(line) + 1)
                 continue
             about = {
-                "when": _iso_moment(_first_value(message, _TIME_FIELDS)),
-                "speaker": _metadata_text(_first_value(message, _SPEAKER_FIELDS) or ""),
-                "session_id": _metadata_text(_first_value(message, _SESSION_FIELDS) or ""),
+                "when": _moment_as_iso_text(_first_nonempty_field(message, _MESSAGE_TIME_FIELD_NAMES)),
+                "speaker": _truncated_metadata_text(_first_nonempty_field(message, _MESSAGE_SPEAKER_FIELD_NAMES) or ""),
+                "session_id": _truncated_metadata_text(
+                    _first_nonempty_field(message, _MESSAGE_SESSION_FIELD_NAMES) or ""
+                ),
             }
             texts = [part for part in self._split_to_size([text]) if storable_text(part)]
             for part in texts:
                 size = len(line) + 1 if part is texts[-1] else 0
-                yield self._part(part, size, f"Line {number:,} of {self._name}", **about)
+                yield self._make_part_with_key(part, size, f"Line {number:,} of {self._name}", **about)
 
-    def _lines(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    def _split_blocks_into_lines(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         unfinished = b""
         count = 0
         for block in blocks:
@@ -329,15 +331,15 @@ class DocumentToIngest:
             yield from lines
             count += len(lines)
             if len(unfinished) > MAX_MESSAGE_LINE_BYTES:
-                raise self._invalid_line(count + 1, f"has more than {MAX_MESSAGE_LINE_BYTES // 1024 // 1024} MB")
+                raise self._invalid_line_error(count + 1, f"has more than {MAX_MESSAGE_LINE_BYTES // 1024 // 1024} MB")
         yield unfinished
 
-    def _not_utf8(self, where: str) -> InvalidInput:
+    def _not_utf8_error(self, where: str) -> InvalidInput:
         return InvalidInput(
             f"{self._name} is not UTF-8 ({where}). Convert it, as with iconv -f UTF-16 -t UTF-8, and try again."
         )
 
-    def _invalid_line(self, number: int, reason: str) -> InvalidInput:
+    def _invalid_line_error(self, number: int, reason: str) -> InvalidInput:
         return InvalidInput(
             f"Line {number:,} of {self._name} {reason}. One message per line is expected, as "
             '{"speaker": "Ada", "text": "Hello.", "ts": "2026-03-01T12:00:00Z"}. Correct it and run the same command '
@@ -355,32 +357,32 @@ def _is_conversation(name: str, first: bytes) -> bool:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(message, dict) and any(name in message for name in _TEXT_FIELDS)
+    return isinstance(message, dict) and any(name in message for name in _MESSAGE_TEXT_FIELD_NAMES)
 
 
-def _first_value(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+def _first_nonempty_field(message: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((message[name] for name in names if message.get(name) not in (None, "")), None)
 
 
-def _metadata_text(value: Any) -> str:
+def _truncated_metadata_text(value: Any) -> str:
     return storable_text(str(value).strip()[:MAX_MESSAGE_METADATA_CHARS])
 
 
-def _message_text(content: Any) -> str:
+def _text_of_message_content(content: Any) -> str:
     """A text, or the texts among the parts of a message."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n\n".join(text for part in content if (text := _message_text(part)))
+        return "\n\n".join(text for part in content if (text := _text_of_message_content(part)))
     if isinstance(content, dict):
-        return _message_text(content.get("text", content.get("content")))
+        return _text_of_message_content(content.get("text", content.get("content")))
     return ""
 
 
-def _iso_moment(value: Any) -> str:
+def _moment_as_iso_text(value: Any) -> str:
     """A text as it is; a number counts seconds since 1970, or milliseconds."""
     if isinstance(value, str):
-        return _metadata_text(value)
+        return _truncated_metadata_text(value)
     try:
         return TypeAdapter(datetime).validate_python(value).isoformat()
     except ValidationError:

@@ -83,17 +83,17 @@ def select_named_or_installed_clients(
 def configure_client(client: McpClientProgram, places: ClientConfigurationPaths, arguments: argparse.Namespace) -> int:
     """The exit code that this client alone would have."""
     try:
-        if not arguments.undo and client.name == "claude-code" and _has_plugin(places):
+        if not arguments.undo and client.name == "claude-code" and _is_claude_code_plugin_enabled(places):
             print(f"{client.title}: the plugin is installed, which brings server and hooks.")
             return EXIT_NOTHING_TO_DO
         changes = list(plan_client_configuration_changes(list(client.files), undo=arguments.undo))
         if not changes:
             print(f"{client.title}: {'nothing to take out' if arguments.undo else 'it is set up already'}.")
             return EXIT_NOTHING_TO_DO
-        _show(client, changes)
+        _print_client_changes(client, changes)
         if arguments.dry_run:
             return 0
-        if not (arguments.yes or _is_confirmed(client)):
+        if not (arguments.yes or _ask_to_confirm_client_changes(client)):
             print(f"{client.title}: left as it is.")
             return EXIT_NOTHING_TO_DO
         for change in changes:
@@ -119,16 +119,16 @@ def configuration_to_paste(client: McpClientProgram) -> str:
     return text_without_invisible_chars("\n".join(texts))
 
 
-def _has_plugin(places: ClientConfigurationPaths) -> bool:
+def _is_claude_code_plugin_enabled(places: ClientConfigurationPaths) -> bool:
     text = read_client_configuration_text(places.claude_code_folder / "settings.json")
     return bool(text and text.strip()) and is_claude_code_plugin_enabled_in_settings(text or "")
 
 
-def _show(client: McpClientProgram, changes: Sequence[FileChange]) -> None:
+def _print_client_changes(client: McpClientProgram, changes: Sequence[FileChange]) -> None:
     print(f"{client.title}")
     for change in changes:
         print(text_without_invisible_chars(redact_secrets(change.diff()).text))
 
 
-def _is_confirmed(client: McpClientProgram) -> bool:
+def _ask_to_confirm_client_changes(client: McpClientProgram) -> bool:
     return input(f"Write this for {client.title}? [y/N] ").strip().lower() in ("y", "yes")

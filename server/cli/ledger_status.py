@@ -15,7 +15,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.erased_bytes import DEFAULT_PROMISED_ERASURE_SECONDS
 from madeleine.memory.watch.extraction import EXTRACTION_COST_PURPOSE
 from madeleine.memory.watch.thread import MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
-from madeleine.server.background.index_origin import require_ledger_of_index
+from madeleine.server.background.index_origin import require_ledger_file_if_index_exists
 from madeleine.server.counted import count_phrase
 from madeleine.server.settings.environment import (
     read_environment_variables,
@@ -34,14 +34,14 @@ def read_ledger_status(data_dir: Path) -> dict[str, Any]:
     last 24 hours; `unreadable_notes`: number of notes marked `[PARSE_FAILED]`; `erasure`: entries `pending` whose bytes
     are still on disk, and by when the first is to be gone (`promised_by`, a moment in ISO 8601, "" for none). Empty
     without a ledger. Raises `StorageError`."""
-    if _is_in_postgres(data_dir):
-        return asyncio.run(_read_ledger_status(ledger_location(read_settings())))
+    if _is_ledger_in_postgres(data_dir):
+        return asyncio.run(_read_status_of_ledger_at_location(ledger_location(read_settings())))
     path = data_dir / LEDGER_FILE
-    require_ledger_of_index(path)
-    return asyncio.run(_read_ledger_status(path)) if path.exists() else {}
+    require_ledger_file_if_index_exists(path)
+    return asyncio.run(_read_status_of_ledger_at_location(path)) if path.exists() else {}
 
 
-def _is_in_postgres(data_dir: Path) -> bool:
+def _is_ledger_in_postgres(data_dir: Path) -> bool:
     """Without the settings, which take longer to read, and may be unusable."""
     if "database_url" in setting_values_from_variables(read_environment_variables()):
         return True
@@ -50,14 +50,14 @@ def _is_in_postgres(data_dir: Path) -> bool:
     return False
 
 
-async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
+async def _read_status_of_ledger_at_location(location: LedgerLocation) -> dict[str, Any]:
     async with open_ledger(location) as ledger:
         backlog = await ledger.conversations.unread_message_totals_of_all_beings()
         tokens = await ledger.patrols.tokens_spent_since(
             EXTRACTION_COST_PURPOSE, utc_now() - MEMORY_EXTRACTOR_TOKEN_BUDGET_PERIOD
         )
         erasure = await ledger.erasure.read_scrub_backlog()
-        promised_by = erasure.since and (erasure.since + timedelta(seconds=_erasure_seconds())).isoformat()
+        promised_by = erasure.since and (erasure.since + timedelta(seconds=_promised_erasure_seconds())).isoformat()
         return {
             "erasure": {"pending": erasure.pending, "promised_by": promised_by or ""},
             "thread": asdict(backlog) | {"tokens": tokens},
@@ -65,7 +65,7 @@ async def _read_ledger_status(location: LedgerLocation) -> dict[str, Any]:
         }
 
 
-def _erasure_seconds() -> float:
+def _promised_erasure_seconds() -> float:
     with suppress(InvalidInput):
         return read_settings().erasure_seconds
     return DEFAULT_PROMISED_ERASURE_SECONDS

@@ -27,7 +27,7 @@ from madeleine.memory.model import SHORT_ID_CHARS, BeingId, Scope
 from madeleine.memory.rules.storing.secrets import redact_secrets, refuse_value_that_is_secret
 from madeleine.memory.text.dates import parse_iso_period
 from madeleine.memory.text.structure import terminal_safe_line
-from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host
+from madeleine.server.attach.connector import HostRefused, HostUnavailable, exchange_host_handshake_and_disconnect
 from madeleine.server.background.index_origin import move_ledger_and_index_aside
 from madeleine.server.cli.output import (
     empty_table_with_headings,
@@ -37,7 +37,7 @@ from madeleine.server.cli.output import (
     redacted_secrets_sentence,
 )
 from madeleine.server.counted import count_phrase
-from madeleine.server.http.tokens import being_id_or_none, generate_bearer_token
+from madeleine.server.http.tokens import generate_bearer_token, valid_being_id_or_none
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import (
@@ -134,7 +134,9 @@ def _audit_json(entry: AuditEntry) -> str:
 def _audit_line(entry: AuditEntry) -> str:
     ids = " ".join(entry.ids[:MAX_IDS_PER_AUDIT_LINE]) + (" …" if len(entry.ids) > MAX_IDS_PER_AUDIT_LINE else "")
     at = entry.at.isoformat(timespec="seconds")
-    return terminal_safe_line(f"{entry.seq} {at} {entry.event} {_caller(entry)} {entry.tool} ({len(entry.ids)}) {ids}")
+    return terminal_safe_line(
+        f"{entry.seq} {at} {entry.event} {_caller_text(entry)} {entry.tool} ({len(entry.ids)}) {ids}"
+    )
 
 
 def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
@@ -144,18 +146,18 @@ def _table_of_audit(entries: Sequence[AuditEntry]) -> Table:
     )
     for entry in entries:
         at = entry.at.isoformat(timespec="seconds")
-        cells = (str(entry.seq), at, entry.event, _caller(entry), entry.tool, _first_signs(entry))
+        cells = (str(entry.seq), at, entry.event, _caller_text(entry), entry.tool, _short_ids_text(entry))
         table.add_row(*map(terminal_safe_line, cells))
     return table
 
 
-def _first_signs(entry: AuditEntry) -> str:
+def _short_ids_text(entry: AuditEntry) -> str:
     ids = [id_[:SHORT_ID_CHARS] for id_ in entry.ids[:MAX_IDS_PER_AUDIT_LINE]]
     more = len(entry.ids) - len(ids)
     return " ".join(ids) + (f" and {more} more" if more else "")
 
 
-def _caller(entry: AuditEntry) -> str:
+def _caller_text(entry: AuditEntry) -> str:
     token = f"token {entry.token}" if entry.token else ""
     return "/".join(part for part in (entry.being_id, entry.author, entry.client, entry.role, token) if part)
 
@@ -198,7 +200,7 @@ async def token_command(settings: Settings, arguments: argparse.Namespace) -> No
 
 
 async def _create_token(settings: Settings, arguments: argparse.Namespace, now: datetime) -> None:
-    being_id = being_id_or_none(settings.being if arguments.being is None else arguments.being)
+    being_id = valid_being_id_or_none(settings.being if arguments.being is None else arguments.being)
     if being_id is None:
         raise InvalidInput("--being: give 1 to 200 characters without control characters.")
     if len(arguments.name) > MAX_BEARER_TOKEN_NAME_CHARS or not arguments.name.isprintable():
@@ -207,7 +209,7 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     resource = (
         arguments.resource
         or settings.public_url
-        or _resource_of_running_server(settings)
+        or _token_resource_of_running_server(settings)
         or settings.oauth_resource_url
     )
     try:
@@ -235,11 +237,11 @@ async def _create_token(settings: Settings, arguments: argparse.Namespace, now: 
     print(bearer)
 
 
-def _resource_of_running_server(settings: Settings) -> str:
+def _token_resource_of_running_server(settings: Settings) -> str:
     """The URL that tokens of the running server are bound to, whose port may come from its command line; "" if none
     runs."""
     try:
-        return str(query_host(settings.data_dir, "status").get("resource", ""))
+        return str(exchange_host_handshake_and_disconnect(settings.data_dir, "status").get("resource", ""))
     except (HostUnavailable, HostRefused):
         return ""
 

@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from madeleine.memory.errors import InvalidInput, MadeleineError, ServerUnavailable
-from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, garbage_collection_paused
-from madeleine.server.attach.connector import HostUnavailable, hung_host_message, is_host_running, query_host, stop_host
+from madeleine.server import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, pause_garbage_collection
+from madeleine.server.attach.connector import (
+    HostUnavailable,
+    exchange_host_handshake_and_disconnect,
+    hung_host_message,
+    is_host_running,
+    stop_host,
+)
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.crash_output import (
     flush_output,
@@ -27,9 +33,9 @@ from madeleine.server.settings.environment import (
     TOKEN_VARIABLE,
     URL_VARIABLE,
     read_environment_variables,
+    resolve_automatic_project_setting,
     resolve_data_directory,
     setting_values_from_variables,
-    with_project_of_directory,
 )
 
 
@@ -100,7 +106,7 @@ def forward_stdio_to_url(url: str) -> int:
     """Serve standard input and output by the server at `url`. Raises `MadeleineError`."""
     import asyncio
 
-    with garbage_collection_paused():
+    with pause_garbage_collection():
         from madeleine.server.mcp.remote import serve_remote_on_stdio
     asyncio.run(serve_remote_on_stdio(url, read_environment_variables().get(TOKEN_VARIABLE, "")))
     return 0
@@ -114,7 +120,7 @@ def run_forwarder(arguments: argparse.Namespace) -> int:
     settings = setting_values_from_variables(variables) | {
         name: str(value) for name, value in setting_overrides_from_arguments(arguments).items()
     }
-    settings = with_project_of_directory(settings)
+    settings = resolve_automatic_project_setting(settings)
     return forward_stdio_to_host(resolve_data_directory(settings.pop("data_dir", None)), variables, settings)
 
 
@@ -128,7 +134,7 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
     )
 
     try:
-        status = query_host(data_dir, "status")
+        status = exchange_host_handshake_and_disconnect(data_dir, "status")
     except HostUnavailable:
         status = {"data_dir": str(data_dir)} | memory_extraction_status_of_next_host()
     of_ledger = read_ledger_status(data_dir)
@@ -149,7 +155,7 @@ def print_host_status(data_dir: Path, *, as_json: bool) -> None:
         print(line)
 
 
-_COMMANDS_OF_THIS_MACHINE = frozenset({
+_LOCAL_ONLY_COMMANDS = frozenset({
     "status", "stop", "reindex", "note", "audit", "token", "costs", "export", "import", "move-in", "backup", "restore",
     "models", "ui",
 })  # fmt: skip
@@ -158,14 +164,14 @@ _COMMANDS_OF_THIS_MACHINE = frozenset({
 
 def warn_if_remote_server_is_ignored(arguments: argparse.Namespace) -> None:
     """Say so where a server over HTTP is named, and the command does not ask it."""
-    is_local = arguments.command in _COMMANDS_OF_THIS_MACHINE
+    is_local = arguments.command in _LOCAL_ONLY_COMMANDS
     if arguments.command == "patrol":
         is_local = arguments.watch or arguments.verb == "runs"
     if is_local and read_environment_variables().get(URL_VARIABLE):
         print_error(f"this is about the memory on this machine; the server of {URL_VARIABLE} is not asked.")
 
 
-_MODULES_OF_OTHER_NAMES = {
+_MODULE_BY_IRREGULAR_COMMAND = {
     **dict.fromkeys(("reindex", "note", "audit", "token"), "local_commands"),
     "restore": "backup_command",
     "config": "init_command",
@@ -181,9 +187,9 @@ def run_command_with_settings(arguments: argparse.Namespace) -> int:
     from importlib import import_module
 
     name = f"{arguments.command}_command"
-    module = _MODULES_OF_OTHER_NAMES.get(arguments.command, name)
+    module = _MODULE_BY_IRREGULAR_COMMAND.get(arguments.command, name)
     name = name.replace("-", "_")
-    with garbage_collection_paused():
+    with pause_garbage_collection():
         from madeleine.server.logs import start_logging
         from madeleine.server.settings.settings import read_settings
 

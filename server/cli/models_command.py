@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from rich.table import Table
 
 from madeleine.inference import available, evaluation
-from madeleine.inference.adapted import find_adapted_model
+from madeleine.inference.adapted import read_adapted_embedding_model_if_any
 from madeleine.inference.dense import DenseEmbedder, LoadedEmbeddingModel, embedding_dimension, load_embedding_model
 from madeleine.inference.fine_tuning import (
     EmbeddingFineTuneConfig,
@@ -38,9 +38,12 @@ from madeleine.server.attach.client import ensure_host_running
 from madeleine.server.background.model_records import (
     EMBEDDING_CALIBRATIONS_SETTING,
     EmbeddingModelRecords,
-    ServingModelRecord,
+    EmbeddingModelSwitchRecord,
 )
-from madeleine.server.background.model_switch import CALIBRATION_SAMPLE_TEXT_COUNT, calibrate_against_default_model
+from madeleine.server.background.model_switch import (
+    CALIBRATION_SAMPLE_TEXT_COUNT,
+    calibrate_cosines_against_default_model,
+)
 from madeleine.server.cli.output import empty_table_with_headings, make_console, print_json
 from madeleine.server.settings.environment import read_environment_variables
 from madeleine.server.settings.settings import Settings
@@ -48,7 +51,7 @@ from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import open_ledger_without_index
 from madeleine.server.wiring.language_models import LanguageModelPool
 from madeleine.server.wiring.open_memory import MODELS_FOLDER, redaction_from_settings
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 MODELS_COMMAND_CLIENT_NAME = "madeleine models"
 TRAINING_COST_RUN_ID = RunId("train")
@@ -63,7 +66,13 @@ TRAINING_QUESTIONS_PROMPT = (
 
 async def models_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `InvalidInput`, `HostRefused`, `EmbeddingUnavailable`."""
-    verbs = {"list": _list, "evaluate": _evaluate, "switch": _switch, "calibrate": _calibrate, "train": _train}
+    verbs = {
+        "list": _print_embedding_models,
+        "evaluate": _evaluate_models,
+        "switch": _request_model_switch_and_wait,
+        "calibrate": _calibrate_serving_model,
+        "train": _train_model_adapter,
+    }
     async with AsyncExitStack() as stack:
         needs_memory = not (getattr(arguments, "data", None) or getattr(arguments, "source", None))
         ledger = await stack.enter_async_context(open_ledger_without_index(settings, create=not needs_memory))
@@ -73,7 +82,9 @@ async def models_command(settings: Settings, arguments: argparse.Namespace) -> N
 # --- list ---------------------------------------------------------------------------------------------------------
 
 
-async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
+async def _print_embedding_models(
+    settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories
+) -> None:
     state = await embedding_models_state(settings, ledger)
     if arguments.json:
         print_json(state)
@@ -86,7 +97,7 @@ async def _list(settings: Settings, arguments: argparse.Namespace, ledger: Ledge
     print(f"Reranker: {terminal_safe_line(state['reranker']) or 'none'}.")
 
 
-async def embedding_models_state(settings: Settings, ledger: Ledger) -> dict[str, Any]:
+async def embedding_models_state(settings: Settings, ledger: LedgerRepositories) -> dict[str, Any]:
     """Of each model: its roles (serves, set, wanted, before), and the number of texts that it has embedded."""
     records = EmbeddingModelRecords(ledger.index_source)
     switch, wanted = await records.last_switch(), await records.wanted_model()
@@ -127,7 +138,9 @@ async def embedding_models_state(settings: Settings, ledger: Ledger) -> dict[str
 # --- switch -------------------------------------------------------------------------------------------------------
 
 
-async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
+async def _request_model_switch_and_wait(
+    settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories
+) -> None:
     if bool(arguments.model) == arguments.back:
         raise InvalidInput("Name a model, or --back for the one that served before: one of the two.")
     records = EmbeddingModelRecords(ledger.index_source)
@@ -136,9 +149,9 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
         if last is None:
             raise InvalidInput("No model was switched yet, so there is none to go back to.")
         if _is_missing_directory(last.model):
-            await _go_back_at_next_start(records, last)
+            await _record_switch_back_for_next_start(records, last)
             text = f"{last.model} is gone. {last.previous} serves from the next start."
-            _print_switch(arguments, last.previous, "from the next start", text)
+            _print_switch_state(arguments, last.previous, "from the next start", text)
             return
     model = (
         available.model_name_or_absolute_path(arguments.model) if arguments.model else (last.previous if last else "")
@@ -149,14 +162,14 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
     await ensure_host_running(settings.data_dir, environment)
     if arguments.no_wait:
         text = f"The memory is being embedded with {model}. `madeleine models list` shows how far it is."
-        _print_switch(arguments, model, "asked for", text)
+        _print_switch_state(arguments, model, "asked for", text)
         return
     identity, shown = available.model_name_identifying_vectors(model), ""
     while True:
         switched = await records.last_switch()
         if switched and switched.request == wanted.request:
             text = f"{model} serves now. `madeleine models switch --back` goes back."
-            _print_switch(arguments, model, "serves", text)
+            _print_switch_state(arguments, model, "serves", text)
             return
         if reason := await records.refusal_reason(wanted.request):
             raise InvalidInput(f"The model was not switched, and the old one serves: {reason}")
@@ -171,7 +184,7 @@ async def _switch(settings: Settings, arguments: argparse.Namespace, ledger: Led
         await ensure_host_running(settings.data_dir, environment)  # it may have been killed
 
 
-def _print_switch(arguments: argparse.Namespace, model: str, state: str, text: str) -> None:
+def _print_switch_state(arguments: argparse.Namespace, model: str, state: str, text: str) -> None:
     if arguments.json:
         print_json({"model": model, "state": state})
     else:
@@ -182,9 +195,9 @@ def _is_missing_directory(model: str) -> bool:
     return Path(model).is_absolute() and not Path(model).is_dir()
 
 
-async def _go_back_at_next_start(records: EmbeddingModelRecords, last: ServingModelRecord) -> None:
+async def _record_switch_back_for_next_start(records: EmbeddingModelRecords, last: EmbeddingModelSwitchRecord) -> None:
     """Without its files the model that serves cannot be loaded, so that no process can switch it."""
-    await records.record_serving_model_for_next_start(
+    await records.record_model_switch_for_next_start(
         last.model_copy(update={"model": last.previous, "previous": last.model})
     )
     await records.withdraw_switch_request()
@@ -193,18 +206,22 @@ async def _go_back_at_next_start(records: EmbeddingModelRecords, last: ServingMo
 # --- evaluate -----------------------------------------------------------------------------------------------------
 
 
-async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
+async def _evaluate_models(settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories) -> None:
     if bool(arguments.queries) == bool(arguments.data):
         raise InvalidInput("Give --queries with a file of your own, or --data with a folder of sets: one of the two.")
     records = EmbeddingModelRecords(ledger.index_source)
     models = arguments.models or [await records.model_to_serve(settings.embedding_model)]
-    sets = await (_own_set(settings, ledger, Path(arguments.queries)) if arguments.queries else _sets(arguments))
+    sets = await (
+        _data_set_of_own_memories(settings, ledger, Path(arguments.queries))
+        if arguments.queries
+        else _read_evaluation_data_sets(arguments)
+    )
     tables: dict[str, dict[str, dict[str, evaluation.RetrievalEvaluationMetrics]]] = {}
     for model in models:
         loaded = await asyncio.to_thread(load_embedding_model, model, settings.data_dir / MODELS_FOLDER)
         for name, units in sets.items():
             print(f"embedding {name} with {terminal_safe_line(model)}", file=sys.stderr, flush=True)
-            results = await asyncio.to_thread(_results_of_units, units, loaded)
+            results = await asyncio.to_thread(_evaluate_queries_of_units, units, loaded)
             tables.setdefault(name, {})[model] = evaluation.retrieval_scores_by_query_category(results)
     if arguments.json:
         print_json(
@@ -222,24 +239,26 @@ async def _evaluate(settings: Settings, arguments: argparse.Namespace, ledger: L
         make_console().print(_score_table(of_models))
 
 
-def _results_of_units(
+def _evaluate_queries_of_units(
     units: Sequence[evaluation.DocumentsWithQueries], loaded: LoadedEmbeddingModel
 ) -> list[evaluation.QueryEvaluation]:
     return [result for unit in units for result in evaluation.evaluate_queries(unit, loaded.embed)]
 
 
-async def _sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.DocumentsWithQueries]]:
+async def _read_evaluation_data_sets(arguments: argparse.Namespace) -> dict[str, list[evaluation.DocumentsWithQueries]]:
     folder = Path(arguments.data)
-    names = arguments.sets.split(",") if arguments.sets else evaluation.data_set_names(folder)
+    names = arguments.sets.split(",") if arguments.sets else evaluation.evaluation_data_set_names(folder)
     if not names:
         raise InvalidInput(f"{folder} holds no sets: NAME.docs.jsonl and NAME.queries.jsonl.")
     return {name: await asyncio.to_thread(evaluation.read_evaluation_data_set, folder, name) for name in names}
 
 
-async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, list[evaluation.DocumentsWithQueries]]:
+async def _data_set_of_own_memories(
+    settings: Settings, ledger: LedgerRepositories, file: Path
+) -> dict[str, list[evaluation.DocumentsWithQueries]]:
     """The being's memories, and the queries of the file. Raises `InvalidInput` for a memory that there is not."""
     queries = await asyncio.to_thread(evaluation.read_labelled_queries, file)
-    texts = {str(memory.id): memory.embedded_text async for memory in _memories(settings, ledger)}
+    texts = {str(memory.id): memory.embedded_text async for memory in _unretracted_memories_of_being(settings, ledger)}
     named = sorted({id_ for query in queries for id_ in query.relevant})
     scope = Scope(BeingId(settings.being), MODELS_COMMAND_CLIENT_NAME)
     full = await ShortIdTranslator(ledger.short_ids).full_memory_id_by_given_id(scope, named)
@@ -249,7 +268,7 @@ async def _own_set(settings: Settings, ledger: Ledger, file: Path) -> dict[str, 
     return {file.stem: [evaluation.DocumentsWithQueries(texts, labelled)]}
 
 
-async def _memories(settings: Settings, ledger: Ledger) -> AsyncIterator[Memory]:
+async def _unretracted_memories_of_being(settings: Settings, ledger: LedgerRepositories) -> AsyncIterator[Memory]:
     """Those of the being, of which none was retracted."""
     after = None
     while page := await ledger.index_source.memories_after_id(after=after, limit=MODEL_EVALUATION_MEMORIES_PER_PAGE):
@@ -274,7 +293,9 @@ def _score_table(of_models: Mapping[str, Mapping[str, evaluation.RetrievalEvalua
 # --- calibrate ----------------------------------------------------------------------------------------------------
 
 
-async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
+async def _calibrate_serving_model(
+    settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories
+) -> None:
     records = EmbeddingModelRecords(ledger.index_source)
     model = await records.model_to_serve(settings.embedding_model)
     models_dir = settings.data_dir / MODELS_FOLDER
@@ -282,7 +303,7 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
     try:
         await embedder.warm_up()
         sample = await ledger.index_source.memories_after_id(after=None, limit=CALIBRATION_SAMPLE_TEXT_COUNT)
-        calibration = await calibrate_against_default_model(
+        calibration = await calibrate_cosines_against_default_model(
             embedder, lambda name: DenseEmbedder(name, models_dir), ledger, [memory.embedded_text for memory in sample]
         )
     finally:
@@ -306,21 +327,21 @@ async def _calibrate(settings: Settings, arguments: argparse.Namespace, ledger: 
 # --- train --------------------------------------------------------------------------------------------------------
 
 
-class _Questions(BaseModel):
+class _GeneratedQuestionsAnswer(BaseModel):
     questions: list[str]
 
 
-async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledger) -> None:
+async def _train_model_adapter(settings: Settings, arguments: argparse.Namespace, ledger: LedgerRepositories) -> None:
     base = arguments.base or await EmbeddingModelRecords(ledger.index_source).model_to_serve(settings.embedding_model)
-    adapted = find_adapted_model(base)
+    adapted = read_adapted_embedding_model_if_any(base)
     base = adapted.base if adapted else available.model_name_or_absolute_path(base)
     config = _fine_tune_config(arguments.checkpoint, base, arguments.source)
     async with AsyncExitStack() as stack:
         work_dir = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         source = config.training_data_dir
         if source is None:
-            texts = [memory.scene.action async for memory in _memories(settings, ledger)]
-            source = str(await asyncio.to_thread(_write_texts, work_dir, texts))
+            texts = [memory.scene.action async for memory in _unretracted_memories_of_being(settings, ledger)]
+            source = str(await asyncio.to_thread(_write_training_texts, work_dir, texts))
         loaded = await asyncio.to_thread(load_embedding_model, base, settings.data_dir / MODELS_FOLDER)
         write_questions: GenerateQuestionsAboutText | None = None
         if arguments.with_language_model:
@@ -328,7 +349,7 @@ async def _train(settings: Settings, arguments: argparse.Namespace, ledger: Ledg
             language = await stack.enter_async_context(pool.lease_model_for_this_process())
             if language is None:
                 raise InvalidInput("There is no language model: set MADELEINE_LLM, or leave --with-language-model out.")
-            write_questions = _questions_by(language, settings, ledger)
+            write_questions = _make_question_writer(language, settings, ledger)
         pipeline = LinearAdapterFineTuningPipeline(config, loaded.embed, work_dir, write_questions=write_questions)
         checkpoint = await run_fine_tuning(pipeline, source, base, partial(print, file=sys.stderr))
     if arguments.json:
@@ -355,7 +376,7 @@ def _fine_tune_config(checkpoint: str, base: str, source: str | None) -> Embeddi
         raise InvalidInput(f"The checkpoint {checkpoint!r} cannot be used: {error.errors()[0]['msg']}.") from error
 
 
-def _write_texts(work_dir: Path, texts: Sequence[str]) -> Path:
+def _write_training_texts(work_dir: Path, texts: Sequence[str]) -> Path:
     """A folder with these documents."""
     folder = work_dir / "memories"
     folder.mkdir()
@@ -363,7 +384,9 @@ def _write_texts(work_dir: Path, texts: Sequence[str]) -> Path:
     return folder
 
 
-def _questions_by(language: LanguageModel, settings: Settings, ledger: Ledger) -> GenerateQuestionsAboutText:
+def _make_question_writer(
+    language: LanguageModel, settings: Settings, ledger: LedgerRepositories
+) -> GenerateQuestionsAboutText:
     """Secrets are taken out of what the model is shown, and the cost is recorded."""
     scope = Scope(BeingId(settings.being), MODELS_COMMAND_CLIENT_NAME)
     redact = redaction_from_settings(settings)
@@ -372,7 +395,7 @@ def _questions_by(language: LanguageModel, settings: Settings, ledger: Ledger) -
         shown = redact(passage).text
         prompt = Prompt(purpose="questions", system=TRAINING_QUESTIONS_PROMPT, text=shown, size="small", max_tokens=300)
         costs: list[ModelCallCost] = []
-        answer = await language.answer_prompt(prompt, _Questions, costs.append)
+        answer = await language.answer_prompt(prompt, _GeneratedQuestionsAnswer, costs.append)
         for cost in costs:
             await ledger.patrols.record_cost(scope, TRAINING_COST_RUN_ID, cost, at=utc_now())
         return () if isinstance(answer, RejectedModelAnswer) else answer.questions[:2]

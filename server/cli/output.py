@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPED_CONSOLE_WIDTH_CHARS = 120
-PROGRESS_LINE_SHARE = 0.1
+BYTES_SHARE_BETWEEN_PROGRESS_LINES = 0.1
 """Share of all bytes after which a line is printed, without a terminal."""
 BYTES_BETWEEN_PROGRESS_LINES = 1_000_000
 """The same where the number of all bytes is not known."""
@@ -102,7 +102,7 @@ def show_byte_progress(total: int) -> Iterator[ShowByteProgress]:
             bar.update(task, advance=new_bytes, description=terminal_safe_line(file), state=state)
             done = bar.tasks[0].completed
             if not out.is_terminal and done - printed_bytes >= (
-                total * PROGRESS_LINE_SHARE or BYTES_BETWEEN_PROGRESS_LINES
+                total * BYTES_SHARE_BETWEEN_PROGRESS_LINES or BYTES_BETWEEN_PROGRESS_LINES
             ):
                 printed_bytes = done
                 share = f"{done / total:.0%}" if total else f"{done / 1e6:.0f} MB"

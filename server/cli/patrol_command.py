@@ -187,7 +187,7 @@ def open_patrol_event_display(out: Console) -> Iterator[Callable[[Mapping[str, A
 
 
 def print_patrol_report(out: Console, report: Mapping[str, Any]) -> None:
-    """As `PatrolReport.as_json` or `as_record` gives it."""
+    """As `PatrolReport.as_json` or `as_json_for_ledger` gives it."""
     if report["steps"]:
         title = "What a patrol would do" if report.get("dry_run") else f"Patrol {terminal_safe_line(report['run_id'])}"
         out.print(title, soft_wrap=True)

@@ -26,7 +26,7 @@ from madeleine.server.clients.toml_text import parse_toml, remove_toml_table, se
 MCP_SERVER_NAME = "madeleine"
 PLUGIN_HOOKS_FILE = Path(__file__).parents[2] / "plugin" / "hooks" / "hooks.json"
 """Of the plugin, which the package holds as well."""
-_OWN_HOOK = re.compile(r"madeleine(?:-memory)?(?:\.exe)?['\"]? observe\b")
+_OWN_HOOK_COMMAND_PATTERN = re.compile(r"madeleine(?:-memory)?(?:\.exe)?['\"]? observe\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +79,36 @@ def known_mcp_client_programs(places: ClientConfigurationPaths, entry: McpServer
     """In alphabetical order."""
     plain = {MCP_SERVER_NAME: entry.as_json()}
     typed = {MCP_SERVER_NAME: entry.as_json(with_type=True)}
-    hooks = _claude_code_hooks(places.claude_code_settings, entry)
+    hooks = _claude_code_hooks_file(places.claude_code_settings_file, entry)
     return [
         McpClientProgram(
             "claude-code",
             "Claude Code",
             [places.claude_code_folder, places.claude_code_servers_file],
-            [_json_servers(places.claude_code_servers_file, "mcpServers", typed), hooks],
+            [_json_servers_file(places.claude_code_servers_file, "mcpServers", typed), hooks],
             "Begin another session.",
         ),
-        _client("claude-desktop", "Claude Desktop", places.claude_desktop_servers_file, "mcpServers", plain),
-        McpClientProgram("codex", "Codex", [places.codex_folder], [_codex_servers(places.codex_settings, entry)]),
-        _client("cursor", "Cursor", places.cursor_servers_file, "mcpServers", plain),
-        _client("gemini-cli", "Gemini CLI", places.gemini_settings, "mcpServers", plain),
-        _client("vscode", "VS Code", places.vscode_servers, "servers", typed),
-        _client("windsurf", "Windsurf", places.windsurf_servers, "mcpServers", plain),
-        _client("zed", "Zed", places.zed_settings, "context_servers", plain),
+        _client_with_json_servers_file(
+            "claude-desktop", "Claude Desktop", places.claude_desktop_servers_file, "mcpServers", plain
+        ),
+        McpClientProgram(
+            "codex", "Codex", [places.codex_folder], [_codex_servers_file(places.codex_settings_file, entry)]
+        ),
+        _client_with_json_servers_file("cursor", "Cursor", places.cursor_servers_file, "mcpServers", plain),
+        _client_with_json_servers_file("gemini-cli", "Gemini CLI", places.gemini_settings_file, "mcpServers", plain),
+        _client_with_json_servers_file("vscode", "VS Code", places.vscode_servers_file, "servers", typed),
+        _client_with_json_servers_file("windsurf", "Windsurf", places.windsurf_servers_file, "mcpServers", plain),
+        _client_with_json_servers_file("zed", "Zed", places.zed_settings_file, "context_servers", plain),
     ]
 
 
-def _client(name: str, title: str, file: Path, key: str, servers: Mapping[str, Any]) -> McpClientProgram:
-    return McpClientProgram(name, title, [file.parent], [_json_servers(file, key, servers)])
+def _client_with_json_servers_file(
+    name: str, title: str, file: Path, key: str, servers: Mapping[str, Any]
+) -> McpClientProgram:
+    return McpClientProgram(name, title, [file.parent], [_json_servers_file(file, key, servers)])
 
 
-def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> ClientConfigurationFile:
+def _json_servers_file(path: Path, key: str, servers: Mapping[str, Any]) -> ClientConfigurationFile:
     [(name, entry)] = servers.items()
     return ClientConfigurationFile(
         path,
@@ -113,7 +119,7 @@ def _json_servers(path: Path, key: str, servers: Mapping[str, Any]) -> ClientCon
     )
 
 
-def _codex_servers(path: Path, entry: McpServerEntry) -> ClientConfigurationFile:
+def _codex_servers_file(path: Path, entry: McpServerEntry) -> ClientConfigurationFile:
     table = ("mcp_servers", MCP_SERVER_NAME)
     return ClientConfigurationFile(
         path,
@@ -128,14 +134,14 @@ def _codex_servers(path: Path, entry: McpServerEntry) -> ClientConfigurationFile
 # --- hooks of Claude Code -----------------------------------------------------------------------------------------
 
 
-def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ClientConfigurationFile:
-    hooks = claude_code_hooks(entry)
+def _claude_code_hooks_file(path: Path, entry: McpServerEntry) -> ClientConfigurationFile:
+    hooks = claude_code_hooks_by_event(entry)
 
     def take(text: str) -> str:
         for event in hooks:
-            had = event in _events_in(parse_json_with_comments(text))
-            text = json_text_without_unwanted_items(text, ["hooks", event], _is_own_group)
-            if had and not _events_in(parse_json_with_comments(text)).get(event):
+            had = event in _hook_groups_by_event(parse_json_with_comments(text))
+            text = json_text_without_unwanted_items(text, ["hooks", event], _is_own_hook_group)
+            if had and not _hook_groups_by_event(parse_json_with_comments(text)).get(event):
                 text = remove_json_member(text, ["hooks", event])
         return text
 
@@ -147,13 +153,13 @@ def _claude_code_hooks(path: Path, entry: McpServerEntry) -> ClientConfiguration
         return text
 
     def is_ours_in(data: Any) -> bool:
-        events = _events_in(data).values()
-        return any(_is_own_group(group) for groups in events if isinstance(groups, list) for group in groups)
+        events = _hook_groups_by_event(data).values()
+        return any(_is_own_hook_group(group) for groups in events if isinstance(groups, list) for group in groups)
 
     return ClientConfigurationFile(path, put, take, parse_json_with_comments, is_ours_in)
 
 
-def claude_code_hooks(entry: McpServerEntry) -> dict[str, list[Any]]:
+def claude_code_hooks_by_event(entry: McpServerEntry) -> dict[str, list[Any]]:
     """The plugin's hooks, with the command, the being and the folder of this entry: a hook has no variables of its
     own."""
     options = [
@@ -162,7 +168,7 @@ def claude_code_hooks(entry: McpServerEntry) -> dict[str, list[Any]]:
         if (value := entry.variables.get(name))
         for word in (option, value)
     ]
-    hooks = _plugin_hooks()
+    hooks = _read_plugin_hooks_by_event()
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
             hook["command"] = shlex.join([*entry.command, *shlex.split(hook["command"])[1:], *options])
@@ -171,10 +177,10 @@ def claude_code_hooks(entry: McpServerEntry) -> dict[str, list[Any]]:
 
 def claude_code_hook_event_names() -> tuple[str, ...]:
     """The events of Claude Code at which something is done, as in `docs/hooks.md`."""
-    return tuple(_plugin_hooks())
+    return tuple(_read_plugin_hooks_by_event())
 
 
-def _plugin_hooks() -> dict[str, list[Any]]:
+def _read_plugin_hooks_by_event() -> dict[str, list[Any]]:
     hooks: dict[str, list[Any]] = json.loads(PLUGIN_HOOKS_FILE.read_text(encoding="utf-8"))["hooks"]
     return hooks
 
@@ -188,15 +194,17 @@ def is_claude_code_plugin_enabled_in_settings(settings_text: str) -> bool:
     )
 
 
-def _events_in(data: Any) -> Mapping[str, Any]:
+def _hook_groups_by_event(data: Any) -> Mapping[str, Any]:
     events = data.get("hooks") if isinstance(data, dict) else None
     return events if isinstance(events, dict) else {}
 
 
-def _is_own_group(group: Any) -> bool:
+def _is_own_hook_group(group: Any) -> bool:
     hooks = group.get("hooks") if isinstance(group, dict) else None
     return (
         isinstance(hooks, list)
         and bool(hooks)
-        and all(isinstance(hook, dict) and _OWN_HOOK.search(str(hook.get("command", ""))) for hook in hooks)
+        and all(
+            isinstance(hook, dict) and _OWN_HOOK_COMMAND_PATTERN.search(str(hook.get("command", ""))) for hook in hooks
+        )
     )

@@ -37,10 +37,10 @@ class FileChange:
 def plan_adding_configuration_entry(file: ClientConfigurationFile) -> FileChange | None:
     """None if the entry stands there already. Raises `UnreadableConfiguration`."""
     before = read_client_configuration_text(file.path)
-    after = _with_entry(file, before)
+    after = _text_with_own_entry(file, before)
     if after == before:
         return None
-    keep = _backup_of(file.path)
+    keep = _backup_path_of(file.path)
     first = before is not None and not (keep.exists() and file.is_ours_in(file.read(before)))
     return FileChange(file.path, before, after, backup=keep if first else None)
 
@@ -51,18 +51,18 @@ def plan_removing_configuration_entry(file: ClientConfigurationFile) -> FileChan
     now = read_client_configuration_text(file.path)
     if now is None or not file.is_ours_in(file.read(now or file.empty)):
         return None
-    backup = _backup_of(file.path)
+    backup = _backup_path_of(file.path)
     earlier = read_client_configuration_text(backup)
-    if now == _with_entry(file, earlier):
+    if now == _text_with_own_entry(file, earlier):
         return FileChange(file.path, now, earlier, spent=backup)
     return FileChange(file.path, now, file.take(now), spent=backup)
 
 
-def _with_entry(file: ClientConfigurationFile, text: str | None) -> str:
+def _text_with_own_entry(file: ClientConfigurationFile, text: str | None) -> str:
     return file.put(text if text and text.strip() else file.empty)
 
 
-def _backup_of(path: Path) -> Path:
+def _backup_path_of(path: Path) -> Path:
     return path.with_name(path.name + CONFIGURATION_BACKUP_SUFFIX)
 
 

@@ -17,7 +17,7 @@ class ClientConfigurationPaths:
     system: OperatingSystem
     variables: Mapping[str, str]
 
-    def _folder(self, variable: str, default: Path) -> Path:
+    def _folder_from_variable_or_default(self, variable: str, default: Path) -> Path:
         value = self.variables.get(variable)
         return Path(value) if value else default
 
@@ -25,22 +25,22 @@ class ClientConfigurationPaths:
     def folder_of_all_applications_settings(self) -> Path:
         """Where desktop programs keep their settings."""
         if self.system == "windows":
-            return self._folder("APPDATA", self.home / "AppData" / "Roaming")
+            return self._folder_from_variable_or_default("APPDATA", self.home / "AppData" / "Roaming")
         if self.system == "macos":
             return self.home / "Library" / "Application Support"
-        return self._folder("XDG_CONFIG_HOME", self.home / ".config")
+        return self._folder_from_variable_or_default("XDG_CONFIG_HOME", self.home / ".config")
 
     @property
     def claude_code_folder(self) -> Path:
-        return self._folder("CLAUDE_CONFIG_DIR", self.home / ".claude")
+        return self._folder_from_variable_or_default("CLAUDE_CONFIG_DIR", self.home / ".claude")
 
     @property
     def claude_code_servers_file(self) -> Path:
         """Beside its folder, or in the one that was named."""
-        return self._folder("CLAUDE_CONFIG_DIR", self.home) / ".claude.json"
+        return self._folder_from_variable_or_default("CLAUDE_CONFIG_DIR", self.home) / ".claude.json"
 
     @property
-    def claude_code_settings(self) -> Path:
+    def claude_code_settings_file(self) -> Path:
         """With its hooks."""
         return self.claude_code_folder / "settings.json"
 
@@ -50,10 +50,10 @@ class ClientConfigurationPaths:
 
     @property
     def codex_folder(self) -> Path:
-        return self._folder("CODEX_HOME", self.home / ".codex")
+        return self._folder_from_variable_or_default("CODEX_HOME", self.home / ".codex")
 
     @property
-    def codex_settings(self) -> Path:
+    def codex_settings_file(self) -> Path:
         return self.codex_folder / "config.toml"
 
     @property
@@ -61,19 +61,19 @@ class ClientConfigurationPaths:
         return self.home / ".cursor" / "mcp.json"
 
     @property
-    def gemini_settings(self) -> Path:
+    def gemini_settings_file(self) -> Path:
         return self.home / ".gemini" / "settings.json"
 
     @property
-    def vscode_servers(self) -> Path:
+    def vscode_servers_file(self) -> Path:
         return self.folder_of_all_applications_settings / "Code" / "User" / "mcp.json"
 
     @property
-    def windsurf_servers(self) -> Path:
+    def windsurf_servers_file(self) -> Path:
         return self.home / ".codeium" / "windsurf" / "mcp_config.json"
 
     @property
-    def zed_settings(self) -> Path:
+    def zed_settings_file(self) -> Path:
         if self.system == "windows":
             return self.folder_of_all_applications_settings / "Zed" / "settings.json"
         base = self.home / ".config" if self.system == "macos" else self.folder_of_all_applications_settings

@@ -14,8 +14,8 @@ from madeleine.server.clients.configuration_paths import ClientConfigurationPath
 from madeleine.server.clients.jsonc import UnreadableConfiguration, parse_json_with_comments
 from madeleine.server.clients.toml_text import parse_toml
 
-_IS_MADELEINE = re.compile(r"madeleine", re.I)
-_OWN_HOOK = re.compile(r"madeleine\S*\s+observe\b")
+_MADELEINE_NAME_PATTERN = re.compile(r"madeleine", re.I)
+_MADELEINE_OBSERVE_COMMAND_PATTERN = re.compile(r"madeleine\S*\s+observe\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ def configuration_files_of_all_clients(
     yield "Claude Code", places.claude_code_servers_file, "mcpServers"
     yield "Claude Code, project", project / ".mcp.json", "mcpServers"
     yield "Claude Desktop", places.claude_desktop_servers_file, "mcpServers"
-    yield "Codex", places.codex_settings, "mcp_servers"
+    yield "Codex", places.codex_settings_file, "mcp_servers"
     yield "Cursor", places.cursor_servers_file, "mcpServers"
     yield "Cursor, project", project / ".cursor" / "mcp.json", "mcpServers"
-    yield "Gemini CLI", places.gemini_settings, "mcpServers"
-    yield "VS Code", places.vscode_servers, "servers"
+    yield "Gemini CLI", places.gemini_settings_file, "mcpServers"
+    yield "VS Code", places.vscode_servers_file, "servers"
     yield "VS Code, project", project / ".vscode" / "mcp.json", "servers"
-    yield "Windsurf", places.windsurf_servers, "mcpServers"
-    yield "Zed", places.zed_settings, "context_servers"
+    yield "Windsurf", places.windsurf_servers_file, "mcpServers"
+    yield "Zed", places.zed_settings_file, "context_servers"
 
 
 def find_madeleine_server_entries(
@@ -67,29 +67,29 @@ def find_madeleine_server_entries(
             continue
         servers = content.get(key) if isinstance(content, dict) else None
         for name, entry in servers.items() if isinstance(servers, dict) else ():
-            if isinstance(entry, dict) and _is_own_entry(str(name), entry):
-                yield _configured_server(client, file, str(name), entry)
+            if isinstance(entry, dict) and _is_madeleine_server_entry(str(name), entry):
+                yield _parse_madeleine_server_entry(client, file, str(name), entry)
 
 
-def _is_own_entry(name: str, entry: Mapping[str, Any]) -> bool:
-    words = [name, str(entry.get("command", "")), *map(str, _list(entry.get("args")))]
-    return any(map(_IS_MADELEINE.search, words))
+def _is_madeleine_server_entry(name: str, entry: Mapping[str, Any]) -> bool:
+    words = [name, str(entry.get("command", "")), *map(str, _list_or_empty(entry.get("args")))]
+    return any(map(_MADELEINE_NAME_PATTERN.search, words))
 
 
-def _configured_server(client: str, file: Path, name: str, entry: Mapping[str, Any]) -> MadeleineServerEntry:
+def _parse_madeleine_server_entry(client: str, file: Path, name: str, entry: Mapping[str, Any]) -> MadeleineServerEntry:
     variables = entry.get("env")
     return MadeleineServerEntry(
         client=client,
         file=file,
         name=name,
         command=str(entry.get("command", "")),
-        arguments=tuple(map(str, _list(entry.get("args")))),
+        arguments=tuple(map(str, _list_or_empty(entry.get("args")))),
         variables={str(key): str(value) for key, value in variables.items()} if isinstance(variables, dict) else {},
         url=str(entry.get("url") or entry.get("serverUrl") or entry.get("httpUrl") or ""),
     )
 
 
-def _list(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -97,14 +97,16 @@ def claude_code_madeleine_hook_events_by_file(
     places: ClientConfigurationPaths, project: Path
 ) -> Mapping[Path, frozenset[str]]:
     """Settings file → the events at which it runs `madeleine observe`. Raises `UnreadableConfiguration`."""
-    files = [places.claude_code_settings]
+    files = [places.claude_code_settings_file]
     files += [project / ".claude" / name for name in ("settings.json", "settings.local.json")]
     found: dict[Path, frozenset[str]] = {}
     for file in files:
         content = read_client_configuration(file)
         hooks = content.get("hooks") if isinstance(content, dict) else None
         events = hooks.items() if isinstance(hooks, dict) else ()
-        if own := frozenset(str(event) for event, groups in events if _OWN_HOOK.search(json.dumps(groups))):
+        if own := frozenset(
+            str(event) for event, groups in events if _MADELEINE_OBSERVE_COMMAND_PATTERN.search(json.dumps(groups))
+        ):
             found[file] = own
     return found
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from madeleine.server.clients.jsonc import UnreadableConfiguration
 
-_HEADER = re.compile(r"^[ \t]*\[")
+_TOML_TABLE_HEADER_PATTERN = re.compile(r"^[ \t]*\[")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -30,11 +30,11 @@ def set_toml_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> 
         parent = parent.setdefault(key, {})
         if not isinstance(parent, dict):
             raise UnreadableConfiguration(f"{key} is not a table")
-    rest = (_without_sections(text, path) if path[-1] in parent else text).rstrip()
+    rest = (_remove_toml_sections(text, path) if path[-1] in parent else text).rstrip()
     parent[path[-1]] = dict(table)
     end_of_line = "\r\n" if "\r\n" in text else "\n"
-    lines = [f"[{'.'.join(path)}]", *(f"{key} = {_toml(value)}" for key, value in table.items()), ""]
-    return _checked((f"{rest}{end_of_line * 2}" if rest else "") + end_of_line.join(lines), meant)
+    lines = [f"[{'.'.join(path)}]", *(f"{key} = {_render_toml_value(value)}" for key, value in table.items()), ""]
+    return _require_toml_text_parses_to((f"{rest}{end_of_line * 2}" if rest else "") + end_of_line.join(lines), meant)
 
 
 def remove_toml_table(text: str, path: Sequence[str]) -> str:
@@ -48,10 +48,10 @@ def remove_toml_table(text: str, path: Sequence[str]) -> str:
     del parent[path[-1]]
     if not parent:  # it stood for what was in it
         meant.pop(path[0], None)
-    return _checked(_without_sections(text, path), meant)
+    return _require_toml_text_parses_to(_remove_toml_sections(text, path), meant)
 
 
-def _without_sections(text: str, path: Sequence[str]) -> str:
+def _remove_toml_sections(text: str, path: Sequence[str]) -> str:
     """Without the lines from a header of the path to the next header. Comments before that one stay with it."""
     name = r"[ \t]*\.[ \t]*".join(rf'(?:{re.escape(key)}|"{re.escape(key)}")' for key in path)
     own_header = re.compile(rf"^[ \t]*\[[ \t]*{name}[ \t]*(?:\.[^\]]*)?\][ \t]*(?:#.*)?$")
@@ -59,7 +59,7 @@ def _without_sections(text: str, path: Sequence[str]) -> str:
     held_back: list[str] = []
     within = False
     for line in text.splitlines(keepends=True):
-        if _HEADER.match(line):
+        if _TOML_TABLE_HEADER_PATTERN.match(line):
             within = bool(own_header.match(line.rstrip("\r\n")))
             kept += held_back if not within else []
             held_back = []
@@ -72,21 +72,21 @@ def _without_sections(text: str, path: Sequence[str]) -> str:
     return "".join(kept)
 
 
-def _checked(text: str, meant: Mapping[str, Any]) -> str:
+def _require_toml_text_parses_to(text: str, meant: Mapping[str, Any]) -> str:
     if parse_toml(text) != meant:
         raise UnreadableConfiguration("it cannot be changed without touching something else")
     return text
 
 
-def _key(name: str) -> str:
+def _render_toml_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
-def _toml(value: Any) -> str:
+def _render_toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items())
+        pairs = ", ".join(f"{_render_toml_key(key)} = {_render_toml_value(item)}" for key, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(_render_toml_value, value))}]"
     # A string in JSON is one in TOML, but for this character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -30,20 +30,20 @@ def findings_about_client_configurations(variables: Mapping[str, str], data_dir:
             yield DoctorFinding("clients", "note", text, "Correct the file; the client itself may refuse it, too.")
         else:
             count += 1
-            yield _client_finding(found, data_dir)
+            yield _finding_about_server_entry(found, data_dir)
     if not count:
         advice = "`madeleine init` connects those that it finds; `madeleine config` prints the entry for any other."
         yield DoctorFinding("clients", "note", "No MCP client on this machine is configured for Madeleine.", advice)
 
 
-def _client_finding(server: MadeleineServerEntry, data_dir: Path) -> DoctorFinding:
+def _finding_about_server_entry(server: MadeleineServerEntry, data_dir: Path) -> DoctorFinding:
     entry = f"{server.client}: the entry {server.name!r} in {server.file}"
     settings = setting_values_from_variables(server.variables or {})
     being = settings.get("being", "default")
     details = {"client": server.client, "file": str(server.file), "being": being, "url": server.url}
     if server.url:
         return DoctorFinding("clients", "ok", f"{entry} reaches {server.url}.", details=details)
-    command = _resolved_command(server.command)
+    command = _executable_path_or_none(server.command)
     details["command"] = server.command
     if command is None:
         text = f"{entry} starts {server.command!r}, which is not there."
@@ -58,7 +58,7 @@ def _client_finding(server: MadeleineServerEntry, data_dir: Path) -> DoctorFindi
     return DoctorFinding("clients", "ok", f"{entry}: being {being!r}.", details=details)
 
 
-def _resolved_command(command: str) -> str | None:
+def _executable_path_or_none(command: str) -> str | None:
     if Path(command).is_absolute():
         return command if os.access(command, os.X_OK) else None
     return shutil.which(command)

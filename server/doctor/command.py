@@ -68,7 +68,7 @@ def run_all_doctor_checks(*, quick: bool) -> Iterator[DoctorFinding]:
     data_dir = resolve_data_directory(setting_values_from_variables(variables).get("data_dir"))
     checks: dict[str, DoctorCheck] = {
         "versions": software_version_findings,
-        "settings": partial(_check_settings, variables),
+        "settings": partial(_findings_about_settings, variables),
     }
     settings = _settings_if_usable(variables)
     if settings:
@@ -105,7 +105,7 @@ def _settings_if_usable(variables: Mapping[str, str]) -> Settings | None:
         return None
 
 
-def _check_settings(variables: Mapping[str, str]) -> Iterable[DoctorFinding]:
+def _findings_about_settings(variables: Mapping[str, str]) -> Iterable[DoctorFinding]:
     try:
         settings = read_settings(variables)
     except InvalidInput as error:

@@ -59,7 +59,7 @@ def findings_about_embedding_model(settings: Settings) -> Iterator[DoctorFinding
     damaged = []
     for name in (int8_model.INT8_MODEL_FILE, int8_model.TOKENIZER_FILE):
         try:
-            int8_model.read_checked_file(int8_model.PACKAGED_MODEL_FOLDER, name)
+            int8_model.read_model_file_checking_sha256(int8_model.PACKAGED_MODEL_FOLDER, name)
         except (OSError, int8_model.DamagedModelFile) as error:
             damaged.append(f"{name}: {getattr(error, 'strerror', None) or error}")
     if damaged:
@@ -99,7 +99,9 @@ def file_permission_findings(data_dir: Path) -> Iterator[DoctorFinding]:
     """Only where the system has such permissions."""
     if not operating_system.system_has_permission_bits() or not data_dir.is_dir():
         return
-    open_to_others = sorted(path.name for path in _own_files(data_dir) if _is_open_to_others(path))
+    open_to_others = sorted(
+        path.name for path in _owner_only_data_paths(data_dir) if _is_accessible_to_other_users(path)
+    )
     if open_to_others:
         named = ", ".join(open_to_others[:MAX_FILES_NAMED_IN_FINDING])
         advice = "The next start of the host closes them; until then: chmod -R go= of the data directory."
@@ -109,12 +111,12 @@ def file_permission_findings(data_dir: Path) -> Iterator[DoctorFinding]:
         yield DoctorFinding("permissions", "ok", "The files of the memory are readable by their owner alone.")
 
 
-def _own_files(data_dir: Path) -> Iterable[Path]:
+def _owner_only_data_paths(data_dir: Path) -> Iterable[Path]:
     for pattern in (*OWNER_ONLY_DATA_FILE_PATTERNS, *OWNER_ONLY_DATA_FOLDER_PATTERNS):
         yield from data_dir.glob(pattern)
 
 
-def _is_open_to_others(path: Path) -> bool:
+def _is_accessible_to_other_users(path: Path) -> bool:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:  # a temporary file

@@ -17,7 +17,7 @@ POSTGRES_BACKUP_ADVICE = "pg_dump makes one; docs/postgresql.md has the commands
 
 def findings_about_postgres(settings: Settings) -> Iterator[DoctorFinding]:
     try:
-        memories, pending = asyncio.run(_counts(settings))
+        memories, pending = asyncio.run(_count_memories_and_pending_index_marks(settings))
     except MadeleineError as error:
         yield DoctorFinding("ledger", "problem", str(error), "Check that PostgreSQL runs, and MADELEINE_DATABASE_URL.")
         return
@@ -30,7 +30,7 @@ def findings_about_postgres(settings: Settings) -> Iterator[DoctorFinding]:
     yield DoctorFinding("index", "ok", text, details={"pending": pending})
 
 
-async def _counts(settings: Settings) -> tuple[dict[str, int], int]:
+async def _count_memories_and_pending_index_marks(settings: Settings) -> tuple[dict[str, int], int]:
     async with open_ledger_without_index(settings, create=False) as ledger:
         pending = await ledger.index_source.pending_index_marks_with_memory_ids(limit=MAX_PENDING_INDEX_MARKS_COUNTED)
         return await ledger.index_source.count_memories_by_being(), len(pending)

@@ -10,7 +10,11 @@ from madeleine.memory.model import short_id_of_memory_number
 from madeleine.memory.rules.review import MemoryForReview, ReviewReason, memories_by_review_reason
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import terminal_safe_line
-from madeleine.server.background.index_origin import INDEX_FOLDERS, SourceLedgerStateOfIndex, require_ledger_of_index
+from madeleine.server.background.index_origin import (
+    INDEX_FOLDERS,
+    SourceLedgerStateOfIndex,
+    require_ledger_file_if_index_exists,
+)
 from madeleine.server.background.index_place import BUILT_INDEX_LOCATION_SETTING, SECOND_INDEX_IN_USE_SETTING
 from madeleine.server.counted import count_phrase
 from madeleine.server.doctor.findings import DoctorFinding, FindingLevel
@@ -18,7 +22,7 @@ from madeleine.server.doctor.installation import host_holds_lock
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import LEDGER_FILE
-from madeleine.storage.qdrant.edge_files import damage_of_index_files
+from madeleine.storage.qdrant.edge_files import find_damage_of_index_files
 from madeleine.storage.sql.database.inspection import LedgerFileInspector, open_ledger_file_inspector
 from madeleine.storage.sql.database.schema import NEWEST_SCHEMA_REVISION
 
@@ -53,7 +57,7 @@ FINDING_BY_REVIEW_REASON: Mapping[ReviewReason, tuple[FindingLevel, str, str]] =
 
 def ledger_findings(data_dir: Path, *, thorough: bool) -> Iterator[DoctorFinding]:
     path = data_dir / LEDGER_FILE
-    require_ledger_of_index(path)
+    require_ledger_file_if_index_exists(path)
     if not path.exists():
         yield DoctorFinding(
             "ledger", "note", "Nothing is stored yet.", "`madeleine init` connects the clients on this machine."
@@ -128,7 +132,7 @@ def findings_about_index(settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding("index", "ok", text, details=details)
     elif not built or not folder.is_dir():
         yield DoctorFinding("index", "note", "The index is not complete.", INDEX_REBUILDS_ITSELF_NOTE, details)
-    elif damage := damage_of_index_files(folder):
+    elif damage := find_damage_of_index_files(folder):
         yield DoctorFinding("index", "problem", f"The index is damaged: {damage}.", INDEX_REBUILDS_ITSELF_NOTE, details)
     elif SourceLedgerStateOfIndex.read(folder) is None:
         yield DoctorFinding("index", "note", "The index does not tell which ledger it was made from.", "", details)
@@ -147,7 +151,7 @@ def memory_quality_findings(data_dir: Path) -> Iterator[DoctorFinding]:
     noticed = memories_by_review_reason(living, now=utc_now(), redact=redact_secrets)
     for reason, (level, text, advice) in FINDING_BY_REVIEW_REASON.items():
         if memories := noticed.get(reason):
-            named = ", ".join(_short_ids(memories))
+            named = ", ".join(_short_ids_named_in_finding(memories))
             yield DoctorFinding(
                 "memories",
                 level,
@@ -163,7 +167,7 @@ def memory_quality_findings(data_dir: Path) -> Iterator[DoctorFinding]:
         )
 
 
-def _short_ids(memories: list[MemoryForReview]) -> Iterator[str]:
+def _short_ids_named_in_finding(memories: list[MemoryForReview]) -> Iterator[str]:
     several = len({memory.being for memory in memories}) > 1
     for memory in memories[:MAX_MEMORIES_NAMED_IN_FINDING]:
         whose = f" of {terminal_safe_line(memory.being)}" if several else ""

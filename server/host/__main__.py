@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from madeleine.server import EXIT_USAGE, garbage_collection_paused
+from madeleine.server import EXIT_USAGE, pause_garbage_collection
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     UntrustedDirectory,
@@ -30,7 +30,7 @@ def main() -> int:
                 return 0
             transport = setting_values_from_variables(read_environment_variables()).get("attach", "")
             with open_host_listener(data_dir, transport) as (listener, address):
-                with garbage_collection_paused():
+                with pause_garbage_collection():
                     from madeleine.server.host.host import run_host
 
                 return run_host(data_dir, listener, address)

@@ -31,7 +31,7 @@ ReportCommandProgress = Callable[[int, int], None]
 """(done, total); may be called in any thread."""
 HostCommandHandler = Callable[[Settings, Mapping[str, str], ReportCommandProgress], Awaitable[dict[str, Any]]]
 IMPORT_CLIENT_NAME = "madeleine import"
-_STATEMENTS = TypeAdapter(dict[str, ImportedStatement])
+_IMPORTED_STATEMENTS_ADAPTER = TypeAdapter(dict[str, ImportedStatement])
 
 
 async def run_host_command_and_report(
@@ -43,7 +43,7 @@ async def run_host_command_and_report(
     def report_progress(done: int, total: int) -> None:
         loop.call_soon_threadsafe(events.put_nowait, {"done": done, "total": total})
 
-    running = asyncio.ensure_future(_outcome(run, settings, arguments, report_progress))
+    running = asyncio.ensure_future(_host_command_outcome_as_json(run, settings, arguments, report_progress))
     running.add_done_callback(lambda task: None if task.cancelled() else events.put_nowait(task.result()))
     try:
         with suppress(ConnectionError):
@@ -57,7 +57,7 @@ async def run_host_command_and_report(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _outcome(
+async def _host_command_outcome_as_json(
     run: HostCommandHandler, settings: Settings, arguments: Mapping[str, str], report_progress: ReportCommandProgress
 ) -> dict[str, Any]:
     try:
@@ -79,9 +79,9 @@ async def run_host_command(
     """Raises `InvalidInput` for a command of a later version, and what the command raises."""
     match arguments.get("command"):
         case "import":
-            return await _import(open_memory, settings, arguments, report_progress)
+            return await _import_madeleine_export(open_memory, settings, arguments, report_progress)
         case "store_statements":
-            return await _store_statements(open_memory, arguments)
+            return await _store_imported_statements(open_memory, arguments)
         case "undo_import":
             undone = await (await open_memory()).import_export.undo(
                 arguments["import"], client=IMPORT_CLIENT_NAME, role=settings.role
@@ -93,15 +93,15 @@ async def run_host_command(
             )
 
 
-async def _store_statements(open_memory: OpenMemoryFunction, arguments: Mapping[str, str]) -> dict[str, Any]:
+async def _store_imported_statements(open_memory: OpenMemoryFunction, arguments: Mapping[str, str]) -> dict[str, Any]:
     """Of an import from another program, which the command line reads."""
-    statements = _STATEMENTS.validate_json(arguments["statements"])
+    statements = _IMPORTED_STATEMENTS_ADAPTER.validate_json(arguments["statements"])
     scope = Scope(BeingId(arguments["being"]), IMPORT_CLIENT_NAME)
     outcomes = await (await open_memory()).store_statements(scope, arguments["import"], statements)
     return asdict(outcomes)
 
 
-async def _import(
+async def _import_madeleine_export(
     open_memory: OpenMemoryFunction,
     settings: Settings,
     arguments: Mapping[str, str],

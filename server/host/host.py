@@ -35,7 +35,7 @@ from madeleine.server.attach.connector import (
 )
 from madeleine.server.attach.endpoint import HostAddress
 from madeleine.server.background.loops import PatrolEventBroadcast, patrol_event_as_json
-from madeleine.server.background.serving import LazilyOpenedMemory, open_served_memory
+from madeleine.server.background.serving import LazilyOpenedMemory, open_memory_with_background_loops
 from madeleine.server.connections import (
     ConnectionSlots,
     MaxHttpAndHostConnections,
@@ -113,9 +113,10 @@ class MemoryHost:
         limits = MaxHttpAndHostConnections.from_open_file_limit(raise_open_file_limit())
         places = ConnectionSlots(limits.host, limits.host)
         accepting = asyncio.create_task(
-            accept_connections(listener, lambda accepted, _: self._accept(accepted, places)), name="accept"
+            accept_connections(listener, lambda accepted, _: self._handle_accepted_connection(accepted, places)),
+            name="accept",
         )
-        self._update_idle_end()
+        self._restart_or_cancel_idle_timer()
         await self.stop_event.wait()
         # Closed at once: a client that connects from now on finds no host, and starts the next when this one has gone.
         accepting.cancel()
@@ -126,9 +127,9 @@ class MemoryHost:
             await asyncio.wait(self._clients, timeout=OPEN_CALLS_GRACE_SECONDS + 1)
         for task in self._connections:
             task.cancel()
-        self._update_idle_end()
+        self._restart_or_cancel_idle_timer()
 
-    def _update_idle_end(self) -> None:
+    def _restart_or_cancel_idle_timer(self) -> None:
         """Begin to wait for the idle end, or stop waiting."""
         if self._idle_end is not None:
             self._idle_end.cancel()
@@ -142,7 +143,7 @@ class MemoryHost:
             await self.wait_until_idle()
         self.request_stop_after_open_calls()
 
-    def _accept(self, accepted: socket.socket, places: ConnectionSlots) -> None:
+    def _handle_accepted_connection(self, accepted: socket.socket, places: ConnectionSlots) -> None:
         connection = _HostConnection(accepted)
         if not places.claim("", connection):
             accepted.close()
@@ -150,14 +151,14 @@ class MemoryHost:
         task = connection.task = asyncio.create_task(self._serve_connection(connection))
         self._connections.add(task)
         task.add_done_callback(lambda _: places.release("", connection))
-        self._update_idle_end()
+        self._restart_or_cancel_idle_timer()
 
     async def _serve_connection(self, connection: _HostConnection) -> None:
         task = cast("asyncio.Task[None]", asyncio.current_task())
         try:
             reader, writer = await asyncio.open_connection(sock=connection.socket, limit=MAX_HOST_HANDSHAKE_BYTES)
             try:
-                await self._answer(reader, writer, connection)
+                await self._answer_handshake_and_serve(reader, writer, connection)
             finally:
                 writer.close()
                 with suppress(OSError):
@@ -169,13 +170,13 @@ class MemoryHost:
         finally:
             connection.socket.close()
             self._connections.discard(task)
-            self._update_idle_end()
+            self._restart_or_cancel_idle_timer()
 
-    async def _answer(
+    async def _answer_handshake_and_serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: _HostConnection
     ) -> None:
         connection.is_idle = True
-        request = await self._read_request(reader)
+        request = await self._read_authorized_request(reader)
         connection.is_idle = False
         if request is None:
             return
@@ -190,9 +191,9 @@ class MemoryHost:
         elif (
             serve := {
                 "serve": self._serve_tools,
-                "watch": self._watch_patrols,
+                "watch": self._stream_patrol_events_to_client,
                 "run": self._run_command,
-                "page": self._serve_page,
+                "page": self._serve_web_ui_until_disconnect,
             }.get(request.requested_service)
         ) is None:
             await write(encode_host_handshake_reply(error=_unknown_request_message(request)))
@@ -202,7 +203,7 @@ class MemoryHost:
             except InvalidInput as error:
                 await write(encode_host_handshake_reply(error=str(error), usage=True))
 
-    async def _read_request(self, reader: asyncio.StreamReader) -> HostHandshakeRequest | None:
+    async def _read_authorized_request(self, reader: asyncio.StreamReader) -> HostHandshakeRequest | None:
         """None for a malformed request, or one without the token: it gets no answer."""
         try:
             async with asyncio.timeout(HOST_HANDSHAKE_TIMEOUT_SECONDS):
@@ -233,11 +234,11 @@ class MemoryHost:
             settings.memory_level_config,
             settings.is_project_automatic,
         )
-        with self._counted_as_client(request, settings):
+        with self._hold_client_registration(request, settings):
             async with open_mcp_line_transport(reader.read, write, self.stop_event) as (incoming, outgoing):
                 await handlers.serve(incoming, outgoing)
 
-    async def _watch_patrols(
+    async def _stream_patrol_events_to_client(
         self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
     ) -> None:
         """Write each patrol event as one line of JSON, until the client disconnects."""
@@ -257,26 +258,28 @@ class MemoryHost:
         assert self.run_command is not None
         settings = self._client_settings(request)
         await write(encode_host_handshake_reply(ok=True))
-        with self._counted_as_client(request, settings):
+        with self._hold_client_registration(request, settings):
             running = run_host_command_and_report(self.run_command, settings, request.arguments, write)
-            await _until_first_ends(running, reader.read(1))
+            await _run_all_until_first_ends(running, reader.read(1))
 
-    async def _serve_page(self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes) -> None:
+    async def _serve_web_ui_until_disconnect(
+        self, request: HostHandshakeRequest, reader: asyncio.StreamReader, write: WriteBytes
+    ) -> None:
         """Write the link of the page, or the error, as one line of JSON; serve it until the client disconnects."""
         assert self.open_web_ui is not None
         settings = self._client_settings(request)
         port = int(request.arguments.get("port", "0"))
         await write(encode_host_handshake_reply(ok=True))
-        with self._counted_as_client(request, settings):
+        with self._hold_client_registration(request, settings):
             try:
                 async with self.open_web_ui(settings, port) as url:
                     await write(json.dumps({"url": url}).encode() + b"\n")
-                    await _until_first_ends(reader.read(1), self.stop_event.wait())
+                    await _run_all_until_first_ends(reader.read(1), self.stop_event.wait())
             except MadeleineError as error:
                 await write(json.dumps({"error": error_as_json(error), "message": str(error)}).encode() + b"\n")
 
     @contextmanager
-    def _counted_as_client(self, request: HostHandshakeRequest, settings: Settings) -> Iterator[None]:
+    def _hold_client_registration(self, request: HostHandshakeRequest, settings: Settings) -> Iterator[None]:
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._clients[task] = {"being": settings.being, "version": request.version, "since": round(time.time(), 3)}
         try:
@@ -305,7 +308,7 @@ class MemoryHost:
         }
 
 
-async def _until_first_ends(*work: Coroutine[Any, Any, object]) -> None:
+async def _run_all_until_first_ends(*work: Coroutine[Any, Any, object]) -> None:
     """Cancels the others then."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
@@ -352,7 +355,7 @@ def run_host(data_dir: Path, listener: socket.socket, address: HostAddress) -> i
 
 async def serve_as_host(settings: Settings, listener: socket.socket, address: HostAddress) -> None:
     """Serve until `madeleine stop`, SIGTERM or SIGINT, or `settings.idle_seconds` without a client."""
-    async with open_served_memory(settings) as served:
+    async with open_memory_with_background_loops(settings) as served:
         memory = served.memory
         host = MemoryHost(settings, memory.open_use_cases_if_needed, served.models, address.token, memory.patrol_events)
         host.run_command = partial(run_host_command, memory.open_memory_if_needed)

@@ -142,7 +142,7 @@ class McpHttpSessionLimiter:
                 status = message["status"]
                 began = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER, "") if status < 400 else ""
                 if began and began not in self._sessions:
-                    self._begin(began, scope)
+                    self._register_session(began, scope)
             await send(message)
 
         if session is None:
@@ -155,21 +155,21 @@ class McpHttpSessionLimiter:
             session.requests -= 1
             self._places.mark_as_most_recently_active(rate_limit_key_of_request(session.scope), session)
             if status == 404 or (scope["method"] == "DELETE" and status < 400):
-                self._forget(session)
+                self._unregister_session(session)
 
-    def _begin(self, id_: str, scope: Scope) -> None:
+    def _register_session(self, id_: str, scope: Scope) -> None:
         session = McpHttpSession(id_, scope, self)
         self._sessions[id_] = session
         if not self._places.claim(rate_limit_key_of_request(scope), session):
             session.close()
 
-    def _forget(self, session: McpHttpSession) -> None:
+    def _unregister_session(self, session: McpHttpSession) -> None:
         self._sessions.pop(session.id, None)
         self._places.release(rate_limit_key_of_request(session.scope), session)
 
     def end_session(self, session: McpHttpSession) -> None:
         """As its client would, with its token."""
-        self._forget(session)
+        self._unregister_session(session)
         headers = [(MCP_SESSION_ID_HEADER.encode(), session.id.encode())]
         scope = dict(session.scope, method="DELETE", headers=headers)
 

@@ -246,7 +246,7 @@ class GracefulHttpShutdown:
         return serve
 
 
-class _Uvicorn(uvicorn.Server):
+class _UvicornWithConnectionSlots(uvicorn.Server):
     """Leaves signals to the process, and accepts connections itself, within `places`."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket, max_connections: int, max_body: int) -> None:
@@ -262,14 +262,14 @@ class _Uvicorn(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
-        self._start(accept_connections(self._listener, self._connect))
+        self._start_task(accept_connections(self._listener, self._handle_accepted_connection))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for task in self._tasks:
             task.cancel()
         await super().shutdown([self._listener])
 
-    def _connect(self, accepted: socket.socket, peer: tuple[Any, ...]) -> None:
+    def _handle_accepted_connection(self, accepted: socket.socket, peer: tuple[Any, ...]) -> None:
         address = rate_limit_key_of_address(str(peer[0]))
         connection = LimitedHttpServerConnection(
             places=self._places,
@@ -280,7 +280,7 @@ class _Uvicorn(uvicorn.Server):
             app_state=self.lifespan.state,
         )
         if self._places.claim(address, connection):
-            self._start(self._serve_connection(connection, accepted, address))
+            self._start_task(self._serve_connection(connection, accepted, address))
         else:
             accepted.close()
 
@@ -293,7 +293,7 @@ class _Uvicorn(uvicorn.Server):
             self._places.release(address, connection)
             accepted.close()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -320,7 +320,7 @@ async def run_uvicorn(
         server_header=False,
         timeout_graceful_shutdown=int(OPEN_CALLS_GRACE_SECONDS),
     )
-    server = _Uvicorn(config, listener, max_connections, max_body_bytes)
+    server = _UvicornWithConnectionSlots(config, listener, max_connections, max_body_bytes)
 
     async def finish() -> None:
         await stop_event.wait()

@@ -27,13 +27,16 @@ def wrap_app_to_buffer_json_body(
             await app(scope, receive, send)
             return
         try:
-            async with asyncio.timeout(max_seconds) as limit, hold_slot_for_caller(places, scope, _Arrival(limit)):
+            async with (
+                asyncio.timeout(max_seconds) as limit,
+                hold_slot_for_caller(places, scope, _BodyArrivalSlotHolder(limit)),
+            ):
                 body = await _read_json_body(Request(scope, receive), max_bytes)
         except ClientDisconnect:
             return
         except TimeoutError as error:
             raise HTTPException(408, f"The request took longer than {max_seconds:g} s to arrive") from error
-        if error_message := await _shape_error(body):
+        if error_message := await _json_size_or_nesting_error_of_body(body):
             raise HTTPException(400, f"The request was not read: {error_message}")
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -45,7 +48,7 @@ def wrap_app_to_buffer_json_body(
     return serve
 
 
-class _Arrival(ClosableSlotHolder):
+class _BodyArrivalSlotHolder(ClosableSlotHolder):
     """The arrival of a body, which gives way to later ones."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
@@ -56,7 +59,7 @@ class _Arrival(ClosableSlotHolder):
         self._limit.reschedule(asyncio.get_running_loop().time())
 
 
-async def _shape_error(body: bytes) -> str:
+async def _json_size_or_nesting_error_of_body(body: bytes) -> str:
     if len(body) < MIN_JSON_BYTES_CHECKED_IN_THREAD:
         return json_size_or_nesting_error(body)
     return await asyncio.to_thread(json_size_or_nesting_error, body)

@@ -58,10 +58,10 @@ class LimitedHttpServerConnection(H11Protocol):
         """Whether no request has arrived in full that is not answered."""
         if self.transport is None:
             return False
-        return self._awaits_head or (self.cycle.more_body and not self.cycle.response_started)
+        return self._awaits_request_head or (self.cycle.more_body and not self.cycle.response_started)
 
     @property
-    def _awaits_head(self) -> bool:
+    def _awaits_request_head(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -70,35 +70,35 @@ class LimitedHttpServerConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._update_head_timer()
+        self._update_request_head_timer()
 
     def data_received(self, data: bytes) -> None:
-        awaited_head = self._awaits_head
+        awaited_head = self._awaits_request_head
         super().data_received(data)
-        if awaited_head and not self._awaits_head:
+        if awaited_head and not self._awaits_request_head:
             self._places.mark_as_most_recently_active(self._address, self)
-        self._update_head_timer()
+        self._update_request_head_timer()
 
     def on_response_complete(self) -> None:
         self._places.mark_as_most_recently_active(self._address, self)
         super().on_response_complete()
-        self._await_rest_of_answer()
+        self._start_unread_answer_timer_if_unsent()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._start_reading_timer()
+        self._start_unread_answer_timer()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stop_reading_timer()
-        if self._awaits_head:
-            self._await_rest_of_answer()
+        self._stop_unread_answer_timer()
+        if self._awaits_request_head:
+            self._start_unread_answer_timer_if_unsent()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._places.release(self._address, self)
         super().connection_lost(exc)
-        self._stop_head_timer()
-        self._stop_reading_timer()
+        self._stop_request_head_timer()
+        self._stop_unread_answer_timer()
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -106,26 +106,26 @@ class LimitedHttpServerConnection(H11Protocol):
         else:  # answered already
             self.transport.abort()
 
-    def _update_head_timer(self) -> None:
-        if not self._awaits_head:
-            self._stop_head_timer()
+    def _update_request_head_timer(self) -> None:
+        if not self._awaits_request_head:
+            self._stop_request_head_timer()
         elif self._head_timer is None and not self.transport.is_closing():
             self._head_timer = self.loop.call_later(MAX_REQUEST_HEAD_ARRIVAL_SECONDS, self.close)
 
-    def _stop_head_timer(self) -> None:
+    def _stop_request_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _await_rest_of_answer(self) -> None:
+    def _start_unread_answer_timer_if_unsent(self) -> None:
         if self.transport.get_write_buffer_size():
-            self._start_reading_timer()
+            self._start_unread_answer_timer()
 
-    def _start_reading_timer(self) -> None:
+    def _start_unread_answer_timer(self) -> None:
         if self._reading_timer is None:
-            self._reading_timer = self.loop.call_later(MAX_UNREAD_ANSWER_SECONDS, self._reset_if_unread)
+            self._reading_timer = self.loop.call_later(MAX_UNREAD_ANSWER_SECONDS, self._abort_if_answer_unread)
 
-    def _reset_if_unread(self) -> None:
+    def _abort_if_answer_unread(self) -> None:
         """Without SO_LINGER the kernel would go on offering what was written."""
         self._reading_timer = None
         if self.transport.get_write_buffer_size():
@@ -135,7 +135,7 @@ class LimitedHttpServerConnection(H11Protocol):
                 )
             self.close()
 
-    def _stop_reading_timer(self) -> None:
+    def _stop_unread_answer_timer(self) -> None:
         if self._reading_timer is not None:
             self._reading_timer.cancel()
             self._reading_timer = None

@@ -16,9 +16,9 @@ from mcp.client.auth.utils import build_oauth_authorization_server_metadata_disc
 from madeleine.memory.errors import MadeleineError
 from madeleine.memory.model import CALLER_ROLES
 from madeleine.memory.text.structure import terminal_safe_line
-from madeleine.server.addresses import is_secure_url
+from madeleine.server.addresses import is_https_or_loopback_http_url
 from madeleine.server.http.authentication import AccessTokenWithCaller
-from madeleine.server.http.tokens import being_id_or_none
+from madeleine.server.http.tokens import valid_being_id_or_none
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.http import HttpSettings
 
@@ -28,12 +28,12 @@ ALLOWED_JWT_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", 
 """Asymmetric only: with HS256 whoever knows the public key could sign."""
 JWT_CLOCK_LEEWAY_SECONDS = 30
 """Tolerated difference of two clocks."""
-MAX_ISSUER_KEYS_AGE_SECONDS = 600.0
+ISSUER_KEYS_REFRESH_AGE_SECONDS = 600.0
 MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS = 10.0
 """Between two fetches: tokens that name unknown keys must not cause a fetch each."""
-MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS = 24 * 3600.0
+MAX_TRUSTED_ISSUER_KEYS_AGE_SECONDS = 24 * 3600.0
 """Keys that the issuer has not confirmed for so long are not trusted any more."""
-ISSUER_TIMEOUT_SECONDS = 5.0
+ISSUER_KEY_FETCH_TIMEOUT_SECONDS = 5.0
 """For the metadata and the keys together."""
 MAX_KEPT_JWT_ID_CHARS = 100
 """Kept of the id of a JWT, for the audit."""
@@ -75,7 +75,7 @@ class OAuthJwtVerifier:
 
         Raises `OAuthIssuerUnavailable`."""
         try:
-            return self._caller_token(await self._verified_claims(token))
+            return self._access_token_with_caller(await self._verified_claims(token))
         except jwt.PyJWTError as error:
             logger.info("a token was refused: %s", str(error)[:200])
             return None
@@ -90,7 +90,7 @@ class OAuthJwtVerifier:
         algorithm = header.get("alg")
         if algorithm not in ALLOWED_JWT_ALGORITHMS:
             raise jwt.InvalidAlgorithmError(f"its algorithm is {algorithm!r}")
-        key = await self._find_key(header.get("kid"))
+        key = await self._find_signing_key(header.get("kid"))
         if key is None or key.get("alg", algorithm) != algorithm:
             raise jwt.InvalidKeyError("no key of the issuer fits it")
         claims: Mapping[str, Any] = jwt.decode(
@@ -104,9 +104,9 @@ class OAuthJwtVerifier:
         )
         return claims
 
-    def _caller_token(self, claims: Mapping[str, Any]) -> AccessTokenWithCaller:
+    def _access_token_with_caller(self, claims: Mapping[str, Any]) -> AccessTokenWithCaller:
         settings = self._settings
-        being_id = being_id_or_none(claims.get(settings.oauth_being_claim))
+        being_id = valid_being_id_or_none(claims.get(settings.oauth_being_claim))
         if being_id is None:
             raise jwt.InvalidTokenError(f"its claim {settings.oauth_being_claim!r} names no being")
         role = claims.get(settings.oauth_role_claim)
@@ -120,27 +120,27 @@ class OAuthJwtVerifier:
             resource=settings.oauth_resource_url,
             subject=subject,
             claims={"iss": claims["iss"]},
-            caller=Caller(being_id, role if role in CALLER_ROLES else "agent", read_only, _token_id(claims)),
+            caller=Caller(being_id, role if role in CALLER_ROLES else "agent", read_only, _jwt_id_for_audit(claims)),
         )
 
     # --- keys --------------------------------------------------------------------------------------------------
 
-    async def _find_key(self, key_id: str | None) -> Mapping[str, Any] | None:
+    async def _find_signing_key(self, key_id: str | None) -> Mapping[str, Any] | None:
         """The key as it is published; without an id, the only key. A known key is returned at once, and refreshed
         behind. Raises `OAuthIssuerUnavailable`."""
         age = time.monotonic() - self._fetched_at
-        if age < MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS and (key := self._cached_key(key_id)):
-            if age >= MAX_ISSUER_KEYS_AGE_SECONDS:
-                self._begin_fetch()
+        if age < MAX_TRUSTED_ISSUER_KEYS_AGE_SECONDS and (key := self._cached_signing_key(key_id)):
+            if age >= ISSUER_KEYS_REFRESH_AGE_SECONDS:
+                self._current_or_new_key_fetch()
             return key
-        if fetch := self._begin_fetch():
-            await self._wait_for(fetch)
-        if time.monotonic() - self._fetched_at >= MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS:
+        if fetch := self._current_or_new_key_fetch():
+            await self._wait_for_key_fetch(fetch)
+        if time.monotonic() - self._fetched_at >= MAX_TRUSTED_ISSUER_KEYS_AGE_SECONDS:
             message = f"The keys of {self._issuer} cannot be fetched now ({self._failure}). Try again in a moment."
             raise OAuthIssuerUnavailable(message)
-        return self._cached_key(key_id)
+        return self._cached_signing_key(key_id)
 
-    async def _wait_for(self, fetch: asyncio.Task[None]) -> None:
+    async def _wait_for_key_fetch(self, fetch: asyncio.Task[None]) -> None:
         if self._waiting >= MAX_REQUESTS_WAITING_FOR_ISSUER_KEYS:
             raise OAuthIssuerUnavailable(f"The keys of {self._issuer} are being fetched. Try again in a moment.")
         self._waiting += 1
@@ -149,12 +149,12 @@ class OAuthJwtVerifier:
         finally:
             self._waiting -= 1
 
-    def _cached_key(self, key_id: str | None) -> Mapping[str, Any] | None:
+    def _cached_signing_key(self, key_id: str | None) -> Mapping[str, Any] | None:
         if key_id is None:
             return self._keys[0] if len(self._keys) == 1 else None
         return next((key for key in self._keys if key.get("kid") == key_id), None)
 
-    def _begin_fetch(self) -> asyncio.Task[None] | None:
+    def _current_or_new_key_fetch(self) -> asyncio.Task[None] | None:
         """The fetch under way; None if the last one was too recent for another."""
         if self._fetch is None or self._fetch.done():
             if time.monotonic() - self._tried_at < MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS:
@@ -165,7 +165,7 @@ class OAuthJwtVerifier:
 
     async def _fetch_keys(self) -> None:
         try:
-            async with asyncio.timeout(ISSUER_TIMEOUT_SECONDS):
+            async with asyncio.timeout(ISSUER_KEY_FETCH_TIMEOUT_SECONDS):
                 url = self._settings.oauth_jwks_url or await self._discover_jwks_url()
                 self._keys = _signing_keys(await self._get_json(url))
             self._fetched_at = time.monotonic()
@@ -182,7 +182,7 @@ class OAuthJwtVerifier:
                 if metadata.get("issuer") != self._issuer:
                     raise ValueError(f"{url} names another issuer: {str(metadata.get('issuer'))[:200]!r}")
                 jwks_url = str(metadata.get("jwks_uri", ""))
-                if not is_secure_url(jwks_url):
+                if not is_https_or_loopback_http_url(jwks_url):
                     raise ValueError(f"{url} names no https address of keys")
                 return jwks_url
             except ISSUER_KEY_FETCH_ERRORS as error:
@@ -214,6 +214,6 @@ def _signing_keys(jwks: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
-def _token_id(claims: Mapping[str, Any]) -> str:
+def _jwt_id_for_audit(claims: Mapping[str, Any]) -> str:
     """Returns "" where it has none."""
     return terminal_safe_line(str(claims.get("jti", "")))[:MAX_KEPT_JWT_ID_CHARS]

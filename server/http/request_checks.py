@@ -91,12 +91,12 @@ class AllowedHostsAndOrigins:
     def rejection_status(self, headers: Headers) -> int:
         """421 or 403; 0 if the request is accepted. Clients other than browsers send no `Origin`."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or not _is_listed(hosts[0], self.hosts):
+        if len(hosts) != 1 or not _is_listed_host_or_origin(hosts[0], self.hosts):
             return 421
-        return 0 if all(_is_listed(origin, self.origins) for origin in origins) else 403
+        return 0 if all(_is_listed_host_or_origin(origin, self.origins) for origin in origins) else 403
 
 
-def _is_listed(name: str, listed: frozenset[str]) -> bool:
+def _is_listed_host_or_origin(name: str, listed: frozenset[str]) -> bool:
     name = name.lower()
     with_any_port = re.sub(r":[0-9]{1,5}\Z", ":*", name)
     return name in listed or (with_any_port != name and with_any_port in listed)
@@ -110,12 +110,12 @@ def allowed_hosts_and_origins(settings: HttpSettings) -> AllowedHostsAndOrigins:
         (*LOOPBACK_HOSTS, bracket_ipv6_host(settings.http_host)) if is_loopback(settings.http_host) else ()
     )
     local_origins = [f"http://{host}" for host in local]
-    hosts = [*_with_any_port([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts]
-    origins = [*_with_any_port(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins]
+    hosts = [*_names_and_any_port_patterns([*LOOPBACK_HOSTS, *local]), url.netloc, *settings.allowed_hosts]
+    origins = [*_names_and_any_port_patterns(local_origins), f"{url.scheme}://{url.netloc}", *settings.allowed_origins]
     return AllowedHostsAndOrigins(frozenset(map(str.lower, hosts)), frozenset(map(str.lower, origins)))
 
 
-def _with_any_port(names: Sequence[str]) -> list[str]:
+def _names_and_any_port_patterns(names: Sequence[str]) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}:*")]
 
 

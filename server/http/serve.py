@@ -18,7 +18,12 @@ import httpx
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.memory.model import BeingId
 from madeleine.server.addresses import is_loopback
-from madeleine.server.attach.connector import HostRefused, HostUnavailable, query_host, stop_host
+from madeleine.server.attach.connector import (
+    HostRefused,
+    HostUnavailable,
+    exchange_host_handshake_and_disconnect,
+    stop_host,
+)
 from madeleine.server.attach.endpoint import (
     HOST_LOCK_FILE,
     HostAddress,
@@ -26,13 +31,13 @@ from madeleine.server.attach.endpoint import (
     open_host_listener,
     try_to_hold_file_lock,
 )
-from madeleine.server.background.serving import open_served_memory
+from madeleine.server.background.serving import open_memory_with_background_loops
 from madeleine.server.connections import MaxHttpAndHostConnections, raise_open_file_limit
 from madeleine.server.host.commands import run_host_command
 from madeleine.server.host.host import MemoryHost, make_web_ui_starter
 from madeleine.server.http.app import GracefulHttpShutdown, build_http_app, open_http_listener, run_uvicorn
 from madeleine.server.http.authentication import BearerTokenVerifier, caller_of_request
-from madeleine.server.http.oauth_issuer import ISSUER_TIMEOUT_SECONDS, OAuthJwtVerifier
+from madeleine.server.http.oauth_issuer import ISSUER_KEY_FETCH_TIMEOUT_SECONDS, OAuthJwtVerifier
 from madeleine.server.http.request_checks import language_model_key_of_request
 from madeleine.server.mcp.server import Caller, McpRequestHandlers, call_on_stop_signals, toolset_from_settings
 from madeleine.server.settings.http import HttpSettings, bracket_ipv6_host
@@ -60,7 +65,7 @@ async def serve_http_as_host(settings: Settings, *, sse: bool) -> None:
         require_auth_when_exposed(settings, has_tokens=await tokens.has_tokens())
     with open_http_listener(settings.http_host, settings.http_port):
         pass
-    async with _become_host(settings) as (listener, address), open_served_memory(settings) as served:
+    async with _become_host(settings) as (listener, address), open_memory_with_background_loops(settings) as served:
         memory, models = served.memory, served.models
         host = MemoryHost(
             settings,
@@ -118,7 +123,7 @@ def _end_other_host(data_dir: Path) -> None:
     """End a running host after its calls in progress. Blocks the thread. Raises `StorageBusy`."""
     try:
         with suppress(HostUnavailable):
-            status = query_host(data_dir, "status")
+            status = exchange_host_handshake_and_disconnect(data_dir, "status")
             if status.get("http"):
                 raise StorageBusy(
                     f"Process {status['pid']} serves the memory in {data_dir} already, at {status['http']}. End it "
@@ -151,7 +156,7 @@ async def serve_http(
             # For port 0 the system has chosen one.
             settings = settings.model_copy(update={"http_port": listener.getsockname()[1]})
             async with (
-                httpx.AsyncClient(timeout=ISSUER_TIMEOUT_SECONDS) as client,
+                httpx.AsyncClient(timeout=ISSUER_KEY_FETCH_TIMEOUT_SECONDS) as client,
                 OAuthJwtVerifier(client, settings) as issuer,
             ):
                 anonymous = anonymous_caller_from_settings(settings)
@@ -160,7 +165,7 @@ async def serve_http(
                     toolset_from_settings(settings),
                     caller_of_request,
                     use_cases,
-                    lambda context: models.model_for_key(language_model_key_of_request(context)),
+                    lambda context: models.lease_model_for_api_key(language_model_key_of_request(context)),
                     levels=settings.memory_level_config,
                 )
                 verifier = BearerTokenVerifier(tokens, issuer if settings.oauth_issuer else None)

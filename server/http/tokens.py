@@ -16,7 +16,7 @@ from madeleine.memory.bearer_tokens import BearerTokenId, BearerTokenRecord
 from madeleine.memory.model import BeingId, is_connectable_being
 
 MADELEINE_TOKEN_PREFIX = "mdl_"
-_BEARER_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_MADELEINE_TOKEN_PATTERN = re.compile(r"mdl_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _BEING_NAME_PATTERN = re.compile(r"[^\x00-\x1f\ud800-\udfff]{1,200}")
 
 
@@ -42,7 +42,7 @@ def hash_token_secret(secret: str) -> bytes:
 
 async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now: datetime) -> BearerTokenRecord | None:
     """Return None for a token that is not ours, or not valid now. The token's resource is not checked here."""
-    match = _BEARER_PATTERN.fullmatch(bearer)
+    match = _MADELEINE_TOKEN_PATTERN.fullmatch(bearer)
     if match is None:
         return None
     token = await ledger.find_by_id(BearerTokenId(match[1]))
@@ -51,7 +51,7 @@ async def find_valid_bearer_token(bearer: str, ledger: BearerTokenLedger, *, now
     return token if token and is_secret and token.is_valid_at(now) else None
 
 
-def being_id_or_none(name: object) -> BeingId | None:
+def valid_being_id_or_none(name: object) -> BeingId | None:
     """Return None unless `name` is a string of 1 to 200 characters without control characters, and not the name of what
     all beings share."""
     is_valid = isinstance(name, str) and _BEING_NAME_PATTERN.fullmatch(name) is not None and is_connectable_being(name)

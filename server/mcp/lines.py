@@ -184,7 +184,7 @@ async def write_and_drain(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 async def _read_fd(fd: int, limit: int) -> bytes:
     """Read a pipe or socket on the event loop, a regular file (or anything on Windows) in a thread."""
-    if await _wait_until_ready(anyio.wait_readable, fd):
+    if await _wait_until_fd_ready(anyio.wait_readable, fd):
         return os.read(fd, limit)
     return await anyio.to_thread.run_sync(os.read, fd, limit, abandon_on_cancel=True)
 
@@ -200,13 +200,13 @@ class _FdWriter:
         async with self._write_lock:
             view = memoryview(data)
             while view:
-                if can_write_without_blocking(self._fd) or await _wait_until_ready(anyio.wait_writable, self._fd):
+                if can_write_without_blocking(self._fd) or await _wait_until_fd_ready(anyio.wait_writable, self._fd):
                     view = view[os.write(self._fd, view[:PIPE_WRITE_CHUNK_BYTES]) :]
                 else:
                     view = view[await anyio.to_thread.run_sync(os.write, self._fd, view) :]
 
 
-async def _wait_until_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
+async def _wait_until_fd_ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
     """True when the descriptor is ready; False if the event loop cannot watch it."""
     try:
         await wait(fd)

@@ -28,7 +28,7 @@ from madeleine.memory.retention.levels import MemoryLevelsOfBeings
 from madeleine.memory.rules.storing.secrets import redact_secrets
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.server import __version__
-from madeleine.server.background.serving import open_served_memory
+from madeleine.server.background.serving import open_memory_with_background_loops
 from madeleine.server.mcp.lines import IncomingMcpMessageStream, OutgoingMcpMessageStream, open_mcp_stdio_transport
 from madeleine.server.mcp.roots import project_of_client
 from madeleine.server.mcp.skills import (
@@ -42,7 +42,7 @@ from madeleine.server.mcp.skills import (
     skill_resources,
     skills_get_result,
 )
-from madeleine.server.settings.environment import with_project_of_directory
+from madeleine.server.settings.environment import resolve_automatic_project_setting
 from madeleine.server.settings.settings import Settings
 from madeleine.tools.arguments import excerpt_for_error
 from madeleine.tools.chat_app import read_mcp_app_resource
@@ -124,7 +124,7 @@ class McpRequestHandlers:
     _project: list[str] = field(default_factory=list, init=False)
     """What the client has answered."""
 
-    async def _scope(self, context: RequestContext, *, counts: bool = True) -> Scope:
+    async def _memory_scope_of_request(self, context: RequestContext, *, counts: bool = True) -> Scope:
         caller = self.caller_of(context)
         client = client_name_of_request(context)
         scope = Scope(caller.being_id, client, caller.role, count_activations=counts, token=caller.token)
@@ -157,7 +157,7 @@ class McpRequestHandlers:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
     @cached_property
-    def _toolsets(self) -> Mapping[tuple[Role, bool], Toolset]:
+    def _toolset_by_role_and_read_only(self) -> Mapping[tuple[Role, bool], Toolset]:
         return {
             (role, read_only): self.toolset.for_caller(role, read_only=read_only)
             for role in CALLER_ROLES
@@ -165,7 +165,7 @@ class McpRequestHandlers:
         }
 
     def _allowed_tools(self, caller: Caller) -> Toolset:
-        return self._toolsets[caller.role, caller.read_only]
+        return self._toolset_by_role_and_read_only[caller.role, caller.read_only]
 
     async def list_tools(self, context: RequestContext, params: PageRequest | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._allowed_tools(self.caller_of(context)).list_tools())
@@ -182,7 +182,7 @@ class McpRequestHandlers:
             return tool_result_of_error(error)
         except Exception as error:  # as in Toolset.call_tool: no traceback reaches a client
             return tool_result_of_crash(params.name, error)
-        scope = await self._scope(context)
+        scope = await self._memory_scope_of_request(context)
         async with language_model as language, open_client_progress_reporter(context) as progress:
             call = ToolCallContext(
                 scope, use, progress, partial(hash_request_to_idempotency_key, self.session, context), language
@@ -195,24 +195,26 @@ class McpRequestHandlers:
     async def get_prompt(self, context: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != CONTEXT_MCP_PROMPT.name:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {excerpt_for_error(params.name)[:100]!r}.")
-        async with self._context_call(params.name, context) as call:
+        async with self._open_tool_call_raising_mcp_errors(params.name, context) as call:
             max_chars = self.toolset.max_text_chars
             return await get_context_prompt(call, params.arguments or {}, max_text_chars=max_chars)
 
     async def list_skills(self, context: RequestContext, params: PageRequest) -> dict[str, Any]:
-        return list_skills(await self._lessons(context))
+        return list_skills(await self._lesson_skills_of_caller(context))
 
     async def get_skill(self, context: RequestContext, params: GetSkillParams) -> dict[str, Any]:
         installed = find_skill_file_by_uri(params.uri) is not None
-        return skills_get_result(params.uri, () if installed else await self._lessons(context, params.uri))
+        return skills_get_result(
+            params.uri, () if installed else await self._lesson_skills_of_caller(context, params.uri)
+        )
 
-    async def _lessons(self, context: RequestContext, uri: str = "") -> list[Skill]:
+    async def _lesson_skills_of_caller(self, context: RequestContext, uri: str = "") -> list[Skill]:
         """What the caller's being has learnt, or only the skill of this URI; none for a caller without the tool, nor
         while the memory is not there."""
         caller = self.caller_of(context)
         if LESSONS_TOOL not in self._allowed_tools(caller):
             return []
-        scope = await self._scope(context, counts=False)
+        scope = await self._memory_scope_of_request(context, counts=False)
         try:
             call = ToolCallContext(scope, await self.use_cases())
             learnt = await call.use_cases.lessons.lessons_not_faded(scope)
@@ -242,24 +244,26 @@ class McpRequestHandlers:
         being_id = self.caller_of(context).being_id
         file = find_skill_file_by_uri(params.uri)
         if file is None and params.uri.startswith(SKILL_SCHEME):
-            file = find_skill_file_by_uri(params.uri, await self._lessons(context, params.uri))
+            file = find_skill_file_by_uri(params.uri, await self._lesson_skills_of_caller(context, params.uri))
         if file is not None:
             skill_text = types.TextResourceContents(uri=params.uri, mime_type=file.mime_type, text=file.text)
             return types.ReadResourceResult(contents=[skill_text])
         resource = find_memory_resource_by_uri(params.uri, being_id) if CONTEXT_TOOL in self.toolset else None
         if resource is None:
             raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": excerpt_for_error(params.uri)})
-        async with self._context_call(f"resource {resource.name}", context) as call:
+        async with self._open_tool_call_raising_mcp_errors(f"resource {resource.name}", context) as call:
             text = await resource.read(call)
         content = types.TextResourceContents(uri=params.uri, mime_type=resource.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 
     @asynccontextmanager
-    async def _context_call(self, name: str, context: RequestContext) -> AsyncIterator[ToolCallContext]:
+    async def _open_tool_call_raising_mcp_errors(
+        self, name: str, context: RequestContext
+    ) -> AsyncIterator[ToolCallContext]:
         """A call whose errors are translated as a tool's: they say what to do, and no traceback reaches a client."""
         caller = self.caller_of(context)
         counts = self._allowed_tools(caller).counts_recalls(CONTEXT_TOOL)
-        scope = await self._scope(context, counts=counts)
+        scope = await self._memory_scope_of_request(context, counts=counts)
         try:
             yield ToolCallContext(scope, await self.use_cases())
         except InvalidInput as error:
@@ -275,7 +279,7 @@ class McpRequestHandlers:
 
 def instructions_for_toolset(toolset: Toolset) -> str:
     """The instructions for the tools that this connection has."""
-    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.tool_names]
+    advice = [sentence for name, sentence in INSTRUCTION_BY_TOOL.items() if name in toolset.listed_tool_names]
     return " ".join([INSTRUCTIONS_OPENING, *advice, STORED_DATA_WARNING])
 
 
@@ -339,11 +343,14 @@ async def open_client_progress_reporter(context: RequestContext) -> AsyncIterato
 async def serve_mcp_on_stdio(settings: Settings) -> None:
     """Serve until the client closes either pipe, or SIGTERM or SIGINT. Calls under way are finished, the index is
     flushed. Raises `InvalidInput` for unknown tools."""
-    settings = settings.model_copy(update=with_project_of_directory({"project": settings.project}))
+    settings = settings.model_copy(update=resolve_automatic_project_setting({"project": settings.project}))
     toolset, caller = toolset_from_settings(settings), Caller(BeingId(settings.being), settings.role)
     end = anyio.Event()
     with call_on_stop_signals(end.set):
-        async with open_served_memory(settings) as served, open_mcp_stdio_transport(end) as (incoming, outgoing):
+        async with (
+            open_memory_with_background_loops(settings) as served,
+            open_mcp_stdio_transport(end) as (incoming, outgoing),
+        ):
             served.memory.on_files_lost = end.set
             handlers = McpRequestHandlers(
                 toolset,

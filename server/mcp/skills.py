@@ -27,7 +27,7 @@ SKILLS_EXTENSION_ID = "io.modelcontextprotocol/skills"
 SKILLS_FOLDER = Path(__file__).parents[2] / "plugin" / "skills"
 """Of the plugin, which the package holds as well."""
 SKILL_SCHEME, SKILL_FILE = "skill://", "SKILL.md"
-SKILLS_TTL_MS = 3_600_000
+PACKAGED_SKILLS_CACHE_TTL_MS = 3_600_000
 """How long a client may take a skill as unchanged: it changes with the installation …"""
 LESSON_SKILLS_CACHE_TTL_MS = 60_000
 """… and what is learnt with every failure."""
@@ -102,7 +102,7 @@ def skill_of_lesson(learnt: LessonWithOutcomeCounts) -> Skill:
 
 def list_skills(lessons: Sequence[Skill] = ()) -> dict[str, Any]:
     """The result of `skills/list`. `lessons`: of the caller's being."""
-    return _cacheable(
+    return _add_cache_fields_to_result(
         {"skills": [skill.listing_entry for skill in (*packaged_skills(), *lessons)]}, of_being=bool(lessons)
     )
 
@@ -111,12 +111,12 @@ def skills_get_result(uri: str, lessons: Sequence[Skill] = ()) -> dict[str, Any]
     """The result of `skills/get`. Raises `MCPError` if there is no such skill."""
     for skill in (*packaged_skills(), *lessons):
         if skill.uri == uri:
-            return _cacheable({"skill": skill.listing_entry}, of_being=skill in lessons)
+            return _add_cache_fields_to_result({"skill": skill.listing_entry}, of_being=skill in lessons)
     raise MCPError(types.INVALID_PARAMS, "There is no such skill", {"uri": excerpt_for_error(uri)})
 
 
-def _cacheable(result: dict[str, Any], *, of_being: bool) -> dict[str, Any]:
-    ttl, scope = (LESSON_SKILLS_CACHE_TTL_MS, "private") if of_being else (SKILLS_TTL_MS, "public")
+def _add_cache_fields_to_result(result: dict[str, Any], *, of_being: bool) -> dict[str, Any]:
+    ttl, scope = (LESSON_SKILLS_CACHE_TTL_MS, "private") if of_being else (PACKAGED_SKILLS_CACHE_TTL_MS, "public")
     return {"resultType": "complete", **result, "ttlMs": ttl, "cacheScope": scope}
 
 

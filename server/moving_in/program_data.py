@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_APPLICATION_DATA = ("~/.config", "~/Library/Application Support", "$APPDATA")
+_APPLICATION_DATA_FOLDERS = ("~/.config", "~/Library/Application Support", "$APPDATA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ OTHER_PROGRAM_DATA_LOCATIONS = (
     OtherProgramDataLocation("Gemini CLI", ("$GEMINI_CLI_HOME/.gemini/tmp/*/chats", "~/.gemini/tmp/*/chats")),
     OtherProgramDataLocation("Cursor", ("~/.cursor/projects/*/agent-transcripts",)),
     OtherProgramDataLocation(
-        "Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA)
+        "Cursor", tuple(f"{base}/Cursor/User/globalStorage/state.vscdb" for base in _APPLICATION_DATA_FOLDERS)
     ),
     OtherProgramDataLocation(
         "MCP knowledge graph",
@@ -51,10 +51,10 @@ OTHER_PROGRAM_DATA_LOCATIONS = (
         ),
     ),
 )
-_CLIENT_CONFIGURATIONS = (
+_CLIENT_CONFIGURATION_FILE_PATTERNS = (
     "~/.claude.json",
     "~/.cursor/mcp.json",
-    *(f"{base}/Claude/claude_desktop_config.json" for base in _APPLICATION_DATA),
+    *(f"{base}/Claude/claude_desktop_config.json" for base in _APPLICATION_DATA_FOLDERS),
 )
 
 
@@ -63,17 +63,17 @@ def find_data_of_other_programs(environment: Mapping[str, str], home: Path) -> l
     found: dict[Path, str] = {}
     for place in OTHER_PROGRAM_DATA_LOCATIONS:
         for pattern in place.patterns:
-            paths = list(_matching(pattern, environment, home))
+            paths = list(_existing_paths_matching_pattern(pattern, environment, home))
             for path in paths:
                 found.setdefault(path, place.product)
             if paths:
                 break
-    for path in _graphs_of_clients(environment, home):
+    for path in _knowledge_graph_files_set_in_clients(environment, home):
         found.setdefault(path, "MCP knowledge graph")
     return [(product, path) for path, product in found.items()]
 
 
-def _matching(pattern: str, environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+def _existing_paths_matching_pattern(pattern: str, environment: Mapping[str, str], home: Path) -> Iterator[Path]:
     first, _, rest = pattern.partition("/")
     base = str(home) if first == "~" else environment.get(first.removeprefix("$"), "")
     if not base:
@@ -88,10 +88,10 @@ def _matching(pattern: str, environment: Mapping[str, str], home: Path) -> Itera
     yield from (path for path in matching if path.exists())
 
 
-def _graphs_of_clients(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+def _knowledge_graph_files_set_in_clients(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
     """Files that clients have set for the official server."""
-    for pattern in _CLIENT_CONFIGURATIONS:
-        for path in _matching(pattern, environment, home):
+    for pattern in _CLIENT_CONFIGURATION_FILE_PATTERNS:
+        for path in _existing_paths_matching_pattern(pattern, environment, home):
             try:
                 servers = json.loads(path.read_text(encoding="utf-8")).get("mcpServers", {})
                 files = [server.get("env", {}).get("MEMORY_FILE_PATH") for server in servers.values()]

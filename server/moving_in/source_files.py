@@ -15,13 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from madeleine.memory.moving.sources.values import MAX_FILE_HEAD_BYTES, MAX_IMPORTED_LINE_BYTES, UnreadableImportFile
+from madeleine.memory.moving.sources.values import MAX_FILE_HEAD_BYTES, MAX_IMPORTED_LINE_BYTES, ImportFileUnreadable
 
 IMPORT_FILE_READ_CHUNK_BYTES = 256 * 1024
 MAX_FILES_PER_ZIP_ARCHIVE = 100_000
 FOLDERS_SKIPPED_BY_IMPORT = frozenset({"node_modules", "__pycache__"})
 """Beside hidden ones: they hold what programs have installed."""
-_SELECT_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
+_SELECT_NON_VIRTUAL_TABLE_NAMES_SQL = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
+)
 """Virtual tables need modules of the program that made them."""
 
 
@@ -67,8 +69,11 @@ class DiskOrArchiveFile:
 
     def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
         if self._tables is None:
-            with raise_as_unreadable_import_file(self.display_path), closing(self._connect()) as connection:
-                names = [str(row[0]) for row in connection.execute(_SELECT_TABLES)]
+            with (
+                raise_as_unreadable_import_file(self.display_path),
+                closing(self._connect_read_only_to_sqlite()) as connection,
+            ):
+                names = [str(row[0]) for row in connection.execute(_SELECT_NON_VIRTUAL_TABLE_NAMES_SQL)]
                 columns = "SELECT name FROM pragma_table_info(?)"
                 self._tables = {
                     name: frozenset(str(row[0]) for row in connection.execute(columns, (name,))) for name in names
@@ -76,54 +81,57 @@ class DiskOrArchiveFile:
         return self._tables
 
     def run_sqlite_query(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with raise_as_unreadable_import_file(self.display_path), closing(self._connect()) as connection:
+        with (
+            raise_as_unreadable_import_file(self.display_path),
+            closing(self._connect_read_only_to_sqlite()) as connection,
+        ):
             yield from connection.execute(sql, values)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect_read_only_to_sqlite(self) -> sqlite3.Connection:
         """Read-only; a program may be writing to it. Without the right to make the files that a reader shares with
         writers, the database is read as it lies there."""
         if self.is_in_archive:
-            raise UnreadableImportFile(
+            raise ImportFileUnreadable(
                 f"{self.display_path} is a database in an archive. Unpack the archive, and give its folder."
             )
         uri = self.path.absolute().as_uri()
         with suppress(sqlite3.OperationalError):
-            connection = _open_database(f"{uri}?mode=ro")
+            connection = _open_sqlite_read_only(f"{uri}?mode=ro")
             try:
-                connection.execute(_SELECT_TABLES).fetchone()
+                connection.execute(_SELECT_NON_VIRTUAL_TABLE_NAMES_SQL).fetchone()
             except sqlite3.OperationalError:
                 connection.close()
                 raise
             return connection
-        return _open_database(f"{uri}?mode=ro&immutable=1")
+        return _open_sqlite_read_only(f"{uri}?mode=ro&immutable=1")
 
 
-def _open_database(uri: str) -> sqlite3.Connection:
+def _open_sqlite_read_only(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=5)
     for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
         connection.execute(f"PRAGMA {pragma}")
-    connection.text_factory = _text
+    connection.text_factory = _decode_sqlite_text
     return connection
 
 
-def _text(value: bytes) -> str:
+def _decode_sqlite_text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
 @contextmanager
 def raise_as_unreadable_import_file(name: str) -> Iterator[None]:
-    """Raise errors of files, archives and databases as `UnreadableImportFile`."""
+    """Raise errors of files, archives and databases as `ImportFileUnreadable`."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise UnreadableImportFile(
+        raise ImportFileUnreadable(
             f"{name} is not text in UTF-8 ({error.reason}). Give it as it was written."
         ) from error
     except sqlite3.Error as error:
-        raise UnreadableImportFile(f"{name} is a database that cannot be read: {error}.") from error
+        raise ImportFileUnreadable(f"{name} is a database that cannot be read: {error}.") from error
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
         # RuntimeError: it asks for a password.
-        raise UnreadableImportFile(f"{name} cannot be read: {error}.") from error
+        raise ImportFileUnreadable(f"{name} cannot be read: {error}.") from error
 
 
 def _raise(error: Exception) -> None:
@@ -131,20 +139,20 @@ def _raise(error: Exception) -> None:
 
 
 def find_import_files(
-    path: Path, on_error: Callable[[UnreadableImportFile], None] = _raise
+    path: Path, on_error: Callable[[ImportFileUnreadable], None] = _raise
 ) -> Iterator[DiskOrArchiveFile]:
     """The file; the files in it, if it is an archive; those in it and below, if it is a folder. In order of their
     names. `on_error` is given what cannot be read; if it does not raise, the next file follows."""
-    for file in _plain_files(path, on_error) if path.is_dir() else (path,):
+    for file in _importable_files_below_folder(path, on_error) if path.is_dir() else (path,):
         try:
-            yield from _file_or_members(file, str(file))
-        except UnreadableImportFile as error:
+            yield from _file_or_zip_members(file, str(file))
+        except ImportFileUnreadable as error:
             on_error(error)
 
 
-def _plain_files(root: Path, on_error: Callable[[UnreadableImportFile], None]) -> Iterator[Path]:
+def _importable_files_below_folder(root: Path, on_error: Callable[[ImportFileUnreadable], None]) -> Iterator[Path]:
     def report(error: OSError) -> None:
-        on_error(UnreadableImportFile(f"{error.filename} cannot be read: {error.strerror}."))
+        on_error(ImportFileUnreadable(f"{error.filename} cannot be read: {error.strerror}."))
 
     for folder, folders, names in os.walk(root, onerror=report):
         folders[:] = sorted(
@@ -156,10 +164,10 @@ def _plain_files(root: Path, on_error: Callable[[UnreadableImportFile], None]) -
                 yield file
 
 
-def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
+def _file_or_zip_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
     with raise_as_unreadable_import_file(name):
         if zipfile.is_zipfile(path):
-            yield from _members(path, name)
+            yield from _zip_members(path, name)
             return
         stat = path.stat()
     yield DiskOrArchiveFile(
@@ -171,36 +179,36 @@ def _file_or_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
     )
 
 
-def _members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
+def _zip_members(path: Path, name: str) -> Iterator[DiskOrArchiveFile]:
     """Archives that another program compresses in its own way are refused: a dictionary of LZMA may take gigabytes."""
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
         if not members:
-            raise UnreadableImportFile(f"{name} holds no files.")
+            raise ImportFileUnreadable(f"{name} holds no files.")
         if len(members) > MAX_FILES_PER_ZIP_ARCHIVE:
-            raise UnreadableImportFile(
+            raise ImportFileUnreadable(
                 f"{name} has {len(members):,} files; at most {MAX_FILES_PER_ZIP_ARCHIVE:,} are read."
             )
         if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
-            raise UnreadableImportFile(
+            raise ImportFileUnreadable(
                 f"{name} is compressed in a way that no export is. Unpack it and give its folder."
             )
         for member in sorted(members, key=lambda each: each.filename):
             if member.filename.lower().endswith(".zip"):
-                raise UnreadableImportFile(
+                raise ImportFileUnreadable(
                     f"{name} has an archive in it ({member.filename[:80]!r}). Unpack it and give its folder."
                 )
             yield DiskOrArchiveFile(
                 display_path=f"{name}/{member.filename}".replace(os.sep, "/"),
                 path=path,
                 size=member.file_size,
-                modified_at=_member_time(member),
+                modified_at=_modified_time_of_zip_member(member),
                 open_binary=partial(archive.open, member),
                 is_in_archive=True,
             )
 
 
-def _member_time(member: zipfile.ZipInfo) -> datetime | None:
+def _modified_time_of_zip_member(member: zipfile.ZipInfo) -> datetime | None:
     try:
         return datetime(*member.date_time, tzinfo=UTC)
     except ValueError:

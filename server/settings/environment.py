@@ -17,7 +17,7 @@ URL_VARIABLE, TOKEN_VARIABLE = "MADELEINE_URL", "MADELEINE_TOKEN"
 """Of a server over HTTP that clients and hooks are to use instead of this machine's memory. No settings of a server."""
 SETTINGS_FILE = "madeleine.toml"
 """In the data directory; the environment wins."""
-PROVIDER_KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+API_KEY_VARIABLE_BY_PROVIDER = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Provider → the variable that all programs look into for its key."""
 DEFAULT_MAX_TEXT_CHARS = 32_000
 """Default of the setting `max_text_chars`."""
@@ -45,7 +45,7 @@ def setting_values_from_variables(variables: Mapping[str, str]) -> dict[str, str
     provider_asked = named.get("llm", "").lower()
     ambient = {
         name.lower(): variables[name]
-        for provider, name in PROVIDER_KEY_VARIABLES.items()
+        for provider, name in API_KEY_VARIABLE_BY_PROVIDER.items()
         if provider_asked in ("", provider) and variables.get(name)
     }
     return ambient | named
@@ -65,7 +65,7 @@ def project_of_directory(directory: Path) -> str:
     return "" if directory == home or directory in home.parents else directory.name
 
 
-def with_project_of_directory(settings: Mapping[str, str], directory: Path | None = None) -> dict[str, str]:
+def resolve_automatic_project_setting(settings: Mapping[str, str], directory: Path | None = None) -> dict[str, str]:
     """The settings that a client brings, with its project in place of `auto` where its directory tells it."""
     project = settings.get("project", "")
     if project == AUTOMATIC_PROJECT_VALUE:

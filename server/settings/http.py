@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from madeleine.server.addresses import is_http_url, is_secure_url
+from madeleine.server.addresses import is_http_url, is_https_or_loopback_http_url
 from madeleine.server.settings.fields import CommaSeparatedNames, valid_if_set_validator
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -22,7 +22,10 @@ def bracket_ipv6_host(host: str) -> str:
 
 NonEmptyClaimName = Annotated[str, Field(min_length=1, max_length=200)]
 SafeUrl = Annotated[
-    str, valid_if_set_validator(is_secure_url, "it must begin with https:// (http:// for this machine only)")
+    str,
+    valid_if_set_validator(
+        is_https_or_loopback_http_url, "it must begin with https:// (http:// for this machine only)"
+    ),
 ]
 """Whoever can change the keys of tokens on their way can be anybody."""
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from madeleine.inference.language.config import DEFAULT_LLM_RETRIES, DEFAULT_LLM_TIMEOUT_SECONDS, LanguageModelConfig
 from madeleine.memory.errors import InvalidInput
-from madeleine.server.addresses import is_http_url, is_secure_url
+from madeleine.server.addresses import is_http_url, is_https_or_loopback_http_url
 from madeleine.server.settings.fields import (
     LowercaseValidator,
     text_parsing_validator,
@@ -28,7 +28,7 @@ def is_well_formed_api_key(key: str) -> bool:
     return len(key) <= MAX_API_KEY_CHARS and all("!" <= character <= "~" for character in key)
 
 
-def _is_valid_secret(key: SecretStr) -> bool:
+def _is_well_formed_secret_api_key(key: SecretStr) -> bool:
     return is_well_formed_api_key(key.get_secret_value())
 
 
@@ -40,7 +40,9 @@ def _has_no_credentials_or_query(url: str) -> bool:
 ApiKey = Annotated[
     SecretStr,
     text_parsing_validator(str.strip),
-    valid_if_set_validator(_is_valid_secret, "a key is one line of visible ASCII characters, without spaces"),
+    valid_if_set_validator(
+        _is_well_formed_secret_api_key, "a key is one line of visible ASCII characters, without spaces"
+    ),
 ]
 UsdPerMillionTokens = Annotated[float, Field(ge=0, le=1_000_000)]
 
@@ -123,7 +125,7 @@ class LlmSettings(BaseModel):
 
 def require_encryption_for_api_key(url: str, key: str) -> None:
     """Raises `InvalidInput` for a key that would cross the network unencrypted."""
-    if url and key and not is_secure_url(url):
+    if url and key and not is_https_or_loopback_http_url(url):
         raise InvalidInput(
             "The key would go to MADELEINE_LLM_URL unencrypted, where others can read it. Use an https:// URL or an "
             "address of this machine; or set no key, if the server needs none."

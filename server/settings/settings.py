@@ -56,14 +56,16 @@ from madeleine.server.settings.language_model import LlmSettings
 from madeleine.server.suggestions import nearest_name
 
 _RECALL_DEFAULTS, _PATROL_DEFAULTS = RecallConfig(), PatrolConfig()
-_DUPLICATE_DEFAULTS = DuplicateThresholds()
-_QDRANT_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
+_DUPLICATE_THRESHOLD_DEFAULTS = DuplicateThresholds()
+_QDRANT_URL_HINT = "as in http://localhost:6333; leave it out for the index in the data directory"
 _ORGANISATION_DEFAULTS, _LESSON_DEFAULTS = OrganisationKnowledgeConfig(), LessonConfig()
-_THREAD_HINT = "set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, or MADELEINE_THREAD_RECORDS to do without one"
+_MEMORY_THREAD_ENABLING_HINT = (
+    "set MADELEINE_LLM_API_KEY or MADELEINE_LLM_URL, or MADELEINE_THREAD_RECORDS to do without one"
+)
 _SCHEDULE_DEFAULTS, _THREAD_DEFAULTS = PatrolTriggerConfig(), MemoryExtractionConfig()
 
 
-def _hour_or_off(written: str) -> object:
+def _none_if_written_as_off(written: str) -> object:
     return None if written.strip().lower() in ("off", "none", "never", "") else written
 
 
@@ -95,7 +97,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Of callers without a token: clients on stdio, commands, and over HTTP while there is no token."""
     embedding_model: Annotated[str, Field(min_length=1)] = PACKAGED_MODEL_NAME
     qdrant_url: Annotated[
-        str, valid_if_set_validator(is_http_url, f"it must begin with http:// or https://, {_QDRANT_HINT}")
+        str, valid_if_set_validator(is_http_url, f"it must begin with http:// or https://, {_QDRANT_URL_HINT}")
     ] = ""
     """A Qdrant server instead of the embedded index. Its client takes anything else for a directory, and makes it."""
     database_url: Annotated[
@@ -123,9 +125,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     """Take secrets (keys, tokens, passwords) out of what is stored."""
     erasure_seconds: SecondsUpToOneDay = DEFAULT_PROMISED_ERASURE_SECONDS
     """Within which the bytes of what was forgotten are gone from the disk (ruling 25)."""
-    same_scene_cosine: UnitFraction = _DUPLICATE_DEFAULTS.same
+    same_scene_cosine: UnitFraction = _DUPLICATE_THRESHOLD_DEFAULTS.same
     """From it a scene that is worded a little otherwise may be one told again (spec T6); its words decide."""
-    min_resemblance: UnitFraction = _DUPLICATE_DEFAULTS.resembling
+    min_resemblance: UnitFraction = _DUPLICATE_THRESHOLD_DEFAULTS.resembling
     """From it a scene is linked to the memory that resembles it most, by words and meaning."""
     ingest_threshold: UnitFraction = MIN_STORED_CHUNK_IMPORTANCE
     """Chunks of less importance are not stored (spec L1)."""
@@ -151,9 +153,9 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
     patrol_auto: bool = True
     patrol_after_memories: Annotated[int, Field(ge=0, le=10**9)] = _SCHEDULE_DEFAULTS.after_memories
     """New memories since the last patrol; 0: never for their number."""
-    patrol_at_hour: Annotated[Annotated[int, Field(ge=0, le=23)] | None, text_parsing_validator(_hour_or_off)] = (
-        _SCHEDULE_DEFAULTS.at_hour
-    )
+    patrol_at_hour: Annotated[
+        Annotated[int, Field(ge=0, le=23)] | None, text_parsing_validator(_none_if_written_as_off)
+    ] = _SCHEDULE_DEFAULTS.at_hour
     """In this machine's time; "off": at no hour."""
     patrol_after_idle_minutes: Annotated[float, Field(ge=0, le=10**6)] = 60.0
     """Minutes without a call while something is new; 0: never for idleness."""
@@ -232,7 +234,7 @@ class Settings(HttpSettings, LlmSettings, ContextFlags):
                 True, "MADELEINE_THREAD_RECORDS keeps conversations without a language model"
             )
         if not self.resolved_llm_key():
-            return MemoryExtractionEnablement(False, f"there is no language model; {_THREAD_HINT}")
+            return MemoryExtractionEnablement(False, f"there is no language model; {_MEMORY_THREAD_ENABLING_HINT}")
         if self.thread == "on":
             return MemoryExtractionEnablement(
                 True, "MADELEINE_THREAD is on, and there is a key that other programs use"
@@ -257,7 +259,7 @@ def settings_from_variables_and_file(
     from_environment: Mapping[str, Any], *, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
     """`from_environment`: by the settings' names. Raises as `read_settings` does."""
-    _require_known_names(from_environment, "the environment", ("url", "token"))
+    _require_known_setting_names(from_environment, "the environment", ("url", "token"))
     settings = _validated_settings(from_environment, "the environment")
     file = settings.data_dir / SETTINGS_FILE
     try:
@@ -269,7 +271,7 @@ def settings_from_variables_and_file(
             raise InvalidInput(
                 f"{name} cannot be set in {file} {reason}: set {ENVIRONMENT_VARIABLE_PREFIX}{name.upper()}."
             )
-    _require_known_names(from_file, str(file))
+    _require_known_setting_names(from_file, str(file))
     if from_file:
         settings = _validated_settings(from_file | dict(from_environment), str(file))
     if overrides:
@@ -283,7 +285,7 @@ def settings_from_variables_and_file(
     return settings
 
 
-def _require_known_names(names: Iterable[str], source: str, variables: Iterable[str] = ()) -> None:
+def _require_known_setting_names(names: Iterable[str], source: str, variables: Iterable[str] = ()) -> None:
     """`variables`: where the names are those of variables, further ones that are known, without the prefix. Raises
     `InvalidInput` with the nearest name."""
 

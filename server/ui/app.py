@@ -102,10 +102,10 @@ def web_ui_routes(
     """`login` answers the request that opens a session; `stream_guard` guards what stays open."""
 
     def protected(endpoint: Callable[[Request], Awaitable[Response]], guard: AsgiMiddleware = guard) -> ASGIApp:
-        return AsgiEndpoint(with_security_headers(with_same_origin_check(guard(_as_asgi(endpoint)))))
+        return AsgiEndpoint(with_security_headers(with_same_origin_check(guard(_asgi_app_of_endpoint(endpoint)))))
 
     def reading(answer: WebUiDataEndpoint) -> ASGIApp:
-        return protected(partial(_answer_reading, page, answer))
+        return protected(partial(_answer_data_request, page, answer))
 
     return [
         Route(WEB_UI_PATH.rstrip("/"), RedirectResponse(WEB_UI_PATH), methods=["GET"]),
@@ -116,15 +116,17 @@ def web_ui_routes(
         ),
         Route(f"{WEB_UI_API_PATH}/logout", protected(partial(_log_out, page)), methods=["POST"]),
         Route(f"{WEB_UI_API_PATH}/tools/{{name}}", protected(partial(_call_tool, page)), methods=["POST"]),
-        Route(f"{WEB_UI_API_PATH}/events", protected(partial(_stream_events, page), stream_guard), methods=["GET"]),
-        Route(f"{WEB_UI_API_PATH}/map", protected(partial(_stream_map, page)), methods=["GET"]),
+        Route(
+            f"{WEB_UI_API_PATH}/events", protected(partial(_stream_live_events, page), stream_guard), methods=["GET"]
+        ),
+        Route(f"{WEB_UI_API_PATH}/map", protected(partial(_stream_semantic_map, page)), methods=["GET"]),
         *(
             Route(f"{WEB_UI_API_PATH}/{path}", reading(answer), methods=["GET"])
-            for path, answer in PAGE_READ_ENDPOINTS.items()
+            for path, answer in WEB_UI_DATA_ENDPOINT_BY_PATH.items()
         ),
         Route(
             f"{WEB_UI_PATH}{{path:path}}",
-            AsgiEndpoint(with_security_headers(_as_asgi(partial(_send_file, page.files)))),
+            AsgiEndpoint(with_security_headers(_asgi_app_of_endpoint(partial(_send_static_file, page.files)))),
             methods=["GET"],
         ),
     ]
@@ -133,59 +135,63 @@ def web_ui_routes(
 # --- data ---------------------------------------------------------------------------------------------------------
 
 
-def _number(request: Request, name: str, default: int, most: int) -> int:
+def _number_from_query_parameter(request: Request, name: str, default: int, most: int) -> int:
     text = request.query_params.get(name, "")
     if text and not (text.isascii() and text.isdigit()):
         raise InvalidInput(f"{name}: {text[:20]!r} is not a number.")
     return min(int(text), most) if text else default
 
 
-async def _about(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
+async def _caller_rights_endpoint(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     return reader.caller_rights_and_fading_constants()
 
 
-async def _memory(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
+async def _memory_provenance_endpoint(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     shown = request.path_params["id"]
     return await reader.memory_provenance_as_json(
         (await reader.memory.use_cases.short_ids.full_memory_id_by_given_id(reader.scope, [shown]))[shown]
     )
 
 
-async def _run(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
+async def _patrol_run_endpoint(reader: WebUiDataReader, request: Request) -> dict[str, Any]:
     run = await reader.memory.use_cases.short_ids.full_id(reader.scope, "run", request.path_params["id"])
     return await reader.patrol_run_with_changes(RunId(run))
 
 
-PAGE_READ_ENDPOINTS: dict[str, WebUiDataEndpoint] = {
-    "about": _about,
+WEB_UI_DATA_ENDPOINT_BY_PATH: dict[str, WebUiDataEndpoint] = {
+    "about": _caller_rights_endpoint,
     "start": lambda reader, _: reader.overview(),
     "memories": lambda reader, _: reader.all_memory_outlines_by_column(),
-    "memory/{id}": _memory,
-    "runs": lambda reader, request: reader.patrol_runs(_number(request, "limit", 50, MAX_PATROL_RUNS_SHOWN)),
-    "run/{id}": _run,
+    "memory/{id}": _memory_provenance_endpoint,
+    "runs": lambda reader, request: reader.patrol_runs(
+        _number_from_query_parameter(request, "limit", 50, MAX_PATROL_RUNS_SHOWN)
+    ),
+    "run/{id}": _patrol_run_endpoint,
     "fading": lambda reader, _: reader.fading_forecast_as_json(),
     "conversations": lambda reader, _: reader.conversations(),
     "conversation": lambda reader, request: reader.conversation(
-        request.query_params.get("session", ""), _number(request, "start", 0, 2**31)
+        request.query_params.get("session", ""), _number_from_query_parameter(request, "start", 0, 2**31)
     ),
     "written": lambda reader, _: reader.diary_notes_and_lessons(),
     "costs": lambda reader, _: reader.language_model_costs(utc_now()),
     "audit": lambda reader, request: reader.audit_entries(
-        before=_number(request, "before", 0, 2**62),
-        limit=_number(request, "limit", 100, MAX_AUDIT_ENTRIES_PER_PAGE),
+        before=_number_from_query_parameter(request, "before", 0, 2**62),
+        limit=_number_from_query_parameter(request, "limit", 100, MAX_AUDIT_ENTRIES_PER_PAGE),
         event=request.query_params.get("event", ""),
     ),
 }
 
 
-async def _reader(page: WebUiServices, request: Request, as_of: datetime | None = None) -> WebUiDataReader:
+async def _make_data_reader_for_request(
+    page: WebUiServices, request: Request, as_of: datetime | None = None
+) -> WebUiDataReader:
     return WebUiDataReader(await page.opened(), request.scope[CALLER_ASGI_SCOPE_KEY], page.memory_maps, as_of)
 
 
-async def _answer_reading(page: WebUiServices, answer: WebUiDataEndpoint, request: Request) -> Response:
+async def _answer_data_request(page: WebUiServices, answer: WebUiDataEndpoint, request: Request) -> Response:
     try:
         as_of = parse_as_of(request.query_params.get("as_of", ""))
-        content = await answer(await _reader(page, request, as_of), request)
+        content = await answer(await _make_data_reader_for_request(page, request, as_of), request)
     except MadeleineError as error:
         return refusal_response(400 if isinstance(error, InvalidInput) else 503, str(error))
     return JSONResponse(content)
@@ -194,7 +200,7 @@ async def _answer_reading(page: WebUiServices, answer: WebUiDataEndpoint, reques
 async def _call_tool(page: WebUiServices, request: Request) -> Response:
     """The tool itself, as any client calls it, with the rights of the caller."""
     name = request.path_params["name"]
-    reader = await _reader(page, request)
+    reader = await _make_data_reader_for_request(page, request)
     tools = page.toolset.for_caller(reader.caller.role, read_only=reader.caller.read_only)
     if name not in tools:
         return refusal_response(403, f"{name[:100]}: there is no such tool for you.")
@@ -217,8 +223,8 @@ async def _call_tool(page: WebUiServices, request: Request) -> Response:
     return JSONResponse(result.structured_content)
 
 
-async def _stream_map(page: WebUiServices, request: Request) -> Response:
-    reader = await _reader(page, request)
+async def _stream_semantic_map(page: WebUiServices, request: Request) -> Response:
+    reader = await _make_data_reader_for_request(page, request)
 
     async def lines() -> AsyncIterator[str]:
         async for block in reader.stream_semantic_map():
@@ -227,8 +233,8 @@ async def _stream_map(page: WebUiServices, request: Request) -> Response:
     return StreamingResponse(lines(), media_type="application/x-ndjson")
 
 
-async def _stream_events(page: WebUiServices, request: Request) -> Response:
-    reader = await _reader(page, request)
+async def _stream_live_events(page: WebUiServices, request: Request) -> Response:
+    reader = await _make_data_reader_for_request(page, request)
 
     async def lines() -> AsyncIterator[str]:
         async for event in live_web_ui_events(reader, page.patrol_events, page.is_closing):
@@ -257,9 +263,9 @@ def make_link_login_app(sessions: WebUiSessions) -> ASGIApp:
             return refusal_response(
                 401, "This link was used already, or is too old. Run `madeleine ui` again.", login="link"
             )
-        return _session_response(request, secret)
+        return _response_setting_session_cookie(request, secret)
 
-    return _as_asgi(log_in)
+    return _asgi_app_of_endpoint(log_in)
 
 
 def make_token_login_app(sessions: WebUiSessions) -> ASGIApp:
@@ -269,12 +275,12 @@ def make_token_login_app(sessions: WebUiSessions) -> ASGIApp:
         bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
         if not bearer:
             return refusal_response(401, "A token opens this page.", login="token")
-        return _session_response(request, sessions.open(WebUiSession(bearer=bearer)))
+        return _response_setting_session_cookie(request, sessions.open(WebUiSession(bearer=bearer)))
 
-    return _as_asgi(log_in)
+    return _asgi_app_of_endpoint(log_in)
 
 
-def _session_response(request: Request, secret: str) -> Response:
+def _response_setting_session_cookie(request: Request, secret: str) -> Response:
     response = JSONResponse({})
     set_session_cookie(response, request.scope, secret, max_age=int(WEB_UI_SESSION_SECONDS))
     return response
@@ -309,7 +315,7 @@ def load_static_files(folder: Path) -> dict[str, StaticFile]:
     return files
 
 
-async def _send_file(files: dict[str, StaticFile], request: Request) -> Response:
+async def _send_static_file(files: dict[str, StaticFile], request: Request) -> Response:
     file = files.get(request.path_params["path"] or "index.html")
     if file is None:
         return refusal_response(404, "There is no such page.")
@@ -319,7 +325,7 @@ async def _send_file(files: dict[str, StaticFile], request: Request) -> Response
     return Response(file.content, media_type=file.media_type, headers=headers)
 
 
-def _as_asgi(endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
+def _asgi_app_of_endpoint(endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await (await endpoint(Request(scope, receive)))(scope, receive, send)
 

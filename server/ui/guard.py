@@ -69,14 +69,14 @@ def with_same_origin_check(app: ASGIApp) -> ASGIApp:
     """403 for what another page asks. A change has to be JSON, which no form can send."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        await (app if _is_own_request(scope) else refusal_response(403, "Only the page itself may ask this."))(
+        await (app if _is_same_origin_request(scope) else refusal_response(403, "Only the page itself may ask this."))(
             scope, receive, send
         )
 
     return serve
 
 
-def _is_own_request(scope: Scope) -> bool:
+def _is_same_origin_request(scope: Scope) -> bool:
     headers = Headers(scope=scope)
     origins = headers.getlist("origin")
     if any(urlsplit(origin).netloc != headers.get("host") for origin in origins):

@@ -30,11 +30,11 @@ async def live_web_ui_events(
             while not is_closing():
                 done, _ = await asyncio.wait({waiting}, timeout=WEB_UI_EVENTS_POLL_SECONDS)
                 if done:
-                    yield _patrol_event(waiting.result())
+                    yield _patrol_event_for_web_ui(waiting.result())
                     waiting = asyncio.ensure_future(anext(events))
                     continue
                 last = await overview.last_audit_number()
-                happened = await _happened_since(reader, after) if last > after else []
+                happened = await _change_events_after_audit_number(reader, after) if last > after else []
                 after = last
                 silent_polls = 0 if happened else silent_polls + 1
                 for event in happened:
@@ -45,7 +45,7 @@ async def live_web_ui_events(
             waiting.cancel()
 
 
-async def _happened_since(reader: WebUiDataReader, after: int) -> list[dict[str, Any]]:
+async def _change_events_after_audit_number(reader: WebUiDataReader, after: int) -> list[dict[str, Any]]:
     happened: list[dict[str, Any]] = []
     if changes := await reader.audit_entries_after(after):
         happened.append({"type": "changes", "changes": changes})
@@ -54,5 +54,5 @@ async def _happened_since(reader: WebUiDataReader, after: int) -> list[dict[str,
     return happened
 
 
-def _patrol_event(event: PatrolEvent) -> dict[str, Any]:
+def _patrol_event_for_web_ui(event: PatrolEvent) -> dict[str, Any]:
     return {"type": "patrol"} | patrol_event_as_json(event)

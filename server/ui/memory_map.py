@@ -30,14 +30,14 @@ class SemanticMapCache:
     async def stream_map_blocks(self, memory: OpenedMemory, scope: Scope) -> AsyncIterator[dict[str, Any]]:
         """The number of memories on the map; then blocks of them, as columns: `seq`, `x` and `y` in [-1, 1]."""
         overview, model = memory.ledger.overview, memory.embedder.model_name
-        ids = dict(await overview.numbers_and_ids_of_embedded_memories(scope, model))
+        ids = dict(await overview.sequence_numbers_and_ids_of_embedded_memories(scope, model))
         numbers = list(ids)
         yield {"total": len(numbers)}
         if not numbers:
             return
 
         async def vectors(some: Sequence[int]) -> dict[int, Matrix]:
-            return dict(await overview.vectors(scope, model, [ids[number] for number in some]))
+            return dict(await overview.sequence_numbers_and_vectors(scope, model, [ids[number] for number in some]))
 
         async with self._laying_out:
             key = (scope.being_id, model)
@@ -46,26 +46,26 @@ class SemanticMapCache:
                 chosen = await vectors(sample_landmark_memory_numbers(numbers))
                 matrix = np.array(list(chosen.values()), np.float32)
                 landmarks = await asyncio.to_thread(lay_out_landmarks, list(chosen), matrix, len(numbers))
-            self._keep(key, landmarks)
+            self._cache_landmarks(key, landmarks)
         known = await vectors([number for number in numbers if number in landmarks.places])
-        yield _block_as_json(list(known), np.array([landmarks.places[number] for number in known], np.float32))
+        yield _map_block_as_json(list(known), np.array([landmarks.places[number] for number in known], np.float32))
         others = [number for number in numbers if number not in landmarks.places]
         for begin in range(0, len(others), MEMORIES_PER_SEMANTIC_MAP_BLOCK):
             some = await vectors(others[begin : begin + MEMORIES_PER_SEMANTIC_MAP_BLOCK])
             matrix = np.array(list(some.values()), np.float32)
             if some and known:
-                yield _block_as_json(
+                yield _map_block_as_json(
                     list(some), await asyncio.to_thread(landmarks.place_memories, list(some), matrix, known)
                 )
 
-    def _keep(self, key: tuple[str, str], landmarks: MapLandmarks) -> None:
+    def _cache_landmarks(self, key: tuple[str, str], landmarks: MapLandmarks) -> None:
         self._kept[key] = landmarks
         self._kept.move_to_end(key)
         while len(self._kept) > MAX_CACHED_SEMANTIC_MAPS:
             self._kept.popitem(last=False)
 
 
-def _block_as_json(numbers: Sequence[int], plane: Matrix) -> dict[str, Any]:
+def _map_block_as_json(numbers: Sequence[int], plane: Matrix) -> dict[str, Any]:
     """Rounded: a screen has some thousand places across."""
     rounded = plane.astype(float).round(4)
     return {"seq": list(numbers), "x": rounded[:, 0].tolist(), "y": rounded[:, 1].tolist()}

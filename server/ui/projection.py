@@ -18,7 +18,7 @@ TSNE_PERPLEXITY = 15.0
 TSNE_ITERATIONS = 300
 EXAGGERATED_ITERATIONS, EXAGGERATION = 100, 6.0
 LANDMARKS_PER_PLACED_MEMORY = 6
-SOFTMAX_SHARPNESS = 24.0
+LANDMARK_WEIGHT_SOFTMAX_SHARPNESS = 24.0
 """Of the weights of the nearest landmarks, by cosine: a point lies with those it is most like, not between all."""
 MAX_MEMORY_CHANGE_RATIO_BEFORE_RELAYOUT = 0.25
 """Part of the memories by which a map may have grown or shrunk before it is laid out anew."""
@@ -60,12 +60,12 @@ class MapLandmarks:
         nearest_count = min(LANDMARKS_PER_PLACED_MEMORY, len(layout))
         nearest = np.argpartition(cosines, -nearest_count, axis=1)[:, -nearest_count:]
         near = np.take_along_axis(cosines, nearest, axis=1)
-        weights = np.exp(SOFTMAX_SHARPNESS * (near - near.max(axis=1, keepdims=True)))
+        weights = np.exp(LANDMARK_WEIGHT_SOFTMAX_SHARPNESS * (near - near.max(axis=1, keepdims=True)))
         weights /= weights.sum(axis=1, keepdims=True)
-        plane = (layout[nearest] * weights[..., None]).sum(axis=1) + self._spread(numbers)
+        plane = (layout[nearest] * weights[..., None]).sum(axis=1) + self._scatter_offsets(numbers)
         return np.asarray(plane.clip(-1, 1), np.float32)
 
-    def _spread(self, numbers: Sequence[int]) -> NDArray[np.float64]:
+    def _scatter_offsets(self, numbers: Sequence[int]) -> NDArray[np.float64]:
         """A small step by each memory's number, evenly over all directions and lengths: by the golden ratio, as seeds
         lie in a sunflower."""
         turns = np.array(numbers, np.float64) * 0.618033988749895

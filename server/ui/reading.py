@@ -34,7 +34,7 @@ from madeleine.server.ui.memory_map import SemanticMapCache
 from madeleine.server.ui.past_overview import past_overview_as_json
 from madeleine.tools.lessons import lesson_as_json
 from madeleine.tools.profile import note_as_json
-from madeleine.tools.replies import cluster_as_json, datetime_as_iso, memory_item_as_json, without_empty_fields
+from madeleine.tools.replies import brief_memory_as_json, cluster_as_json, datetime_as_iso, without_empty_fields
 
 if TYPE_CHECKING:  # a server imports them with the memory, behind its first answers
     from madeleine.server.wiring.open_memory import OpenedMemory
@@ -100,9 +100,9 @@ class WebUiDataReader:
         changes = await overview.audit_page(
             scope, limit=MAX_RECENT_CHANGES_SHOWN, events=CHANGE_AUDIT_EVENTS, until=self.as_of
         )
-        runs = await self._runs(limit=1)
+        runs = await self._latest_patrol_runs(limit=1)
         start = {
-            "changes": await self._audit_as_json(changes),
+            "changes": await self._audit_entries_as_json(changes),
             "last_patrol": patrol_run_for_web_ui(runs[0]) if runs else None,
         }
         if self.as_of is not None:
@@ -113,7 +113,7 @@ class WebUiDataReader:
             return start | past_overview_as_json(outlines, summaries, self.as_of)
         clusters = await self.memory.use_cases.browse.clusters_with_moods(scope)
         return start | {
-            "counts": _counts(await overview.count_memories_by_status_truth_and_pin(scope)),
+            "counts": _memory_counts_by_state(await overview.count_memories_by_status_truth_and_pin(scope)),
             "clusters": [
                 cluster_as_json(cluster, mood) | {"count": cluster.active + cluster.dying} for cluster, mood in clusters
             ],
@@ -123,38 +123,42 @@ class WebUiDataReader:
     async def all_memory_outlines_by_column(self) -> dict[str, list[Any]]:
         """All memories, a column a field: it is read in one go, whatever their number."""
         outlines = await self.memory.ledger.overview.memory_outlines(self.scope)
-        return await asyncio.to_thread(_columns, outlines)
+        return await asyncio.to_thread(_memory_outlines_as_columns, outlines)
 
     async def memory_provenance_as_json(self, id_: MemoryId) -> dict[str, Any]:
         """What `recall_memory` does not tell of a memory: who wrote and recalled it, and what it was made of."""
         overview, scope = self.memory.ledger.overview, self.scope
         found = await self.memory.ledger.recall.memories_with_ids(scope, [id_])
-        entries = self._until(await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at)
-        runs = await self._runs(limit=MAX_PATROL_RUNS_READ)
+        entries = self._records_until_as_of(
+            await overview.audit_of_memory(scope, id_) if found else [], lambda entry: entry.at
+        )
+        runs = await self._latest_patrol_runs(limit=MAX_PATROL_RUNS_READ)
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(scope)
         names = {cluster.id: cluster.name for cluster in clusters}
         return {
-            "audit": [_entry_as_json(entry) for entry in entries],
-            "absorbed": [memory_item_as_json(memory) for memory in await overview.memories_absorbed_by(scope, id_)],
+            "audit": [_audit_entry_as_json(entry) for entry in entries],
+            "absorbed": [brief_memory_as_json(memory) for memory in await overview.memories_absorbed_by(scope, id_)],
             "messages": [
                 _message_as_json(message)
-                for message in self._until(await overview.messages_of_memory(scope, id_), lambda message: message.at)
+                for message in self._records_until_as_of(
+                    await overview.messages_of_memory(scope, id_), lambda message: message.at
+                )
             ],
-            "aged": [datetime_as_iso(run.started) for run in runs if _has_aged(run)][::-1],
+            "aged": [datetime_as_iso(run.started) for run in runs if _has_aged_memories(run)][::-1],
             "cluster": names.get(found[0].cluster_id, "") if found and found[0].cluster_id else "",
         }
 
     async def patrol_runs(self, limit: int) -> dict[str, Any]:
-        return {"runs": [patrol_run_for_web_ui(run) for run in await self._runs(limit=limit)]}
+        return {"runs": [patrol_run_for_web_ui(run) for run in await self._latest_patrol_runs(limit=limit)]}
 
-    async def _runs(self, *, limit: int) -> list[PatrolRun]:
+    async def _latest_patrol_runs(self, *, limit: int) -> list[PatrolRun]:
         """The latest first."""
         read = limit if self.as_of is None else MAX_PATROL_RUNS_READ
-        return self._until(await self.memory.ledger.patrols.runs(self.scope, limit=read), lambda run: run.started)[
-            :limit
-        ]
+        return self._records_until_as_of(
+            await self.memory.ledger.patrols.runs(self.scope, limit=read), lambda run: run.started
+        )[:limit]
 
-    def _until(self, records: Iterable[RecordT], at: Callable[[RecordT], datetime]) -> list[RecordT]:
+    def _records_until_as_of(self, records: Iterable[RecordT], at: Callable[[RecordT], datetime]) -> list[RecordT]:
         """Those that had been recorded by then."""
         return [record for record in records if self.as_of is None or at(record) <= self.as_of]
 
@@ -163,7 +167,7 @@ class WebUiDataReader:
         overview = self.memory.ledger.overview
         run = await overview.patrol_run(self.scope, id_)
         changes = await overview.changes_of_patrol_run(self.scope, id_)
-        names = await self._names(changes)
+        names = await self._names_and_short_ids_by_id(changes)
         return {
             "run": patrol_run_for_web_ui(run) if run else None,
             "changes": [
@@ -173,9 +177,9 @@ class WebUiDataReader:
             ],
         }
 
-    async def _names(self, changes: Sequence[PatrolChangedRow]) -> dict[str, dict[str, str]]:
+    async def _names_and_short_ids_by_id(self, changes: Sequence[PatrolChangedRow]) -> dict[str, dict[str, str]]:
         """Short ids and names of what changes are about, and of what their fields name."""
-        ids = [MemoryId(id_) for change in changes for id_ in _named_ids(change)]
+        ids = [MemoryId(id_) for change in changes for id_ in _ids_named_in_change(change)]
         memories = await self.memory.ledger.recall.memories_with_ids(self.scope, list(dict.fromkeys(ids)))
         clusters = await self.memory.ledger.recall.clusters_with_memory_counts(self.scope)
         gone = {
@@ -200,8 +204,8 @@ class WebUiDataReader:
         soon.sort(key=lambda each: (each[0], each[1].seq))
         dying = [outline for outline in outlines if outline.status == "dying"]
         return {
-            "soon": [_fading_as_json(outline, left) for left, outline in soon[:MAX_FORECAST_FADING_MEMORIES]],
-            "dying": [_fading_as_json(outline, 0) for outline in dying[:MAX_FORECAST_FADING_MEMORIES]],
+            "soon": [_fading_memory_as_json(outline, left) for left, outline in soon[:MAX_FORECAST_FADING_MEMORIES]],
+            "dying": [_fading_memory_as_json(outline, 0) for outline in dying[:MAX_FORECAST_FADING_MEMORIES]],
             "total": len(soon),
             "patrols": FADING_FORECAST_PATROLS,
         }
@@ -216,7 +220,7 @@ class WebUiDataReader:
             "sessions": [
                 asdict(session)
                 | {"first_at": datetime_as_iso(session.first_at), "last_at": datetime_as_iso(session.last_at)}
-                for session in self._until(sessions, lambda session: session.first_at)
+                for session in self._records_until_as_of(sessions, lambda session: session.first_at)
             ]
         }
 
@@ -224,7 +228,7 @@ class WebUiDataReader:
         messages = await self.memory.ledger.conversations.session_messages_between_positions(
             self.scope, session_id, start=start, end=start + MESSAGES_PER_CONVERSATION_PAGE
         )
-        heard = self._until(messages, lambda message: message.at)
+        heard = self._records_until_as_of(messages, lambda message: message.at)
         is_last = len(messages) < MESSAGES_PER_CONVERSATION_PAGE or len(heard) < len(messages)
         shown = [_message_as_json(message) for message in heard]
         return {"messages": shown, "next": None if is_last else start + MESSAGES_PER_CONVERSATION_PAGE}
@@ -239,10 +243,10 @@ class WebUiDataReader:
         return {
             "diary": [{"date": day.date, "text": day.text} for day in reversed(entries) if day.date <= last_day],
             "think": list((await context.thoughts_for_next_session(scope)).points) if as_of is None else [],
-            "notes": [note_as_json(note) for note in self._until(notes, lambda note: note.created_at)],
+            "notes": [note_as_json(note) for note in self._records_until_as_of(notes, lambda note: note.created_at)],
             "lessons": [
                 lesson_as_json(learnt, in_full=True) | {"status": learnt.memory.status}
-                for learnt in self._until(lessons, lambda learnt: learnt.memory.created_at)
+                for learnt in self._records_until_as_of(lessons, lambda learnt: learnt.memory.created_at)
             ],
         }
 
@@ -261,13 +265,13 @@ class WebUiDataReader:
             before=before or GREATEST_AUDIT_NUMBER,
             until=self.as_of,
         )
-        return {"entries": await self._audit_as_json(entries)}
+        return {"entries": await self._audit_entries_as_json(entries)}
 
     async def audit_entries_after(self, after: int) -> list[dict[str, Any]]:
         """Entries since then, the oldest first; without the page's own reads."""
         entries = await self.memory.ledger.overview.audit_page(self.scope, limit=50, after=after)
         shown = [entry for entry in entries if (entry.client, entry.event) != (WEB_UI_CLIENT_NAME, "recall")]
-        return (await self._audit_as_json(shown))[::-1]
+        return (await self._audit_entries_as_json(shown))[::-1]
 
     async def has_shared_change_after(self, after: int) -> bool:
         """Whether anybody has changed what all share."""
@@ -275,11 +279,11 @@ class WebUiDataReader:
         overview = self.memory.ledger.overview
         return bool(await overview.audit_page(everyone, limit=1, after=after, events=CHANGE_AUDIT_EVENTS))
 
-    async def _audit_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
+    async def _audit_entries_as_json(self, entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
         ids = [MemoryId(id_) for entry in entries for id_ in entry.ids[:3]]
         known = {memory.id: memory for memory in await self.memory.ledger.recall.memories_with_ids(self.scope, ids)}
         return [
-            _entry_as_json(entry)
+            _audit_entry_as_json(entry)
             | {
                 "memories": [
                     {"id": known[id_].short_id, "text": known[id_].scene.action[:200]}
@@ -291,7 +295,7 @@ class WebUiDataReader:
         ]
 
 
-def _counts(counted: Sequence[tuple[str, str, bool, int]]) -> dict[str, int]:
+def _memory_counts_by_state(counted: Sequence[tuple[str, str, bool, int]]) -> dict[str, int]:
     counts = dict.fromkeys(("memories", "active", "dying", "dead", "pinned", "superseded", "retracted"), 0)
     for status, truth, pinned, count in counted:
         counts["memories"] += count
@@ -302,13 +306,13 @@ def _counts(counted: Sequence[tuple[str, str, bool, int]]) -> dict[str, int]:
     return counts
 
 
-def _columns(outlines: Sequence[MemoryOutline]) -> dict[str, list[Any]]:
+def _memory_outlines_as_columns(outlines: Sequence[MemoryOutline]) -> dict[str, list[Any]]:
     return {
         "seq": [outline.seq for outline in outlines],
         "id": [short_id_of_memory_number(outline.number) for outline in outlines],
         "text": [outline.text for outline in outlines],
-        "happened": [_milliseconds(outline.happened_at) for outline in outlines],
-        "created": [_milliseconds(outline.created_at) for outline in outlines],
+        "happened": [_unix_milliseconds(outline.happened_at) for outline in outlines],
+        "created": [_unix_milliseconds(outline.created_at) for outline in outlines],
         "importance": [round(outline.importance, 3) for outline in outlines],
         "cycles": [outline.session_count for outline in outlines],
         "status": [outline.status for outline in outlines],
@@ -316,16 +320,16 @@ def _columns(outlines: Sequence[MemoryOutline]) -> dict[str, list[Any]]:
         "category": [outline.category for outline in outlines],
         "cluster": [short_id_of_non_memory(outline.cluster_id or "") for outline in outlines],
         "pinned": [outline.pinned for outline in outlines],
-        "from": [_milliseconds(beginning_of_validity(outline)) for outline in outlines],
-        "until": [_milliseconds(outline.valid_until) for outline in outlines],
+        "from": [_unix_milliseconds(beginning_of_validity(outline)) for outline in outlines],
+        "until": [_unix_milliseconds(outline.valid_until) for outline in outlines],
     }
 
 
-def _milliseconds(moment: datetime | None) -> int | None:
+def _unix_milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1_000)
 
 
-def _fading_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]:
+def _fading_memory_as_json(outline: MemoryOutline, patrols_left: int) -> dict[str, Any]:
     return {
         "id": short_id_of_memory_number(outline.number),
         "text": outline.text,
@@ -345,7 +349,7 @@ def _message_as_json(message: ConversationMessage) -> dict[str, Any]:
     }
 
 
-def _has_aged(run: PatrolRun) -> bool:
+def _has_aged_memories(run: PatrolRun) -> bool:
     steps = run.report.get("steps", ())
     return run.state != "undone" and any(step.get("name") == "age" and not step.get("skipped") for step in steps)
 
@@ -361,22 +365,29 @@ def patrol_run_for_web_ui(run: PatrolRun) -> dict[str, Any]:
     }
 
 
-def _entry_as_json(entry: AuditEntry) -> dict[str, Any]:
+def _audit_entry_as_json(entry: AuditEntry) -> dict[str, Any]:
     return {"seq": entry.seq, "at": datetime_as_iso(entry.at), "event": entry.event, "count": len(entry.ids)} | (
         without_empty_fields(client=entry.client, role=entry.role, token=entry.token, tool=entry.tool)
     )
 
 
-_REFERENCES = ("cluster_id", "absorbed_into", "compressed_into", "superseded_by", "may_supersede", "parent_id")
+_JOURNAL_REFERENCE_FIELDS = (
+    "cluster_id",
+    "absorbed_into",
+    "compressed_into",
+    "superseded_by",
+    "may_supersede",
+    "parent_id",
+)
 """Journalled fields that name a memory or a cluster."""
-_UNREADABLE = frozenset({"vector", "content_hash", "model", "since", "stopped_at", "fresh", "is_root"})
+_JOURNAL_FIELDS_NOT_SHOWN = frozenset({"vector", "content_hash", "model", "since", "stopped_at", "fresh", "is_root"})
 """Journalled fields that say nothing to a person."""
 
 
-def _named_ids(change: PatrolChangedRow) -> Iterable[str]:
+def _ids_named_in_change(change: PatrolChangedRow) -> Iterable[str]:
     yield change.target
     for fields in (change.before, change.after):
-        yield from (fields[name] for name in _REFERENCES if fields and fields.get(name))
+        yield from (fields[name] for name in _JOURNAL_REFERENCE_FIELDS if fields and fields.get(name))
 
 
 def _changed_fields(change: PatrolChangedRow, names: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -384,11 +395,11 @@ def _changed_fields(change: PatrolChangedRow, names: Mapping[str, Mapping[str, s
     before, after = change.before or {}, change.after or {}
 
     def shown(name: str, value: Any) -> Any:
-        known = names.get(value) if name in _REFERENCES and isinstance(value, str) else None
+        known = names.get(value) if name in _JOURNAL_REFERENCE_FIELDS and isinstance(value, str) else None
         return known.get("name") or known.get("id") if known else value
 
     return [
         {"name": name, "before": shown(name, before.get(name)), "after": shown(name, after.get(name))}
         for name in dict.fromkeys((*before, *after))
-        if name not in _UNREADABLE and before.get(name) != after.get(name)
+        if name not in _JOURNAL_FIELDS_NOT_SHOWN and before.get(name) != after.get(name)
     ]

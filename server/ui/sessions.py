@@ -34,18 +34,18 @@ class _ExpiringSessions:
 
     def add(self, session: WebUiSession) -> str:
         secret = secrets.token_urlsafe(32)
-        self._by_hash[_hash(secret)] = self._now() + self._seconds, session
+        self._by_hash[_hash_session_secret(secret)] = self._now() + self._seconds, session
         while len(self._by_hash) > MAX_WEB_UI_SESSIONS:
             self._by_hash.popitem(last=False)
         return secret
 
     def find(self, secret: str) -> WebUiSession | None:
-        until, session = self._by_hash.get(_hash(secret), (0.0, None))
+        until, session = self._by_hash.get(_hash_session_secret(secret), (0.0, None))
         return session if until > self._now() else None
 
     def take(self, secret: str) -> WebUiSession | None:
         session = self.find(secret)
-        self._by_hash.pop(_hash(secret), None)
+        self._by_hash.pop(_hash_session_secret(secret), None)
         return session
 
 
@@ -75,5 +75,5 @@ class WebUiSessions:
         self._sessions.take(secret)
 
 
-def _hash(secret: str) -> str:
+def _hash_session_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()

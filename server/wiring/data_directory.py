@@ -18,12 +18,12 @@ from madeleine import operating_system
 from madeleine.memory.errors import InvalidInput, StorageBusy, StorageError
 from madeleine.server import __version__
 from madeleine.server.attach.endpoint import try_to_hold_file_lock
-from madeleine.server.background.index_origin import INDEX_FOLDERS, require_ledger_of_index
+from madeleine.server.background.index_origin import INDEX_FOLDERS, require_ledger_file_if_index_exists
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import BearerTokenRepository, open_bearer_token_repository
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.opening import LedgerLocation
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def lock_data_directory(data_dir: Path) -> Iterator[None]:
             ) from error
         if not acquired:
             raise StorageBusy(
-                f"The memory in {data_dir} is in use by another Madeleine{_owner_process(data_dir)}. "
+                f"The memory in {data_dir} is in use by another Madeleine{_owner_process_text(data_dir)}. "
                 "End that one (madeleine stop), or give this one a directory of its own with MADELEINE_DATA_DIR."
             )
         try:
@@ -65,7 +65,7 @@ def lock_data_directory(data_dir: Path) -> Iterator[None]:
                 (data_dir / DATA_DIRECTORY_OWNER_FILE).unlink(missing_ok=True)
 
 
-def _owner_process(data_dir: Path) -> str:
+def _owner_process_text(data_dir: Path) -> str:
     try:
         owner = json.loads((data_dir / DATA_DIRECTORY_OWNER_FILE).read_text(encoding="utf-8"))
         return f" (process {int(owner['pid'])})"
@@ -90,14 +90,14 @@ def make_data_directory_private(data_dir: Path) -> None:
         if not directory.is_symlink():
             ours.update(directory.rglob("*"))
     foreign = sorted(path.name for path in data_dir.iterdir() if path not in ours)
-    changed = sum(map(_restrict_path, ours if foreign else ours | {data_dir}))
+    changed = sum(map(_remove_access_of_other_users, ours if foreign else ours | {data_dir}))
     if foreign and data_dir.lstat().st_mode & GROUP_AND_OTHERS_PERMISSION_BITS:
         logger.warning("others may list %s; it stays so, for it holds other files: %s", data_dir, foreign[0])
     if changed:
         logger.warning("others could read the memory in %s: %d files and directories closed", data_dir, changed)
 
 
-def _restrict_path(path: Path) -> bool:
+def _remove_access_of_other_users(path: Path) -> bool:
     """Whether others had access. Links are not followed."""
     try:
         mode = path.lstat().st_mode
@@ -164,12 +164,12 @@ def ledger_path(settings: Settings) -> Path:
             "pg_dump and pg_restore; docs/postgresql.md has the commands."
         )
     path = settings.data_dir / LEDGER_FILE
-    require_ledger_of_index(path)
+    require_ledger_file_if_index_exists(path)
     return path
 
 
 @asynccontextmanager
-async def open_ledger_without_index(settings: Settings, *, create: bool = True) -> AsyncIterator[Ledger]:
+async def open_ledger_without_index(settings: Settings, *, create: bool = True) -> AsyncIterator[LedgerRepositories]:
     """Opened beside a running host. Without `create` raises `InvalidInput` where there is no ledger."""
     if create or settings.database_url:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ class _OpenModel:
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelKey:
+class _ModelConfigAndApiKey:
     config: LanguageModelConfig
     key: str = field(repr=False)
 
@@ -41,7 +41,7 @@ class LanguageModelPool:
     def __init__(self, settings: LlmSettings) -> None:
         """`settings` of this process."""
         self._settings = settings
-        self._open: OrderedDict[_ModelKey, _OpenModel] = OrderedDict()
+        self._open: OrderedDict[_ModelConfigAndApiKey, _OpenModel] = OrderedDict()
 
     async def __aenter__(self) -> LanguageModelPool:
         provider, key = self._settings.llm, self._settings.resolved_llm_key()
@@ -60,30 +60,30 @@ class LanguageModelPool:
 
     def lease_model_for_this_process(self) -> LanguageModelLease:
         """With this process's key: for its own work, and for clients that send none."""
-        return self._lease(self._settings.llm_config(), self._settings.resolved_llm_key())
+        return self._lease_model(self._settings.llm_config(), self._settings.resolved_llm_key())
 
-    def background_model_lease(self, *, ambient_key: bool = False) -> LanguageModelLease:
+    def lease_model_for_background_work(self, *, ambient_key: bool = False) -> LanguageModelLease:
         """For scheduled patrols and the memory thread. `ambient_key`: a key made for other programs is enough."""
         return self.lease_model_for_this_process() if ambient_key or self._settings.has_chosen_llm() else nullcontext()
 
-    def model_for_key(self, key: str) -> LanguageModelLease:
+    def lease_model_for_api_key(self, key: str) -> LanguageModelLease:
         """The model of this process with a client's key; without one, with its own. Raises `InvalidInput`."""
         if not key:
             return self.lease_model_for_this_process()
         if not is_well_formed_api_key(key):
             raise InvalidInput("The language model's key has characters that no key has. Nothing was done: check it.")
         require_encryption_for_api_key(self._settings.llm_url, key)
-        return self._lease(self._settings.llm_config(), key)
+        return self._lease_model(self._settings.llm_config(), key)
 
     def lease_model_for_client(self, client: LlmSettings) -> LanguageModelLease:
         """According to a client's settings, with its key and URL; this process's if they configure none."""
         if not client.is_llm_chosen_or_turned_off():
             return self.lease_model_for_this_process()
-        return self._lease(client.llm_config(), client.resolved_llm_key())
+        return self._lease_model(client.llm_config(), client.resolved_llm_key())
 
     @asynccontextmanager
-    async def _lease(self, config: LanguageModelConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
-        entry = self._open_model(config, key) if config else None
+    async def _lease_model(self, config: LanguageModelConfig | None, key: str) -> AsyncIterator[LanguageModel | None]:
+        entry = self._find_or_open_model(config, key) if config else None
         if entry is None:
             yield None
             return
@@ -94,8 +94,8 @@ class LanguageModelPool:
             entry.lease_count -= 1
             await self._close_oldest_idle()
 
-    def _open_model(self, config: LanguageModelConfig, key: str) -> _OpenModel | None:
-        model_key = _ModelKey(config, key)
+    def _find_or_open_model(self, config: LanguageModelConfig, key: str) -> _OpenModel | None:
+        model_key = _ModelConfigAndApiKey(config, key)
         entry = self._open.pop(model_key, None)
         if entry is None and (model := make_language_model_if_configured(config, key)):
             entry = _OpenModel(model)

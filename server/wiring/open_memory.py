@@ -73,7 +73,7 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import local_date_today, local_day, utc_now
 from madeleine.server.wiring.data_directory import ledger_location, lock_data_directory, path_exists
 from madeleine.storage.skill_files import write_skill_file
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.tools.tool import ToolUseCases
 
 MODELS_FOLDER = "models"
@@ -82,7 +82,7 @@ MODELS_FOLDER = "models"
 @dataclass(frozen=True, slots=True)
 class OpenedMemory:
     use_cases: ToolUseCases
-    ledger: Ledger
+    ledger: LedgerRepositories
     index: Index
     embedder: LazyEmbedder
     index_keeper: IndexKeeper
@@ -141,7 +141,9 @@ async def open_memory_store(
             extract_graph=ExtractGraph(ledger.graph_extraction),
         )
         write_lock = WriteLock()
-        switch = EmbeddingModelSwitcher(settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake)
+        switch = EmbeddingModelSwitcher(
+            settings, ledger, served, keeper, make_embedder, write_lock, upkeep.wake_background_tasks
+        )
         if background:
             await stack.enter_async_context(upkeep.run_in_background())
             await stack.enter_async_context(switch.run_in_background())
@@ -165,7 +167,7 @@ async def open_memory_store(
             write_lock,
             now=utc_now,
             redact=redaction_from_settings(settings),
-            on_commit=upkeep.wake,
+            on_commit=upkeep.wake_background_tasks,
             write_access=settings.organisation_write_access,
         )
         yield OpenedMemory(
@@ -184,7 +186,7 @@ async def open_memory_store(
 
 def _build_use_cases(
     settings: Settings,
-    ledger: Ledger,
+    ledger: LedgerRepositories,
     index: Index,
     embedder: Embedder,
     upkeep: BackgroundIndexUpkeep,
@@ -199,7 +201,7 @@ def _build_use_cases(
         index,
         embedder,
         now=utc_now,
-        on_commit=upkeep.wake,
+        on_commit=upkeep.wake_background_tasks,
         callback_for_newly_indexed_memories=upkeep.keeper.callback_for_newly_indexed_memories,
         redact=redact,
         write_lock=write_lock,
@@ -236,7 +238,7 @@ def _build_use_cases(
         ledger.conversations, ledger.patrols, remember, now=utc_now, config=thread_config, levels=levels
     )
     update = UpdateMemory(
-        ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake, redact=redact
+        ledger.memories, index, embedder, write_lock, now=utc_now, on_commit=upkeep.wake_background_tasks, redact=redact
     )
     forget = ForgetMemories(
         ledger.erasure, upkeep.keeper, upkeep.scrubber, write_lock, now=utc_now, is_copy_there=path_exists
@@ -353,7 +355,7 @@ def recall_config_from_settings(settings: Settings) -> RecallConfig:
     )
 
 
-def make_skill_writer(settings: Settings, ledger: Ledger) -> WriteSkill | None:
+def make_skill_writer(settings: Settings, ledger: LedgerRepositories) -> WriteSkill | None:
     """Each file is named among the copies of the memory: who forgets the lesson is told of it (ruling 25)."""
     directory = settings.skill_directory
     if directory is None:

@@ -10,7 +10,7 @@ import qdrant_edge
 from madeleine.memory.text.dates import ENGLISH_MONTH_NAMES
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
-    HAN_SIGN_PATTERN,
+    HAN_CHAR_PATTERN,
     HANGUL_CHAR_CLASS,
     HIRAGANA_RUN_PATTERN,
     SOUTHEAST_ASIAN_CHAR_CLASS,
@@ -23,25 +23,32 @@ BM25_TERMS_VERSION = 9
 WeightedTermIds = tuple[list[int], list[float]]
 """(term ids, their weights), of equal length; both empty for a text of stop words or signs alone."""
 
-_HANGUL_JAMO = "\u1100-\u11ff"
-_UNSPACED_RUN = re.compile(f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+")
-_LONE_HAN = re.compile(f"(?<!{HAN_SIGN_PATTERN.pattern}){HAN_SIGN_PATTERN.pattern}(?!{HAN_SIGN_PATTERN.pattern})")
+_HANGUL_JAMO_CHAR_CLASS = "\u1100-\u11ff"
+_UNSPACED_SCRIPT_RUN_PATTERN = re.compile(
+    f"[{HAN_AND_KANA_CHAR_CLASS}{_HANGUL_JAMO_CHAR_CLASS}{HANGUL_CHAR_CLASS}{SOUTHEAST_ASIAN_CHAR_CLASS}]+"
+)
+_LONE_HAN_SIGN_PATTERN = re.compile(
+    f"(?<!{HAN_CHAR_PATTERN.pattern}){HAN_CHAR_PATTERN.pattern}(?!{HAN_CHAR_PATTERN.pattern})"
+)
 BIGRAM_LENGTH = 2
-_DIGIT_LETTERS = "bcdfghjklmnpqrtv"
+_LETTERS_FOR_HEX_DIGITS = "bcdfghjklmnpqrtv"
 LENGTH_OF_NUMBERS_LOSING_LEADING_ZERO = 2
 """Of such the leading zero is dropped: 03 is a day or an hour, 007 and 0049 are what they are."""
-_MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in ENGLISH_MONTH_NAMES) + "|Sept"
-_ISO_DATE = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
-_DAY_OF_MONTH = re.compile(
-    rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b|\b({_MONTH})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
+_MONTH_NAME_REGEX = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in ENGLISH_MONTH_NAMES) + "|Sept"
+_ISO_DATE_PATTERN = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-([0-3]\d)(?![\d-])")
+_DAY_WITH_MONTH_NAME_PATTERN = re.compile(
+    rf"(?<!\w)([0-3]?\d)(?:st|nd|rd|th)?(?: of)? ({_MONTH_NAME_REGEX})\b"
+    rf"|\b({_MONTH_NAME_REGEX})\.? ([0-3]?\d)(?:st|nd|rd|th)?(?!\w)",
     re.IGNORECASE,
 )
-_MAY_OR_WILL = re.compile(r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)")
-_SPELT_NAMES = ("zqmay", "zqwill")
-_SPELT_NUMBER_OR_NAME = re.compile(r"\bzq\w+")
-_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_ORDINAL_NUMBER = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![^\W_])\d++(?![^\W\d_])")
+_MONTH_MAY_OR_NAME_WILL_PATTERN = re.compile(
+    r"(?:(?<=[\w,;:] )|(?<=\())(?:May|Will)\b(?! (?:I|You|We|They|The|My)\b)|\bMay(?= \d)"
+)
+_CODED_WORDS_FOR_MAY_AND_WILL = ("zqmay", "zqwill")
+_CODED_WORD_PATTERN = re.compile(r"\bzq\w+")
+_THOUSANDS_COMMA_PATTERN = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ORDINAL_NUMBER_PATTERN = re.compile(r"(?<!\w)(\d+)(?:st|nd|rd|th)(?!\w)", re.IGNORECASE)
+_NUMBER_PATTERN = re.compile(r"(?<![^\W_])\d++(?![^\W\d_])")
 _SEARCHABLE_STOP_WORDS = frozenset("s t d m o y don ma".split())
 """Of the stop words the pieces of contractions: with apostrophes dropped these are words of their own (vitamin D)."""
 
@@ -53,7 +60,7 @@ true one. Text without spaces has two and a half times as many terms for as much
 
 
 @cache
-def _encoder(average_length: int = BM25_AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
+def _bm25_encoder(average_length: int = BM25_AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.Bm25:
     # k and b as tuned on LoCoMo and BEAM.
     return qdrant_edge.Bm25(
         qdrant_edge.Bm25Config(
@@ -70,53 +77,61 @@ def _encoder(average_length: int = BM25_AVERAGE_DOCUMENT_WORDS) -> qdrant_edge.B
 
 def document_term_ids_and_weights(words: str) -> WeightedTermIds:
     """Weights are BM25's term-frequency part. `words` has been through `memory.text.terms`."""
-    unspaced = sum(len(run) for run in _UNSPACED_RUN.findall(words))
+    unspaced = sum(len(run) for run in _UNSPACED_SCRIPT_RUN_PATTERN.findall(words))
     average = BM25_AVERAGE_DOCUMENT_BIGRAMS if 2 * unspaced > len(words) else BM25_AVERAGE_DOCUMENT_WORDS
-    vector = _encoder(average).embed_document(_with_numbers_as_words(_UNSPACED_RUN.sub(_document_bigrams, words)))
+    vector = _bm25_encoder(average).embed_document(
+        _encode_numbers_and_days_as_words(_UNSPACED_SCRIPT_RUN_PATTERN.sub(_coded_bigrams_for_document, words))
+    )
     return vector.indices, vector.values
 
 
-MAX_CACHED_TERM_WORD_CHARS = 30
+MAX_CHARS_OF_CACHED_QUERY_TEXT = 30
 
 
 def query_term_ids(words: str) -> list[int]:
     """Each term once."""
-    return [*_term_ids_of_word(words)] if len(words) <= MAX_CACHED_TERM_WORD_CHARS else _query_term_ids(words)
+    return (
+        [*_cached_query_term_ids(words)]
+        if len(words) <= MAX_CHARS_OF_CACHED_QUERY_TEXT
+        else _compute_query_term_ids(words)
+    )
 
 
 @lru_cache(maxsize=4_000)
-def _term_ids_of_word(word: str) -> tuple[int, ...]:
-    return tuple(_query_term_ids(word))
+def _cached_query_term_ids(word: str) -> tuple[int, ...]:
+    return tuple(_compute_query_term_ids(word))
 
 
-def _query_term_ids(words: str) -> list[int]:
-    text = _UNSPACED_RUN.sub(_query_bigrams, normalize_text_for_bm25(words))
-    return _encoder().embed_query(_with_numbers_as_words(text)).indices
+def _compute_query_term_ids(words: str) -> list[int]:
+    text = _UNSPACED_SCRIPT_RUN_PATTERN.sub(_coded_bigrams_for_query, normalize_text_for_bm25(words))
+    return _bm25_encoder().embed_query(_encode_numbers_and_days_as_words(text)).indices
 
 
-def _with_numbers_as_words(text: str) -> str:
+def _encode_numbers_and_days_as_words(text: str) -> str:
     """Numbers, which the tokenizer leaves out altogether, as words, and a day with its month as one: the date that
     stands beside every memory must not make it one about 12 and 7. The month May and the name Will are told from the
     verbs by their capital within a sentence."""
-    text = _ISO_DATE.sub(_date_in_words, text)
-    text = _DAY_OF_MONTH.sub(_day_as_word, text)
-    text = _MAY_OR_WILL.sub(lambda name: f"zq{name.group().lower()}", text)
-    return _NUMBER.sub(_number_as_word, _ORDINAL_NUMBER.sub(r"\1", _THOUSANDS_COMMA.sub("", text)))
+    text = _ISO_DATE_PATTERN.sub(_iso_date_as_day_month_name_year, text)
+    text = _DAY_WITH_MONTH_NAME_PATTERN.sub(_coded_word_of_day_and_month_name, text)
+    text = _MONTH_MAY_OR_NAME_WILL_PATTERN.sub(lambda name: f"zq{name.group().lower()}", text)
+    return _NUMBER_PATTERN.sub(
+        _coded_word_of_number, _ORDINAL_NUMBER_PATTERN.sub(r"\1", _THOUSANDS_COMMA_PATTERN.sub("", text))
+    )
 
 
-def _date_in_words(date: re.Match[str]) -> str:
+def _iso_date_as_day_month_name_year(date: re.Match[str]) -> str:
     year, month, day = date.groups()
     return f"{day} {ENGLISH_MONTH_NAMES[int(month) - 1]} {year}"
 
 
-def _day_as_word(match: re.Match[str]) -> str:
+def _coded_word_of_day_and_month_name(match: re.Match[str]) -> str:
     day_first, month_first = match.group(1, 2), match.group(4, 3)
     day, named = day_first if day_first[0] else month_first
     month = next(name for name in ENGLISH_MONTH_NAMES if name.lower().startswith(named[:3].lower()))
     return f"zq{month.lower()}{_digits_as_letters(str(int(day)))} {'zqmay' if month == 'May' else month}"
 
 
-def _number_as_word(number: re.Match[str]) -> str:
+def _coded_word_of_number(number: re.Match[str]) -> str:
     digits = number.group()
     if len(digits) == LENGTH_OF_NUMBERS_LOSING_LEADING_ZERO:
         digits = str(int(digits))
@@ -124,7 +139,7 @@ def _number_as_word(number: re.Match[str]) -> str:
 
 
 def _digits_as_letters(digits: str) -> str:
-    return "".join(_DIGIT_LETTERS[int(digit)] for digit in digits)
+    return "".join(_LETTERS_FOR_HEX_DIGITS[int(digit)] for digit in digits)
 
 
 # Scripts that put no spaces between words are cut into pairs of signs here. The tokenizer's own word lists depend on
@@ -132,51 +147,60 @@ def _digits_as_letters(digits: str) -> str:
 # found in 東京で寿司を食べました. JSQuAD, nDCG@10: 91.1 so, 90.8 by the tokenizer's words.
 
 
-def _document_bigrams(run: re.Match[str]) -> str:
+def _coded_bigrams_for_document(run: re.Match[str]) -> str:
     """Every pair, and each Han sign with none beside it, which in Japanese is a word (all Han signs: 90.4)."""
     signs = run.group()
-    return _spell_bigrams([*_bigrams(signs), *(_LONE_HAN.findall(signs) if len(signs) > 1 else ())])
+    return _encode_bigrams_as_words(
+        [*_character_bigrams(signs), *(_LONE_HAN_SIGN_PATTERN.findall(signs) if len(signs) > 1 else ())]
+    )
 
 
-def _query_bigrams(run: re.Match[str]) -> str:
+def _coded_bigrams_for_query(run: re.Match[str]) -> str:
     """Pairs, without those of hiragana alone, which are endings and particles, where there are others (+0.3 points of
     R@10 on JSQuAD); a single sign only where it stands alone."""
-    pairs = _bigrams(run.group())
-    return _spell_bigrams([pair for pair in pairs if not HIRAGANA_RUN_PATTERN.fullmatch(pair)] or pairs)
+    pairs = _character_bigrams(run.group())
+    return _encode_bigrams_as_words([pair for pair in pairs if not HIRAGANA_RUN_PATTERN.fullmatch(pair)] or pairs)
 
 
-def han_pair_term_ids(words: str) -> list[int]:
+def han_bigram_term_ids(words: str) -> list[int]:
     """Of each two signs of a run of Han signs, in order."""
-    pairs = _bigrams(normalize_text_for_bm25(words))
-    return [_encoder().embed_query(_spell_bigrams([pair])).indices[0] for pair in pairs]
+    pairs = _character_bigrams(normalize_text_for_bm25(words))
+    return [_bm25_encoder().embed_query(_encode_bigrams_as_words([pair])).indices[0] for pair in pairs]
 
 
 def number_and_day_term_ids(words: str) -> frozenset[int]:
     """The terms of a query that are numbers or days."""
-    spelt = _SPELT_NUMBER_OR_NAME.findall(
-        _with_numbers_as_words(_UNSPACED_RUN.sub(" ", normalize_text_for_bm25(words)))
+    spelt = _CODED_WORD_PATTERN.findall(
+        _encode_numbers_and_days_as_words(_UNSPACED_SCRIPT_RUN_PATTERN.sub(" ", normalize_text_for_bm25(words)))
     )
-    number_words = [word for word in spelt if word not in _SPELT_NAMES]
-    return frozenset(_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
+    number_words = [word for word in spelt if word not in _CODED_WORDS_FOR_MAY_AND_WILL]
+    return frozenset(_bm25_encoder().embed_query(" ".join(number_words)).indices) if number_words else frozenset()
 
 
 def term_ids_of_half_hiragana_bigrams(words: str) -> frozenset[int]:
     """The terms of a query that are half hiragana: they join a word to its particle, 都の in 京都の桜."""
     half_hiragana = [
         pair
-        for run in _UNSPACED_RUN.findall(normalize_text_for_bm25(words))
-        for pair in _bigrams(run)
+        for run in _UNSPACED_SCRIPT_RUN_PATTERN.findall(normalize_text_for_bm25(words))
+        for pair in _character_bigrams(run)
         if len(pair) == BIGRAM_LENGTH
         and bool(HIRAGANA_RUN_PATTERN.fullmatch(pair[0])) != bool(HIRAGANA_RUN_PATTERN.fullmatch(pair[1]))
     ]
-    return frozenset(_encoder().embed_query(_spell_bigrams(half_hiragana)).indices) if half_hiragana else frozenset()
+    return (
+        frozenset(_bm25_encoder().embed_query(_encode_bigrams_as_words(half_hiragana)).indices)
+        if half_hiragana
+        else frozenset()
+    )
 
 
-def _bigrams(signs: str) -> list[str]:
+def _character_bigrams(signs: str) -> list[str]:
     return [signs[at : at + BIGRAM_LENGTH] for at in range(max(1, len(signs) - 1))]
 
 
-def _spell_bigrams(pairs: list[str]) -> str:
+def _encode_bigrams_as_words(pairs: list[str]) -> str:
     # Spelt in letters that neither the tokenizer splits nor the stemmer shortens.
-    spelt = ("".join(_DIGIT_LETTERS[int(digit, 16)] for sign in pair for digit in f"{ord(sign):x}") for pair in pairs)
+    spelt = (
+        "".join(_LETTERS_FOR_HEX_DIGITS[int(digit, 16)] for sign in pair for digit in f"{ord(sign):x}")
+        for pair in pairs
+    )
     return f" {' '.join(spelt)} "

@@ -54,12 +54,12 @@ logger = logging.getLogger(__name__)
 
 _POINTS_PER_UPDATE = 64
 """Points an update: 2 to 3 ms."""
-_STALE_WRITES_SHARE = 0.01
-_GENERATION_PREFIX = "generation-"
+_MAX_WRITES_SHARE_FOR_CACHED_IDF = 0.01
+_GENERATION_FOLDER_PREFIX = "generation-"
 
 
 @dataclass(slots=True)
-class _BeingStatistics:
+class _CachedIdfStatistics:
     """Of a being, remembered until there were more writes than one for a hundred memories: in a store of less than a
     hundred the figures are always exact, in a larger one they lag by at most 0.01 in the logarithm."""
 
@@ -79,7 +79,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         self._closed = False
         self._writing = asyncio.Lock()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="index-disk")
-        self._statistics: dict[tuple[BeingId, str], _BeingStatistics] = {}
+        self._statistics: dict[tuple[BeingId, str], _CachedIdfStatistics] = {}
         """By being and project."""
         self._contents = IndexPointContentCache()
         self._missed: dict[str, qe.Point | None] | None = None
@@ -98,19 +98,26 @@ class EmbeddedQdrantIndex(HybridIndex):
         Raises `IndexNeedsRebuild` if its files are damaged or were made with another fingerprint, `IndexUnavailable` if
         another process has it open.
         """
-        return await asyncio.to_thread(_in_words, directory, cls._open, directory, fingerprint)
+        return await asyncio.to_thread(_open_with_explained_errors, directory, cls._open, directory, fingerprint)
 
     @classmethod
     async def recreate(
         cls, directory: Path, fingerprint: IndexFingerprint, *, full_scan_points: int = MAX_FULL_SCAN_POINTS
     ) -> EmbeddedQdrantIndex:
         """Removes the index on disk without opening it, and creates an empty one."""
-        return await asyncio.to_thread(_in_words, directory, cls._create, directory, fingerprint, full_scan_points)
+        return await asyncio.to_thread(
+            _open_with_explained_errors,
+            directory,
+            cls._remove_and_create_empty_index,
+            directory,
+            fingerprint,
+            full_scan_points,
+        )
 
     @classmethod
     def _open(cls, directory: Path, fingerprint: IndexFingerprint) -> EmbeddedQdrantIndex:
         if not any(directory.glob("*")):
-            return cls._create(directory, fingerprint, MAX_FULL_SCAN_POINTS)
+            return cls._remove_and_create_empty_index(directory, fingerprint, MAX_FULL_SCAN_POINTS)
         manifest = IndexManifest.read(directory)
         if manifest.fingerprint != fingerprint.to_json():
             raise IndexNeedsRebuild("The index was made with another model or schema.")
@@ -129,7 +136,7 @@ class EmbeddedQdrantIndex(HybridIndex):
             index._flush_live()
         finally:
             marker.unlink()
-        index._remove_leftovers()
+        index._remove_other_generations()
         return index
 
     @classmethod
@@ -139,7 +146,7 @@ class EmbeddedQdrantIndex(HybridIndex):
         """Recalls go on, on a copy where there is room. Raises `IndexDiskFull` if there is none anywhere."""
         temporary_copy = copy_index_to_temporary_folder(directory, generation, reserve_bytes=INDEX_DISK_RESERVE_BYTES)
         if temporary_copy is None:
-            _require_index_reserve(directory)
+            _require_index_disk_reserve(directory)
             raise IndexUnavailable("The disk was full when the index was opened. Try again.")
         try:
             shard = engine.load_checked_shard(temporary_copy, fingerprint.dim)
@@ -152,11 +159,13 @@ class EmbeddedQdrantIndex(HybridIndex):
         return index
 
     @classmethod
-    def _create(cls, directory: Path, fingerprint: IndexFingerprint, full_scan_points: int) -> EmbeddedQdrantIndex:
+    def _remove_and_create_empty_index(
+        cls, directory: Path, fingerprint: IndexFingerprint, full_scan_points: int
+    ) -> EmbeddedQdrantIndex:
         _remove_tree(directory)
-        generation = f"{_GENERATION_PREFIX}{uuid4().hex}"
+        generation = f"{_GENERATION_FOLDER_PREFIX}{uuid4().hex}"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_index_reserve(directory)
+        _require_index_disk_reserve(directory)
         with engine.translating_index_engine_errors(IndexUnavailable):
             kilobytes = max(1, full_scan_points * fingerprint.dim * 4 // 1024)
             shard = engine.create_empty_shard(directory / generation, fingerprint.dim, kilobytes)
@@ -167,16 +176,16 @@ class EmbeddedQdrantIndex(HybridIndex):
     # --- writing ----------------------------------------------------------------------------------------------
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
-        await self._change((point.memory.id, engine.to_qdrant_edge_point(point)) for point in points)
+        await self._apply_point_changes((point.memory.id, engine.to_qdrant_edge_point(point)) for point in points)
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
-        await self._change((id, None) for id in ids)
+        await self._apply_point_changes((id, None) for id in ids)
 
-    async def _change(self, changes: Iterator[engine.PointChange]) -> None:
+    async def _apply_point_changes(self, changes: Iterator[engine.PointChange]) -> None:
         """In order, also among concurrent callers."""
         async with self._writing:
             while batch := list(islice(changes, _POINTS_PER_UPDATE)):
-                _require_index_reserve(self._temporary_copy or self._directory)
+                _require_index_disk_reserve(self._temporary_copy or self._directory)
                 engine.apply_index_point_changes(self._shard, batch)
                 self._contents.evict(id_ for id_, _ in batch)
                 if self._temporary_copy is not None:
@@ -193,14 +202,16 @@ class EmbeddedQdrantIndex(HybridIndex):
         with engine.translating_index_engine_errors(IndexUnavailable):
             return self._shard.count(qe.CountRequest())
 
-    async def _run(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
+    async def _run_queries(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
         filter_of = cache(engine.to_qdrant_edge_filter)  # built once for all queries of a batch
         with engine.translating_index_engine_errors(IndexUnavailable):
             batch = qe.QueryBatchRequest([engine.to_qdrant_edge_query_request(query, filter_of) for query in queries])
             answers = self._shard.query_batch(batch)
-            return [self._hits(query, points) for query, points in zip(queries, answers, strict=True)]
+            return [
+                self._hits_from_scored_points(query, points) for query, points in zip(queries, answers, strict=True)
+            ]
 
-    def _hits(self, query: IndexPointQuery, points: Sequence[qe.ScoredPoint]) -> list[IndexPointHit]:
+    def _hits_from_scored_points(self, query: IndexPointQuery, points: Sequence[qe.ScoredPoint]) -> list[IndexPointHit]:
         ids: list[Any] = [point.id for point in points]
         if not query.with_content:
             return [IndexPointHit(id_.int, id_, point.score) for id_, point in zip(ids, points, strict=True)]
@@ -212,29 +223,29 @@ class EmbeddedQdrantIndex(HybridIndex):
             for id_, point, content in zip(ids, points, contents, strict=True)
         ]
 
-    def _known_cosines(self, vector: Vector) -> dict[str, float]:
+    def _cached_cosines_by_memory_id(self, vector: Vector) -> dict[str, float]:
         return self._contents.cached_cosine_by_memory_id(vector.tobytes())
 
-    def _point_id(self, id_: MemoryId) -> UUID:
-        return self._contents.point_id(id_)
+    def _point_id_of_memory(self, id_: MemoryId) -> UUID:
+        return self._contents.point_id_of_memory(id_)
 
-    async def _count_documents(self, scope: Scope) -> int:
+    async def _count_memories_with_words(self, scope: Scope) -> int:
         return self._statistics[scope.being_id, scope.project].documents
 
-    def _known_idf(self, scope: Scope) -> IdfByTerm:
+    def _cached_idf_by_term(self, scope: Scope) -> IdfByTerm:
         statistics = self._statistics.get((scope.being_id, scope.project))
-        if statistics is None or statistics.writes > statistics.documents * _STALE_WRITES_SHARE:
+        if statistics is None or statistics.writes > statistics.documents * _MAX_WRITES_SHARE_FOR_CACHED_IDF:
             mine = IndexPointFilter(being=scope.being_id, project=scope.project, vector_name=BM25_VECTOR_NAME)
             with engine.translating_index_engine_errors(IndexUnavailable):
                 documents = self._shard.count(qe.CountRequest(filter=engine.to_qdrant_edge_filter(mine)))
-            statistics = self._statistics[scope.being_id, scope.project] = _BeingStatistics(documents)
+            statistics = self._statistics[scope.being_id, scope.project] = _CachedIdfStatistics(documents)
         return statistics.idf
 
     # --- disk -------------------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
         async with self._writing:
-            await self._in_disk_thread(self._flush_live)
+            await self._run_in_disk_thread(self._flush_live)
 
     async def close(self) -> None:
         if self._closed:
@@ -242,9 +253,9 @@ class EmbeddedQdrantIndex(HybridIndex):
         self._closed = True
         self._builder.stop()
         async with self._writing:
-            await self._in_disk_thread(self._end)
+            await self._run_in_disk_thread(self._flush_and_close_shard)
 
-    async def _in_disk_thread(self, work: Callable[..., None], *arguments: Any) -> None:
+    async def _run_in_disk_thread(self, work: Callable[..., None], *arguments: Any) -> None:
         """A cancelled caller waits for the end of what was begun, so that no other work on the files overlaps it."""
         begun = asyncio.get_running_loop().run_in_executor(self._disk, work, *arguments)
         try:
@@ -253,7 +264,7 @@ class EmbeddedQdrantIndex(HybridIndex):
             await asyncio.wait([begun])
             raise
 
-    def _end(self) -> None:
+    def _flush_and_close_shard(self) -> None:
         if not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             # Closing would write, too: what is not on disk yet is made good from the ledger's marks.
             remove_temporary_index_copies(self._directory)
@@ -264,10 +275,10 @@ class EmbeddedQdrantIndex(HybridIndex):
             self._shard.close()
 
     def _flush_live(self) -> None:
-        _require_index_reserve(self._directory)
+        _require_index_disk_reserve(self._directory)
         if self._temporary_copy is not None:
             self._return_from_temporary_copy()
-        self._flush_with_manifest(self._shard, self._generation)
+        self._flush_shard_and_write_manifest(self._shard, self._generation)
 
     def _return_from_temporary_copy(self) -> None:
         shard = engine.load_checked_shard(self._directory / self._generation, self._fingerprint.dim)
@@ -282,10 +293,10 @@ class EmbeddedQdrantIndex(HybridIndex):
         remove_temporary_index_copies(self._directory)
         logger.info("there is room again: the index is used from %s", self._directory)
 
-    def _flush_with_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
+    def _flush_shard_and_write_manifest(self, shard: qe.EdgeShard, generation: str) -> None:
         """Everything to disk, and the manifest after it; the manifest makes `generation` the index."""
         marker = self._directory / INDEX_FLUSHING_MARKER_FILE
-        _require_index_reserve(self._directory)
+        _require_index_disk_reserve(self._directory)
         with engine.translating_index_engine_errors(IndexUnavailable):
             marker.touch()
             shard.flush()
@@ -298,40 +309,46 @@ class EmbeddedQdrantIndex(HybridIndex):
         if self._renewing.locked() or self._closed or not has_disk_space(self._directory, INDEX_DISK_RESERVE_BYTES):
             return False
         async with self._renewing:
-            return await self._renew(engine.optimize_shard_files, only_if=engine.is_shard_worth_optimizing)
+            return await self._replace_by_renewed_copy(
+                engine.optimize_shard_files, only_if=engine.is_shard_worth_optimizing
+            )
 
     async def scrub_deleted_bytes(self) -> None:
         self._builder.stop()  # an optimization would have to be done again anyway
         async with self._renewing:
-            if not await self._renew(engine.rewrite_shard_files):
+            if not await self._replace_by_renewed_copy(engine.rewrite_shard_files):
                 raise IndexUnavailable("The index was closed, or stopped, before it was written anew.")
 
-    async def _renew(self, work: engine.RenewShard, *, only_if: Callable[[Path, int], bool] | None = None) -> bool:
+    async def _replace_by_renewed_copy(
+        self, work: engine.RenewShard, *, only_if: Callable[[Path, int], bool] | None = None
+    ) -> bool:
         """Have `work` done to a copy, which then takes the live index's place. False if it did not come to that."""
         self._builder.stopped = False
-        copy = f"{_GENERATION_PREFIX}{uuid4().hex}"
+        copy = f"{_GENERATION_FOLDER_PREFIX}{uuid4().hex}"
         try:
             async with self._writing:
                 if self._closed:
                     return False
-                await self._in_disk_thread(self._flush_live)
+                await self._run_in_disk_thread(self._flush_live)
                 if only_if and not only_if(self._directory / self._generation, self._fingerprint.dim):
                     return False
-                await self._in_disk_thread(copy_sparse_tree, self._directory / self._generation, self._directory / copy)
+                await self._run_in_disk_thread(
+                    copy_sparse_tree, self._directory / self._generation, self._directory / copy
+                )
                 self._missed = {}
             if not await self._builder.run(work, self._directory / copy):
                 return False
             async with self._writing:
-                await self._replace_live_by(copy)
+                await self._repeat_missed_changes_and_switch(copy)
             return copy == self._generation
         finally:
             self._missed = None
-            await self._in_disk_thread(self._remove_leftovers)
+            await self._run_in_disk_thread(self._remove_other_generations)
             # Two indexes and the writes between them were held for a while. Without this each renewal would leave the
             # process larger: their gaps stay its own, 30 of 240 MB after 17,000 memories.
-            await self._in_disk_thread(return_unused_process_memory)
+            await self._run_in_disk_thread(return_unused_process_memory)
 
-    async def _replace_live_by(self, copy: str) -> None:
+    async def _repeat_missed_changes_and_switch(self, copy: str) -> None:
         if self._closed:
             return
         with engine.translating_index_engine_errors(IndexUnavailable):
@@ -341,26 +358,28 @@ class EmbeddedQdrantIndex(HybridIndex):
             for start in range(0, len(missed), _POINTS_PER_UPDATE):
                 engine.apply_index_point_changes(shard, missed[start : start + _POINTS_PER_UPDATE])
                 await asyncio.sleep(0)
-            await self._in_disk_thread(self._switch_to, shard, copy)
+            await self._run_in_disk_thread(self._switch_to_generation, shard, copy)
         finally:
             if self._shard is not shard:
                 shard.close()
 
-    def _switch_to(self, shard: qe.EdgeShard, generation: str) -> None:
+    def _switch_to_generation(self, shard: qe.EdgeShard, generation: str) -> None:
         # In this order a failure or a crash leaves the old generation as the index.
-        self._flush_with_manifest(shard, generation)
+        self._flush_shard_and_write_manifest(shard, generation)
         old, old_generation = self._shard, self._generation
         self._shard, self._generation = shard, generation
         old.close()
         _remove_tree(self._directory / old_generation)
 
-    def _remove_leftovers(self) -> None:
-        for leftover in self._directory.glob(f"{_GENERATION_PREFIX}*"):
+    def _remove_other_generations(self) -> None:
+        for leftover in self._directory.glob(f"{_GENERATION_FOLDER_PREFIX}*"):
             if leftover.name != self._generation:
                 _remove_tree(leftover)
 
 
-def _in_words(directory: Path, open_index: Callable[..., EmbeddedQdrantIndex], *arguments: Any) -> EmbeddedQdrantIndex:
+def _open_with_explained_errors(
+    directory: Path, open_index: Callable[..., EmbeddedQdrantIndex], *arguments: Any
+) -> EmbeddedQdrantIndex:
     """`OSError` as `IndexUnavailable`, with the way out."""
     try:
         return open_index(*arguments)
@@ -376,6 +395,6 @@ def _remove_tree(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _require_index_reserve(directory: Path) -> None:
+def _require_index_disk_reserve(directory: Path) -> None:
     """Raises `IndexDiskFull`: without room the engine would not fail but end the process."""
     require_disk_space(directory, INDEX_DISK_RESERVE_BYTES, IndexDiskFull)

@@ -29,10 +29,10 @@ from madeleine.storage.resources import INDEX_DISK_RESERVE_BYTES, has_disk_space
 PointChange = tuple[str, "qe.Point | None"]
 """(id, the point as it is to be, None to delete it)."""
 
-_FEATURES_SELECTOR = qe.PayloadSelector.Include(list(schema.RANKING_FEATURE_FIELDS))
-_POINTS_PER_CHECK = 200
+_RANKING_FEATURES_PAYLOAD_SELECTOR = qe.PayloadSelector.Include(list(schema.RANKING_FEATURE_FIELDS))
+_SAMPLE_POINTS_PER_SHARD_CHECK = 200
 """Points that are read when a shard is checked."""
-_POINTS_PER_READ = 500
+_POINTS_PER_REWRITE_BATCH = 500
 _EXIT_DONE, _EXIT_NOTHING_TO_DO = 0, 3
 
 RenewShard = Callable[[str], int]
@@ -99,9 +99,11 @@ def load_checked_shard(path: Path, dim: int) -> qe.EdgeShard:
 def _check_shard(shard: qe.EdgeShard, dim: int) -> None:
     """Makes the engine read every kind of file once, and compares its answers."""
     count = shard.count(qe.CountRequest())
-    sample, _ = shard.scroll(qe.ScrollRequest(limit=_POINTS_PER_CHECK, with_payload=True, with_vector=True))
+    sample, _ = shard.scroll(
+        qe.ScrollRequest(limit=_SAMPLE_POINTS_PER_SHARD_CHECK, with_payload=True, with_vector=True)
+    )
     nowhere = qe.CountRequest(filter=qe.Filter(must=[qe.IsEmptyCondition(schema.BEING_FIELD)]))
-    complete = len(sample) == min(count, _POINTS_PER_CHECK) and all(
+    complete = len(sample) == min(count, _SAMPLE_POINTS_PER_SHARD_CHECK) and all(
         schema.BEING_FIELD in (point.payload or {}) for point in sample
     )
     if not complete or shard.count(nowhere):
@@ -174,7 +176,9 @@ def to_qdrant_edge_query_request(
 
 def retrieve_index_points_from_shard(shard: qe.EdgeShard, ids: Sequence[UUID]) -> list[qe.Record]:
     """What `point_contents.index_point_content_from_engine_point` reads, in any order."""
-    return shard.retrieve([*ids], with_payload=_FEATURES_SELECTOR, with_vector=[schema.BM25_VECTOR_NAME])
+    return shard.retrieve(
+        [*ids], with_payload=_RANKING_FEATURES_PAYLOAD_SELECTOR, with_vector=[schema.BM25_VECTOR_NAME]
+    )
 
 
 class ShardRenewalProcess:
@@ -251,7 +255,7 @@ def rewrite_shard_files(path: str) -> int:
     )
     offset: Any = None
     while True:
-        request = qe.ScrollRequest(offset=offset, limit=_POINTS_PER_READ, with_payload=True, with_vector=True)
+        request = qe.ScrollRequest(offset=offset, limit=_POINTS_PER_REWRITE_BATCH, with_payload=True, with_vector=True)
         records, offset = old.scroll(request)
         points = [qe.Point(record.id, cast(Any, record.vector) or {}, record.payload) for record in records]
         if points:

@@ -31,7 +31,7 @@ _MANIFEST_FILE = "index.json"
 INDEX_OPENING_MARKER_FILE = "opening"
 INDEX_FLUSHING_MARKER_FILE = "flushing"
 _MAX_CHECKSUMMED_BYTES = 64 * 1024
-_MEMORY_FOLDER = Path("/dev/shm")
+_RAM_DISK_FOLDER = Path("/dev/shm")
 
 
 class IndexManifest(BaseModel, frozen=True):
@@ -90,7 +90,7 @@ class IndexManifest(BaseModel, frozen=True):
         return "the write-ahead log is incomplete" if len(whole) < len(expected) else None
 
 
-def damage_of_index_files(directory: Path) -> str | None:
+def find_damage_of_index_files(directory: Path) -> str | None:
     """What keeps the index in this directory, which no process has open, from being opened, if anything. Nothing is
     opened for it, and nothing written."""
     if (directory / INDEX_OPENING_MARKER_FILE).exists():
@@ -181,7 +181,7 @@ def remove_temporary_index_copies(directory: Path) -> None:
 def _possible_temporary_folders(directory: Path) -> Iterator[Path]:
     """The same at every call, so that the next process removes what a killed one has left."""
     name = f"madeleine-index-{hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]}"
-    for folder in (Path(tempfile.gettempdir()), _MEMORY_FOLDER):
+    for folder in (Path(tempfile.gettempdir()), _RAM_DISK_FOLDER):
         if folder.is_dir():
             yield folder / name
 

@@ -81,7 +81,7 @@ class IndexPointContentCache:
             del self._point_ids[known.pop(oldest).id]
         return contents
 
-    def point_id(self, id_: MemoryId) -> UUID:
+    def point_id_of_memory(self, id_: MemoryId) -> UUID:
         return self._point_ids.get(id_) or UUID(id_)
 
     def cached_cosine_by_memory_id(self, vector: bytes) -> dict[str, float]:

@@ -75,7 +75,7 @@ class IndexPointFilter:
         """(payload field, values of which the point has one)."""
         living = self.being is not None and set(self.statuses) == set(LIVING_STATUSES) and not self.include_compressed
         if self.being is not None:
-            yield schema.BEING_IF_RECALLABLE_FIELD if living else schema.BEING_FIELD, self._partitions
+            yield schema.BEING_IF_RECALLABLE_FIELD if living else schema.BEING_FIELD, self._being_partition_names
         if self.statuses and not living:
             yield schema.STATUS_FIELD, self.statuses
         if self.categories:
@@ -84,7 +84,7 @@ class IndexPointFilter:
             yield schema.THEMES_FIELD, (fold_text(theme),)
 
     @property
-    def _partitions(self) -> tuple[str, ...]:
+    def _being_partition_names(self) -> tuple[str, ...]:
         being = self.being or BeingId("")
         return (being, schema.being_partition_name(being, self.project)) if self.project else (being,)
 
@@ -118,7 +118,7 @@ class IndexPointQuery:
         return sparse_vector(indices=list(self.terms), values=[1.0] * len(self.terms)), BM25_VECTOR_NAME
 
 
-class _QueryTerms(NamedTuple):
+class _QueryTermIds(NamedTuple):
     query_terms: Sequence[int]
     all_terms: Sequence[int]
     """These, and those of the query's content words, which may be cut otherwise."""
@@ -140,22 +140,24 @@ class HybridIndex(ABC):
     """The queries of `memory.index.Index`, over an engine that runs batches of point queries."""
 
     @abstractmethod
-    async def _run(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
+    async def _run_queries(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
         """The hits of each query, best first. Raises `IndexUnavailable`."""
 
     @abstractmethod
-    async def _count_documents(self, scope: Scope) -> int:
-        """Memories of the being that have words, as of the last `_known_idf`."""
+    async def _count_memories_with_words(self, scope: Scope) -> int:
+        """Memories of the being that have words, as of the last `_cached_idf_by_term`."""
 
     @abstractmethod
-    def _known_idf(self, scope: Scope) -> IdfByTerm:
+    def _cached_idf_by_term(self, scope: Scope) -> IdfByTerm:
         """IDFs that may be reused; those that are looked up are added."""
 
     async def nearest(
         self, scope: Scope, vector: Vector, *, limit: int, statuses: Sequence[MemoryStatus]
     ) -> list[tuple[MemoryId, float]]:
         where = IndexPointFilter(being=scope.being_id, project=scope.project, statuses=tuple(statuses))
-        [hits] = await self._run([IndexPointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)])
+        [hits] = await self._run_queries(
+            [IndexPointQuery(where=where, limit=limit, vector=vector, ef=_NEAREST_HNSW_EF)]
+        )
         return [(hit.memory_id, hit.score) for hit in hits]
 
     async def living_ids_sharing_most_words(
@@ -167,15 +169,15 @@ class HybridIndex(ABC):
         query = IndexPointQuery(
             where=replace(mine, statuses=tuple(statuses)), limit=limit, terms=terms, idf_corpus=mine
         )
-        [hits] = await self._run([query])
+        [hits] = await self._run_queries([query])
         return [hit.memory_id for hit in hits]
 
     async def idf(self, scope: Scope, words: Sequence[str]) -> list[float]:
         """The greatest IDF of each word's terms; 0 for a word without terms."""
         terms = [bm25.query_term_ids(word) for word in words]
-        known = self._known_idf(scope)
-        await self._run_and_learn(known, scope, [term for of_word in terms for term in of_word])
-        return [max(await self._idf_of(known, scope, of_word), default=0.0) for of_word in terms]
+        known = self._cached_idf_by_term(scope)
+        await self._run_queries_and_cache_idf(known, scope, [term for of_word in terms for term in of_word])
+        return [max(await self._idf_of_terms(known, scope, of_word), default=0.0) for of_word in terms]
 
     async def candidates(self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector) -> CandidatePool:
         terms = bm25.query_term_ids(query.words)
@@ -188,13 +190,13 @@ class HybridIndex(ABC):
         mark_terms = [term for of_mark in marks.values() for term in of_mark]
         terms = [*terms, *mark_terms]
         asked = list(dict.fromkeys((*terms, *(term for ids in words.values() for term in ids))))
-        known = self._known_idf(scope)
-        hits, cosines = await self._search(scope, query, vector, _QueryTerms(terms, asked), known)
-        absent = _absent_idf(await self._count_documents(scope))
+        known = self._cached_idf_by_term(scope)
+        hits, cosines = await self._search_by_words_and_vector(scope, query, vector, _QueryTermIds(terms, asked), known)
+        absent = _idf_of_absent_term(await self._count_memories_with_words(scope))
         words = {
-            piece: _telling_terms(piece, of_piece, known, absent)
+            piece: _rare_terms_of_word(piece, of_piece, known, absent)
             for word, ids in words.items()
-            for piece, of_piece in _known_and_unknown_pieces(word, ids, known)
+            for piece, of_piece in _split_han_word_by_known_terms(word, ids, known)
         }
         for mark, of_mark in marks.items():
             if any(known[term] is not None for term in of_mark):
@@ -211,7 +213,7 @@ class HybridIndex(ABC):
         contents = [hit.content for hit in hits if hit.content]
         all_weights = matrix_of_stored_bm25_weights(contents, asked)
         twice = frozenset(bm25.query_term_ids(query.twice))
-        idf = np.asarray(await self._idf_of(known, scope, counted_terms), np.float32)
+        idf = np.asarray(await self._idf_of_terms(known, scope, counted_terms), np.float32)
         return CandidatePool(
             ids=tuple(content.id for content in contents),
             features=tuple(content.features for content in contents),
@@ -220,36 +222,38 @@ class HybridIndex(ABC):
             idf=idf * np.asarray([1 + (term in twice) for term in counted_terms], np.float32),
             numbers=np.asarray([term in numbers for term in counted_terms], np.bool_),
             words=tuple(words),
-            holds=_holds_words(
+            holds=_words_held_matrix(
                 all_weights > 0, {word: [asked.index(term) for term in ids] for word, ids in words.items()}
             ),
             unknown=np.asarray(
                 [2 * sum(known[term] is None for term in ids) > len(ids) for ids in words.values()], np.bool_
             ),
-            rarity=await self._rarity(known, scope, words.values()),
-            memories=await self._count_documents(scope),
+            rarity=await self._relative_idf_of_rarest_terms(known, scope, words.values()),
+            memories=await self._count_memories_with_words(scope),
             pieces=tuple(content.pieces for content in contents),
         )
 
     async def cosines(self, ids: Sequence[MemoryId], vector: Vector, *, recurring: bool = False) -> NDArray[np.float32]:
-        known = self._known_cosines(vector) if recurring else {}
+        known = self._cached_cosines_by_memory_id(vector) if recurring else {}
         if missing := [id_ for id_ in ids if id_ not in known]:
-            point_ids = {self._point_id(id_): id_ for id_ in missing}
+            point_ids = {self._point_id_of_memory(id_): id_ for id_ in missing}
             where = IndexPointFilter(point_ids=point_ids)
-            [hits] = await self._run([IndexPointQuery(where=where, limit=len(missing), vector=vector, exact=True)])
+            [hits] = await self._run_queries(
+                [IndexPointQuery(where=where, limit=len(missing), vector=vector, exact=True)]
+            )
             by_key = {hit.key: hit.score for hit in hits}
             known |= {id_: by_key.get(point_id.int, 0.0) for point_id, id_ in point_ids.items()}
         return np.asarray([known[id_] for id_ in ids], np.float32)
 
-    def _known_cosines(self, vector: Vector) -> dict[str, float]:
+    def _cached_cosines_by_memory_id(self, vector: Vector) -> dict[str, float]:
         """Cosines of memories to a recurring vector that may be reused; those that are computed are added."""
         return {}
 
-    def _point_id(self, id_: MemoryId) -> UUID:
+    def _point_id_of_memory(self, id_: MemoryId) -> UUID:
         return UUID(id_)
 
-    async def _search(
-        self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: _QueryTerms, known: IdfByTerm
+    async def _search_by_words_and_vector(
+        self, scope: Scope, query: CandidateQuery, vector: AwaitQueryVector, terms: _QueryTermIds, known: IdfByTerm
     ) -> tuple[list[IndexPointHit], dict[int, float]]:
         """The fused hits of both channels, with the weights of the terms asked for, and the cosine of each that has a
         vector. Adds to `known`."""
@@ -265,20 +269,22 @@ class HybridIndex(ABC):
             with_content=True,
         )
         [sparse_hits] = (
-            await self._run_and_learn(known, scope, terms.all_terms, by_words) if terms.query_terms else [[]]
+            await self._run_queries_and_cache_idf(known, scope, terms.all_terms, by_words)
+            if terms.query_terms
+            else [[]]
         )
         if (query_vector := await vector()) is None:
-            return _fused_by_rrf([], sparse_hits), {}
+            return _fuse_hits_by_rrf([], sparse_hits), {}
         by_vector = replace(by_words, vector=query_vector, limit=query.dense_limit, ef=2 * query.dense_limit)
         queries = [replace(by_vector, known_keys=frozenset(hit.key for hit in sparse_hits))]
         if sparse_hits:
             of_sparse = IndexPointFilter(point_ids=[hit.point_id for hit in sparse_hits])
             queries.append(IndexPointQuery(where=of_sparse, limit=len(sparse_hits), vector=query_vector, exact=True))
-        dense_hits, *more = await self._run(queries)
+        dense_hits, *more = await self._run_queries(queries)
         cosines = {hit.key: hit.score for hits in (dense_hits, *more) for hit in hits}
-        return _fused_by_rrf(dense_hits, sparse_hits), cosines
+        return _fuse_hits_by_rrf(dense_hits, sparse_hits), cosines
 
-    async def _run_and_learn(
+    async def _run_queries_and_cache_idf(
         self, known: IdfByTerm, scope: Scope, terms: Sequence[int], *queries: IndexPointQuery
     ) -> list[list[IndexPointHit]]:
         """The hits of `queries`; in the same batch the IDFs of new `terms` are looked up, each by its best document."""
@@ -290,7 +296,7 @@ class HybridIndex(ABC):
         }
         if not queries and not lookups:
             return []
-        hits = await self._run([*queries, *lookups.values()])
+        hits = await self._run_queries([*queries, *lookups.values()])
         for term, best in zip(lookups, hits[len(queries) :], strict=True):
             known[term] = None
             for hit in best:
@@ -298,25 +304,27 @@ class HybridIndex(ABC):
                     known[term] = hit.score / float(matrix_of_stored_bm25_weights([hit.content], [term])[0, 0])
         return hits[: len(queries)]
 
-    async def _idf_of(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
+    async def _idf_of_terms(self, known: IdfByTerm, scope: Scope, terms: Sequence[int]) -> list[float]:
         """A term that no memory has gets the IDF of document frequency 0."""
         idfs = [known[term] for term in terms]
-        absent = 0.0 if None not in idfs else _absent_idf(await self._count_documents(scope))
+        absent = 0.0 if None not in idfs else _idf_of_absent_term(await self._count_memories_with_words(scope))
         return [absent if idf is None else idf for idf in idfs]
 
-    async def _rarity(self, known: IdfByTerm, scope: Scope, words: Iterable[Sequence[int]]) -> NDArray[np.float32]:
+    async def _relative_idf_of_rarest_terms(
+        self, known: IdfByTerm, scope: Scope, words: Iterable[Sequence[int]]
+    ) -> NDArray[np.float32]:
         """float32, (words,): of each word's rarest term."""
-        greatest = _absent_idf(await self._count_documents(scope))
-        idfs = [max(await self._idf_of(known, scope, terms), default=greatest) for terms in words]
+        greatest = _idf_of_absent_term(await self._count_memories_with_words(scope))
+        idfs = [max(await self._idf_of_terms(known, scope, terms), default=greatest) for terms in words]
         return np.asarray([min(1.0, idf / greatest) for idf in idfs], np.float32)
 
 
-def _absent_idf(documents: int) -> float:
+def _idf_of_absent_term(documents: int) -> float:
     """Of document frequency 0."""
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
-def _telling_terms(word: str, terms: list[int], known: IdfByTerm, absent: float) -> list[int]:
+def _rare_terms_of_word(word: str, terms: list[int], known: IdfByTerm, absent: float) -> list[int]:
     """Of a word that is cut into several terms those that few memories hold: the Arabic article is one of its own, and
     in a store of several languages few memories may hold it. `absent`: the IDF of a term that none has."""
     idfs = {term: known[term] for term in terms}
@@ -325,13 +333,13 @@ def _telling_terms(word: str, terms: list[int], known: IdfByTerm, absent: float)
     return [term for term, idf in idfs.items() if idf is None or idf >= least] or terms
 
 
-def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
+def _split_han_word_by_known_terms(word: str, terms: list[int], known: IdfByTerm) -> Iterator[tuple[str, list[int]]]:
     """A run of Han signs is often several words, told apart by what the memories hold: 咖啡品牌 is 咖啡, where they do,
     and 品牌, where none does. Each piece with its terms; pairs that join two pieces are left out."""
     if len(word) < MIN_HAN_SIGNS_OF_TWO_WORDS or HAN_RUN_PATTERN.fullmatch(word) is None:
         yield word, terms
         return
-    pairs = bm25.han_pair_term_ids(word)
+    pairs = bm25.han_bigram_term_ids(word)
     is_known = [known[pair] is not None for pair in pairs]
     held = [any(is_known[max(at - 1, 0) : at + 1]) for at in range(len(word))]
     end = 0
@@ -344,7 +352,7 @@ def _known_and_unknown_pieces(word: str, terms: list[int], known: IdfByTerm) -> 
             yield word[start:end], of_piece
 
 
-def _holds_words(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]) -> NDArray[np.bool_]:
+def _words_held_matrix(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]) -> NDArray[np.bool_]:
     """bool, (n, words): of which words a candidate holds at least half of the terms, at these `positions`; of an
     identifier all: 10.20.4.71 is not 10.20.4.17."""
     columns = [
@@ -354,7 +362,7 @@ def _holds_words(held: NDArray[np.bool_], positions: Mapping[str, Sequence[int]]
     return np.stack(columns, axis=1) if columns else np.zeros((len(held), 0), np.bool_)
 
 
-def _fused_by_rrf(dense_hits: Sequence[IndexPointHit], sparse_hits: Sequence[IndexPointHit]) -> list[IndexPointHit]:
+def _fuse_hits_by_rrf(dense_hits: Sequence[IndexPointHit], sparse_hits: Sequence[IndexPointHit]) -> list[IndexPointHit]:
     """Weighted RRF as Qdrant has it (`schema.RRF_CHANNEL_WEIGHTS`). Equals are in the order of their ids, in a channel
     too, where an engine gives them in any."""
     scores: dict[int, float] = {}

@@ -194,12 +194,14 @@ def ranking_features_from_payload(payload: Mapping[str, Any]) -> RankingFeatures
     )
 
 
-_SHARE_STEPS = 100
+_FIRST_PERSON_SHARE_STEPS = 100
 
 
 def pack_wording_signals_into_integer(told: MemoryWordingTraits) -> int:
     """One number: three flags, and above them the first person's share in hundredths."""
-    return told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _SHARE_STEPS) << 3
+    return (
+        told.asks | told.tells_when << 1 | told.prefers << 2 | round(told.first_person * _FIRST_PERSON_SHARE_STEPS) << 3
+    )
 
 
 def unpack_wording_signals(packed: int) -> MemoryWordingTraits:
@@ -207,5 +209,5 @@ def unpack_wording_signals(packed: int) -> MemoryWordingTraits:
         asks=bool(packed & 1),
         tells_when=bool(packed & 2),
         prefers=bool(packed & 4),
-        first_person=(packed >> 3) / _SHARE_STEPS,
+        first_person=(packed >> 3) / _FIRST_PERSON_SHARE_STEPS,
     )

@@ -47,7 +47,7 @@ class QdrantServerIndex(HybridIndex):
         answer.
         """
         async with AsyncExitStack() as closed_on_error:
-            with _client_errors():
+            with _translating_client_errors():
                 client = _connect_client(location)
                 closed_on_error.push_async_callback(client.close)
                 index = cls(client, collection, local="://" not in location)
@@ -64,7 +64,7 @@ class QdrantServerIndex(HybridIndex):
     @classmethod
     async def drop(cls, location: str, collection: str) -> None:
         """Remove the collection, if there is one. Raises `IndexUnavailable`."""
-        with _client_errors():
+        with _translating_client_errors():
             client = _connect_client(location)
             try:
                 await client.delete_collection(collection)
@@ -73,16 +73,18 @@ class QdrantServerIndex(HybridIndex):
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         if points:
-            with _client_errors():
-                await self._client.upsert(self._collection, [_point_struct(point) for point in points], wait=True)
+            with _translating_client_errors():
+                await self._client.upsert(
+                    self._collection, [_to_qdrant_point_struct(point) for point in points], wait=True
+                )
 
     async def delete(self, ids: Sequence[MemoryId]) -> None:
         if ids:
-            with _client_errors():
+            with _translating_client_errors():
                 await self._client.delete(self._collection, list(ids), wait=True)
 
     async def count(self) -> int:
-        with _client_errors():
+        with _translating_client_errors():
             return (await self._client.count(self._collection, exact=True)).count
 
     async def scrub_deleted_bytes(self) -> None:
@@ -95,7 +97,7 @@ class QdrantServerIndex(HybridIndex):
         return False
 
     async def close(self) -> None:
-        with _client_errors():
+        with _translating_client_errors():
             await self._client.close()
 
     async def _create(self, fingerprint: schema.IndexFingerprint) -> None:
@@ -122,19 +124,21 @@ class QdrantServerIndex(HybridIndex):
         for name in schema.TIME_INDEXED_FIELDS:
             await self._client.create_payload_index(self._collection, name, times)
 
-    async def _run(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
-        with _client_errors():
-            requests = [_query_request(query, local=self._local) for query in queries]
+    async def _run_queries(self, queries: Sequence[IndexPointQuery]) -> list[list[IndexPointHit]]:
+        with _translating_client_errors():
+            requests = [_to_qdrant_server_query_request(query, local=self._local) for query in queries]
             answers = zip(queries, await self._client.query_batch_points(self._collection, requests), strict=True)
             return [[_hit_from_scored_point(point, query) for point in answer.points] for query, answer in answers]
 
-    def _known_idf(self, scope: Scope) -> IdfByTerm:
+    def _cached_idf_by_term(self, scope: Scope) -> IdfByTerm:
         return {}  # not remembered: another server may write to the same collection
 
-    async def _count_documents(self, scope: Scope) -> int:
-        with _client_errors():
+    async def _count_memories_with_words(self, scope: Scope) -> int:
+        with _translating_client_errors():
             mine = IndexPointFilter(being=scope.being_id, project=scope.project, vector_name=schema.BM25_VECTOR_NAME)
-            return (await self._client.count(self._collection, count_filter=_server_filter(mine), exact=True)).count
+            return (
+                await self._client.count(self._collection, count_filter=_to_qdrant_server_filter(mine), exact=True)
+            ).count
 
 
 def _connect_client(location: str) -> AsyncQdrantClient:
@@ -145,12 +149,12 @@ def _connect_client(location: str) -> AsyncQdrantClient:
     return AsyncQdrantClient(location, timeout=_REQUEST_TIMEOUT_SECONDS, check_compatibility=False)
 
 
-def _point_struct(point: IndexPoint) -> qm.PointStruct:
+def _to_qdrant_point_struct(point: IndexPoint) -> qm.PointStruct:
     vectors = schema.named_vectors_of_index_point(point, qm.SparseVector)
     return qm.PointStruct(id=point.memory.id, vector=vectors, payload=schema.payload_of_index_point(point))
 
 
-def _server_filter(where: IndexPointFilter) -> qm.Filter:
+def _to_qdrant_server_filter(where: IndexPointFilter) -> qm.Filter:
     must: list[qm.Condition] = [
         qm.FieldCondition(
             key=name, match=qm.MatchValue(value=values[0]) if len(values) == 1 else qm.MatchAny(any=list(values))
@@ -176,18 +180,22 @@ def _hit_from_scored_point(point: qm.ScoredPoint, query: IndexPointQuery) -> Ind
     )
 
 
-def _query_request(query: IndexPointQuery, *, local: bool) -> qm.QueryRequest:
+def _to_qdrant_server_query_request(query: IndexPointQuery, *, local: bool) -> qm.QueryRequest:
     target, using = query.query_vector_and_name(qm.SparseVector)
     if query.vector is not None:
         params = None if local else qm.SearchParams(exact=query.exact, hnsw_ef=query.ef)
     else:
-        corpus = qm.IdfCorpusParams(corpus=_server_filter(query.idf_corpus)) if query.idf_corpus is not None else None
+        corpus = (
+            qm.IdfCorpusParams(corpus=_to_qdrant_server_filter(query.idf_corpus))
+            if query.idf_corpus is not None
+            else None
+        )
         params = qm.SearchParams(idf=corpus)
     return qm.QueryRequest(
         query=target,
         using=using,
         params=params,
-        filter=_server_filter(query.where),
+        filter=_to_qdrant_server_filter(query.where),
         limit=query.limit,
         with_vector=[schema.BM25_VECTOR_NAME] if query.with_content else None,
         with_payload=list(schema.RANKING_FEATURE_FIELDS) if query.with_content else None,
@@ -195,7 +203,7 @@ def _query_request(query: IndexPointQuery, *, local: bool) -> qm.QueryRequest:
 
 
 @contextmanager
-def _client_errors() -> Iterator[None]:
+def _translating_client_errors() -> Iterator[None]:
     try:
         yield
     except IndexUnavailable:

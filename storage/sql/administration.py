@@ -28,10 +28,10 @@ from madeleine.storage.sql.database.tables import audit_entries_table, bearer_to
 # --- audit --------------------------------------------------------------------------------------------------------
 
 _a = audit_entries_table.c
-_AUDIT_ENTRY = RowMap(AuditEntry, audit_entries_table)
+_AUDIT_ENTRY_ROW_MAP = RowMap(AuditEntry, audit_entries_table)
 _INSERT_AUDIT_ENTRY = insert(audit_entries_table)
 _SELECT_AUDIT_ENTRIES = (
-    select(*_AUDIT_ENTRY.columns)
+    select(*_AUDIT_ENTRY_ROW_MAP.columns)
     .where(
         or_(equals_if_bound(_a.being_id, "being"), _a.author == bindparam("being")),
         equals_if_bound(_a.event, "event"),
@@ -45,7 +45,7 @@ _COUNT_MISSING_AUDIT_ENTRIES = select(sql_last_audit_number() - func.count()).se
 
 
 async def append_audit_entries(transaction: Transaction, entries: Iterable[AuditEntry]) -> None:
-    rows = [_AUDIT_ENTRY.to_row(entry) for entry in entries]
+    rows = [_AUDIT_ENTRY_ROW_MAP.to_row(entry) for entry in entries]
     for row in rows:
         del row["seq"]  # the database numbers the entries
     await transaction.execute_many(_INSERT_AUDIT_ENTRY, rows)
@@ -79,7 +79,7 @@ class AuditEntryRepository(DatabaseRepository):
         """Oldest first."""
         newest_first = await self._database.rows(
             _SELECT_AUDIT_ENTRIES,
-            _AUDIT_ENTRY.from_row,
+            _AUDIT_ENTRY_ROW_MAP.from_row,
             being=query.being_id,
             event=query.event,
             limit=query.limit,
@@ -95,7 +95,7 @@ class AuditEntryRepository(DatabaseRepository):
 # --- settings of the store: facts by name, as JSON ----------------------------------------------------------------
 
 _SELECT_SETTING = select(store_settings_table.c.value).where(store_settings_table.c.name == bindparam("setting"))
-_INSERT_SETTING = insert_if_missing_statement(store_settings_table)
+_INSERT_SETTING_IF_MISSING = insert_if_missing_statement(store_settings_table)
 _UPSERT_SETTING = upsert_statement(store_settings_table, "value")
 
 
@@ -116,7 +116,7 @@ async def write_store_setting(transaction: Transaction, name: str, value: Any) -
 
 async def write_store_setting_once(transaction: Transaction, name: str, value: Any) -> Any:
     """Set it unless it is set already. Returns the value that it has for good."""
-    await transaction.execute_many(_INSERT_SETTING, [_setting_row(name, value)])
+    await transaction.execute_many(_INSERT_SETTING_IF_MISSING, [_setting_row(name, value)])
     return await read_store_setting(transaction, name)
 
 
@@ -127,9 +127,9 @@ def _setting_row(name: str, value: Any) -> dict[str, str]:
 # --- bearer tokens, by the hash of their secret -------------------------------------------------------------------
 
 _t = bearer_tokens_table.c
-_TOKEN = RowMap(BearerTokenRecord, bearer_tokens_table)
-_SELECT_TOKENS = select(*_TOKEN.columns).order_by(_t.created_at, _t.id)
-_SELECT_TOKEN = _SELECT_TOKENS.where(_t.id == bindparam("token_id"))
+_TOKEN_ROW_MAP = RowMap(BearerTokenRecord, bearer_tokens_table)
+_SELECT_ALL_TOKENS = select(*_TOKEN_ROW_MAP.columns).order_by(_t.created_at, _t.id)
+_SELECT_TOKEN_BY_ID = _SELECT_ALL_TOKENS.where(_t.id == bindparam("token_id"))
 _SELECT_ANY_TOKEN = select(literal(1)).select_from(bearer_tokens_table).limit(1)
 _INSERT_TOKEN = insert(bearer_tokens_table)
 _REVOKE_TOKEN = (
@@ -152,28 +152,32 @@ class BearerTokenRepository(DatabaseRepository):
 
     async def add(self, token: BearerTokenRecord) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_INSERT_TOKEN, [_TOKEN.to_row(token)])
-            await append_audit_entries(transaction, [_token_audit(token, token.created_at, "madeleine token create")])
+            await transaction.execute_many(_INSERT_TOKEN, [_TOKEN_ROW_MAP.to_row(token)])
+            await append_audit_entries(
+                transaction, [_audit_entry_of_token_change(token, token.created_at, "madeleine token create")]
+            )
 
     async def find_by_id(self, id_: BearerTokenId) -> BearerTokenRecord | None:
-        return next(iter(await self._database.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)), None)
+        return next(iter(await self._database.rows(_SELECT_TOKEN_BY_ID, _TOKEN_ROW_MAP.from_row, token_id=id_)), None)
 
     async def all_tokens(self) -> list[BearerTokenRecord]:
-        return await self._database.rows(_SELECT_TOKENS, _TOKEN.from_row)
+        return await self._database.rows(_SELECT_ALL_TOKENS, _TOKEN_ROW_MAP.from_row)
 
     async def has_tokens(self) -> bool:
         return bool(await self._database.rows(_SELECT_ANY_TOKEN, first_column_of_row))
 
     async def revoke(self, id_: BearerTokenId, *, at: datetime) -> bool:
         async with self._database.transaction() as transaction:
-            known = await transaction.rows(_SELECT_TOKEN, _TOKEN.from_row, token_id=id_)
+            known = await transaction.rows(_SELECT_TOKEN_BY_ID, _TOKEN_ROW_MAP.from_row, token_id=id_)
             for token in known:
                 await transaction.execute_many(
                     _REVOKE_TOKEN, [{"token_id": id_, "moment": microseconds_from_moment(at)}]
                 )
-                await append_audit_entries(transaction, [_token_audit(token, at, "madeleine token revoke")])
+                await append_audit_entries(
+                    transaction, [_audit_entry_of_token_change(token, at, "madeleine token revoke")]
+                )
         return bool(known)
 
 
-def _token_audit(token: BearerTokenRecord, at: datetime, client: str) -> AuditEntry:
+def _audit_entry_of_token_change(token: BearerTokenRecord, at: datetime, client: str) -> AuditEntry:
     return AuditEntry(event="token", at=at, being_id=token.being_id, client=client, role=token.role, ids=(token.id,))

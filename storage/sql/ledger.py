@@ -29,7 +29,7 @@ from madeleine.storage.sql.patrols.repository import PatrolRepository
 from madeleine.storage.sql.search.repository import KeywordAndTagSearchRepository
 
 
-class Ledger:
+class LedgerRepositories:
     """Each repository implements the ports of the use cases that are given it; all share one database."""
 
     def __init__(self, database: Database, activations: ReactivationAndAuditWriter) -> None:
@@ -58,10 +58,10 @@ class Ledger:
 
 
 @asynccontextmanager
-async def open_ledger(location: LedgerLocation) -> AsyncIterator[Ledger]:
+async def open_ledger(location: LedgerLocation) -> AsyncIterator[LedgerRepositories]:
     """Raises `StorageError` if it cannot be used, or was written by a newer version."""
     async with open_database(location) as database, ReactivationAndAuditWriter(database) as activations:
-        ledger = Ledger(database, activations)
+        ledger = LedgerRepositories(database, activations)
         if database.dialect == "postgresql":
             from madeleine.storage.sql.other_servers import install_multi_server_repositories
 

@@ -99,59 +99,63 @@ _a, _c, _e, _j, _l = (
     message_memories_table.c,
 )
 _m, _r, _t = memories_table.c, patrol_runs.c, messages_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_OUTLINE = RowMap(
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_MEMORY_OUTLINE_ROW_MAP = RowMap(
     MemoryOutline,
     memories_table,
     text=dialect.sql_text_start(_m.action, MAX_OUTLINE_TEXT_CHARS),
     session_count=CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
 )
-_SELECT_OUTLINES = select(*_OUTLINE.columns).where(_m.being_id == _BEING).order_by(_m.seq)
-_SELECT_COUNTS = (
+_SELECT_OUTLINES = select(*_MEMORY_OUTLINE_ROW_MAP.columns).where(_m.being_id == _BEING_ID_BIND).order_by(_m.seq)
+_COUNT_BY_STATUS_TRUTH_AND_PIN = (
     select(_m.status, _m.truth, _m.pinned, func.count())
-    .where(_m.being_id == _BEING)
+    .where(_m.being_id == _BEING_ID_BIND)
     .group_by(_m.status, _m.truth, _m.pinned)
 )
-_HAS_VECTOR = (_m.being_id == _BEING, _e.content_hash == _m.content_hash, _e.model == bindparam("model"))
-_SELECT_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
-_SELECT_VECTORS = select(_m.seq, _e.vector).where(*_HAS_VECTOR, dialect.in_bound_list_condition(_m.id, "ids"))
-_CHANGE = RowMap(PatrolChangedRow, patrol_changes_table)
-_SELECT_CHANGES = (
-    select(*_CHANGE.columns)
+_HAS_VECTOR = (_m.being_id == _BEING_ID_BIND, _e.content_hash == _m.content_hash, _e.model == bindparam("model"))
+_SELECT_MEMORIES_WITH_VECTOR = select(_m.seq, _m.id).where(*_HAS_VECTOR).order_by(_m.seq)
+_SELECT_VECTORS_OF_MEMORIES = select(_m.seq, _e.vector).where(
+    *_HAS_VECTOR, dialect.in_bound_list_condition(_m.id, "ids")
+)
+_PATROL_CHANGE_ROW_MAP = RowMap(PatrolChangedRow, patrol_changes_table)
+_SELECT_CHANGES_OF_PATROL_RUN = (
+    select(*_PATROL_CHANGE_ROW_MAP.columns)
     # Every memory grows older by a tick of the clock, which is one row and nothing to look at.
-    .where(_j.run_id == bindparam("run"), dialect.without_index_use(_j.being_id) == _BEING, _j.kind != "clock")
+    .where(_j.run_id == bindparam("run"), dialect.without_index_use(_j.being_id) == _BEING_ID_BIND, _j.kind != "clock")
     .order_by(_j.seq)
     .limit(MAX_PATROL_CHANGES_SHOWN)
 )
-_RUN = RowMap(PatrolRun, patrol_runs)
-_SELECT_RUN = select(*_RUN.columns).where(_r.id == bindparam("run"), _r.being_id == _BEING)
-_DAY = dialect.sql_utc_day(_c.at)
-_COST = RowMap(
+_PATROL_RUN_ROW_MAP = RowMap(PatrolRun, patrol_runs)
+_SELECT_PATROL_RUN = select(*_PATROL_RUN_ROW_MAP.columns).where(
+    _r.id == bindparam("run"), _r.being_id == _BEING_ID_BIND
+)
+_COST_UTC_DAY = dialect.sql_utc_day(_c.at)
+_DAILY_COST_ROW_MAP = RowMap(
     DailyCostByPurposeAndModel,
     cost_records_table,
-    day=_DAY,
+    day=_COST_UTC_DAY,
     calls=func.count(),
     input_tokens=func.sum(_c.input_tokens),
     output_tokens=func.sum(_c.output_tokens),
     usd=func.sum(_c.usd),
 )
-_SELECT_COSTS = (
-    select(*_COST.columns)
-    .where(_c.being_id == _BEING, sql_is_in_bound_period(_c.at))
-    .group_by(_DAY, _c.purpose, _c.model)
-    .order_by(_DAY, _c.purpose, _c.model)
+_SELECT_DAILY_COSTS = (
+    select(*_DAILY_COST_ROW_MAP.columns)
+    .where(_c.being_id == _BEING_ID_BIND, sql_is_in_bound_period(_c.at))
+    .group_by(_COST_UTC_DAY, _c.purpose, _c.model)
+    .order_by(_COST_UTC_DAY, _c.purpose, _c.model)
 )
-_AUDIT_ENTRY = RowMap(AuditEntry, audit_entries_table)
+_AUDIT_ENTRY_ROW_MAP = RowMap(AuditEntry, audit_entries_table)
 _SELECT_AUDIT_OF_MEMORY = (
-    select(*_AUDIT_ENTRY.columns)
-    .where(_a.being_id == _BEING, _a.ids.contains(bindparam("quoted_id"), autoescape=False))
+    select(*_AUDIT_ENTRY_ROW_MAP.columns)
+    .where(_a.being_id == _BEING_ID_BIND, _a.ids.contains(bindparam("quoted_id"), autoescape=False))
     .order_by(_a.seq.desc())
     .limit(MAX_AUDIT_ENTRIES_SHOWN_PER_MEMORY)
 )
 _SELECT_AUDIT_PAGE = (
-    select(*_AUDIT_ENTRY.columns)
+    select(*_AUDIT_ENTRY_ROW_MAP.columns)
     .where(
-        _a.being_id == _BEING,
+        _a.being_id == _BEING_ID_BIND,
         _a.seq < bindparam("before"),
         _a.seq > bindparam("after"),
         _a.at <= bindparam("until"),
@@ -162,17 +166,19 @@ _SELECT_AUDIT_PAGE = (
     .limit(bindparam("limit"))
 )
 _SELECT_LAST_AUDIT_NUMBER = select(func.coalesce(func.max(_a.seq), 0))
-_SELECT_ABSORBED = (
+_SELECT_MEMORIES_ABSORBED_BY = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, or_(_m.absorbed_into == bindparam("id"), _m.compressed_into == bindparam("id")))
+    .where(
+        _m.being_id == _BEING_ID_BIND, or_(_m.absorbed_into == bindparam("id"), _m.compressed_into == bindparam("id"))
+    )
     .order_by(_m.seq)
     .limit(MAX_ABSORBED_MEMORIES_SHOWN)
 )
-_MESSAGE = RowMap(ConversationMessage, messages_table)
+_CONVERSATION_MESSAGE_ROW_MAP = RowMap(ConversationMessage, messages_table)
 _SELECT_SOURCE_MESSAGES = (
-    select(*_MESSAGE.columns)
+    select(*_CONVERSATION_MESSAGE_ROW_MAP.columns)
     .join(message_memories_table, _l.message_id == _t.id)
-    .where(_l.memory_id == bindparam("id"), _t.being_id == _BEING)
+    .where(_l.memory_id == bindparam("id"), _t.being_id == _BEING_ID_BIND)
     .order_by(_t.at, _t.position)
 )
 
@@ -182,41 +188,58 @@ class WebUiOverviewRepository(DatabaseRepository):
 
     async def memory_outlines(self, scope: Scope) -> list[MemoryOutline]:
         """All memories, in the order in which they were stored."""
-        return await self._database.rows(_SELECT_OUTLINES, _OUTLINE.from_row, being=scope.being_id)
+        return await self._database.rows(_SELECT_OUTLINES, _MEMORY_OUTLINE_ROW_MAP.from_row, being=scope.being_id)
 
     async def count_memories_by_status_truth_and_pin(
         self, scope: Scope
     ) -> list[tuple[MemoryStatus, TruthStatus, bool, int]]:
         """Memories by status, truth and whether they are pinned."""
-        return await self._database.rows(_SELECT_COUNTS, _to_counts, being=scope.being_id)
-
-    async def numbers_and_ids_of_embedded_memories(self, scope: Scope, model: str) -> list[tuple[int, MemoryId]]:
-        """(seq, id) of the memories that have a vector by this model, in order."""
         return await self._database.rows(
-            _SELECT_WITH_VECTOR, first_two_columns_of_row, being=scope.being_id, model=model
+            _COUNT_BY_STATUS_TRUTH_AND_PIN, _to_status_truth_pin_and_count, being=scope.being_id
         )
 
-    async def vectors(self, scope: Scope, model: str, ids: Sequence[MemoryId]) -> list[tuple[int, Vector]]:
+    async def sequence_numbers_and_ids_of_embedded_memories(
+        self, scope: Scope, model: str
+    ) -> list[tuple[int, MemoryId]]:
+        """(seq, id) of the memories that have a vector by this model, in order."""
+        return await self._database.rows(
+            _SELECT_MEMORIES_WITH_VECTOR, first_two_columns_of_row, being=scope.being_id, model=model
+        )
+
+    async def sequence_numbers_and_vectors(
+        self, scope: Scope, model: str, ids: Sequence[MemoryId]
+    ) -> list[tuple[int, Vector]]:
         """(seq, vector) of those of these memories that have one by this model, in no order."""
         binds = {"being": scope.being_id, "model": model, "ids": dialect.json_list_bind_value(ids)}
-        return await self._database.rows(_SELECT_VECTORS, _to_seq_and_vector, **binds)
+        return await self._database.rows(_SELECT_VECTORS_OF_MEMORIES, _to_sequence_number_and_vector, **binds)
 
     async def patrol_run(self, scope: Scope, run: RunId) -> PatrolRun | None:
-        return next(iter(await self._database.rows(_SELECT_RUN, _RUN.from_row, being=scope.being_id, run=run)), None)
+        return next(
+            iter(
+                await self._database.rows(
+                    _SELECT_PATROL_RUN, _PATROL_RUN_ROW_MAP.from_row, being=scope.being_id, run=run
+                )
+            ),
+            None,
+        )
 
     async def changes_of_patrol_run(self, scope: Scope, run: RunId) -> list[PatrolChangedRow]:
         """In their order, at most `MAX_PATROL_CHANGES_SHOWN`; none once the journal was pruned or the run was
         undone."""
-        return await self._database.rows(_SELECT_CHANGES, _CHANGE.from_row, being=scope.being_id, run=run)
+        return await self._database.rows(
+            _SELECT_CHANGES_OF_PATROL_RUN, _PATROL_CHANGE_ROW_MAP.from_row, being=scope.being_id, run=run
+        )
 
     async def costs_between(self, scope: Scope, since: datetime, until: datetime) -> list[DailyCostByPurposeAndModel]:
         binds = period_binds(since, until)
-        return await self._database.rows(_SELECT_COSTS, _COST.from_row, being=scope.being_id, **binds)
+        return await self._database.rows(
+            _SELECT_DAILY_COSTS, _DAILY_COST_ROW_MAP.from_row, being=scope.being_id, **binds
+        )
 
     async def audit_of_memory(self, scope: Scope, id_: MemoryId) -> list[AuditEntry]:
         """The latest first."""
         binds = {"being": scope.being_id, "quoted_id": f'"{id_}"'}
-        return await self._database.rows(_SELECT_AUDIT_OF_MEMORY, _AUDIT_ENTRY.from_row, **binds)
+        return await self._database.rows(_SELECT_AUDIT_OF_MEMORY, _AUDIT_ENTRY_ROW_MAP.from_row, **binds)
 
     async def audit_page(
         self,
@@ -233,7 +256,7 @@ class WebUiOverviewRepository(DatabaseRepository):
         `not_client`: whose entries are left out. `until`: the time of the last one."""
         return await self._database.rows(
             _SELECT_AUDIT_PAGE,
-            _AUDIT_ENTRY.from_row,
+            _AUDIT_ENTRY_ROW_MAP.from_row,
             being=scope.being_id,
             limit=limit,
             before=before,
@@ -248,17 +271,19 @@ class WebUiOverviewRepository(DatabaseRepository):
 
     async def memories_absorbed_by(self, scope: Scope, id_: MemoryId) -> list[Memory]:
         """Memories that live on in this one: merged into it, or told by it as a summary."""
-        return await self._database.rows(_SELECT_ABSORBED, memory_from_row, being=scope.being_id, id=id_)
+        return await self._database.rows(_SELECT_MEMORIES_ABSORBED_BY, memory_from_row, being=scope.being_id, id=id_)
 
     async def messages_of_memory(self, scope: Scope, id_: MemoryId) -> list[ConversationMessage]:
         """The messages that it was drawn from."""
-        return await self._database.rows(_SELECT_SOURCE_MESSAGES, _MESSAGE.from_row, being=scope.being_id, id=id_)
+        return await self._database.rows(
+            _SELECT_SOURCE_MESSAGES, _CONVERSATION_MESSAGE_ROW_MAP.from_row, being=scope.being_id, id=id_
+        )
 
 
-def _to_counts(row: Row) -> tuple[MemoryStatus, TruthStatus, bool, int]:
+def _to_status_truth_pin_and_count(row: Row) -> tuple[MemoryStatus, TruthStatus, bool, int]:
     status, truth, pinned, count = row
     return status, truth, bool(pinned), count
 
 
-def _to_seq_and_vector(row: Row) -> tuple[int, Vector]:
+def _to_sequence_number_and_vector(row: Row) -> tuple[int, Vector]:
     return row[0], vector_from_bytes(row[1])

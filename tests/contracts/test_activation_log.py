@@ -11,7 +11,7 @@ import pytest
 
 from madeleine.memory.model import MemoryId
 from madeleine.memory.recall.ports import MemoryReactivation, ReactivationRecorder
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 from tests.contracts.ledger.any_ledger import StoringLedger
 from tests.contracts.ledger.ledger_values import ADA, MOMENT, batch, memory, stored_memory
 from tests.doubles import FakeActivationLog
@@ -66,7 +66,7 @@ class ActivationLogContract:
 
 class TestSqlLedger(ActivationLogContract):
     @pytest.fixture
-    async def counted(self, sql_ledger: Ledger) -> CountedLog:
+    async def counted(self, sql_ledger: LedgerRepositories) -> CountedLog:
         return await log_of(sql_ledger)
 
 

@@ -22,7 +22,7 @@ from madeleine.memory.retention.values import groups_to_archive
 from madeleine.memory.rules.dynamics.truth import Supersession
 from madeleine.storage.sql.archive.packing import MEMORY_PART_RECORD_TYPES
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TYPE
 from madeleine.storage.sql.tables.lifecycle import ArchiveWithMemoryRule, tables_and_their_lifecycle_declarations
 from tests.contracts.ledger.ledger_values import (
@@ -47,11 +47,11 @@ LATER = MOMENT + timedelta(days=400)
 
 
 @pytest.fixture
-def ledger(sql_ledger: Ledger) -> Ledger:
+def ledger(sql_ledger: LedgerRepositories) -> LedgerRepositories:
     return sql_ledger
 
 
-async def archive(ledger: Ledger, *memories: Memory, run: RunId = RUN) -> None:
+async def archive(ledger: LedgerRepositories, *memories: Memory, run: RunId = RUN) -> None:
     async with ledger.archive.retention_transaction(ADA) as transaction:
         known = await transaction.memories_with_ids([one.id for one in memories])
         groups = groups_to_archive(known, dict.fromkeys((one.id for one in known), "expired"))
@@ -59,16 +59,16 @@ async def archive(ledger: Ledger, *memories: Memory, run: RunId = RUN) -> None:
     assert sorted(archived) == sorted(one.id for one in memories)
 
 
-async def exported_of(ledger: Ledger) -> list[bytes]:
+async def exported_of(ledger: LedgerRepositories) -> list[bytes]:
     return await asyncio.to_thread(exported, location_of(ledger), journal=False)
 
 
-async def lines_of(ledger: Ledger) -> list[bytes]:
+async def lines_of(ledger: LedgerRepositories) -> list[bytes]:
     """All but the header, the end, and the runs."""
     return [line for line in (await exported_of(ledger))[1:-1] if b'"type":"patrol' not in line]
 
 
-async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
+async def lived(ledger: LedgerRepositories) -> tuple[Memory, Memory]:
     """A memory with every part that one can have, and another."""
     rich = memory(
         DENSE[4], scene=Scene(action=DENSE[4], actors=("Zoë",), when=(DatedAction("2025-02-01", "x"), "2025-02-03"),
@@ -91,7 +91,7 @@ async def lived(ledger: Ledger) -> tuple[Memory, Memory]:
     return rich, other
 
 
-async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledger: Ledger) -> None:
+async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledger: LedgerRepositories) -> None:
     rich, other = await lived(ledger)
     await apply_changes(ledger, PatrolChanges(clusters=(cluster("c", "Orders", "c", is_root=True),)))
     [state] = await ledger.patrols.memory_reader_for_patrol(ADA).memory_states([rich.id])
@@ -117,7 +117,9 @@ async def test_an_archived_memory_comes_back_with_every_part_byte_for_byte(ledge
     assert await ledger.archive.groups(ADA, limit=9) == []
 
 
-async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_project_alone(ledger: Ledger) -> None:
+async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_project_alone(
+    ledger: LedgerRepositories,
+) -> None:
     rich, other = await lived(ledger)
     await archive(ledger, rich, other)
     shop = replace(ADA, project="shop")
@@ -142,7 +144,7 @@ async def test_the_archive_is_found_by_words_and_number_by_its_being_and_in_its_
     assert [(one.digest, one.is_summary) for one in await ledger.archive.groups(ADA, limit=1)] == [("A summary", True)]
 
 
-async def test_what_hangs_together_comes_back_together(ledger: Ledger) -> None:
+async def test_what_hangs_together_comes_back_together(ledger: LedgerRepositories) -> None:
     old, new, summary = memory("The fee is 5"), memory("The fee is 6"), memory("Fees", compression_source=True)
     part = memory("Paid", compressed=True, compressed_into=summary.id)
     await ledger.memories.commit_store_batch(ADA, batch(old, new, summary, part))
@@ -157,7 +159,7 @@ async def test_what_hangs_together_comes_back_together(ledger: Ledger) -> None:
     assert await ledger.memories.undo_last_truth_change(ADA, new.id, at=LATER) is not None, "its acts came back too"
 
 
-async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_memory(ledger: Ledger) -> None:
+async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_memory(ledger: LedgerRepositories) -> None:
     first = memory("first", key="k")
     await ledger.memories.commit_store_batch(ADA, batch(first))
     await archive(ledger, first)
@@ -169,7 +171,7 @@ async def test_a_key_that_was_used_again_meanwhile_stays_with_the_later_memory(l
         await ledger.memories.commit_store_batch(ADA, batch(memory("third", key="k")))
 
 
-async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledger: Ledger) -> None:
+async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledger: LedgerRepositories) -> None:
     """rulings 11 and 25."""
     summary = memory("Zanzibar in short", compression_source=True)
     part = memory("We went to Zanzibar", compressed=True, compressed_into=summary.id)
@@ -193,13 +195,13 @@ async def test_forgetting_erases_in_the_archive_and_what_tells_of_it_there(ledge
     }
 
 
-async def _scrubbed(ledger: Ledger, location: Path, secret: bytes) -> bool:
+async def _scrubbed(ledger: LedgerRepositories, location: Path, secret: bytes) -> bool:
     await ledger.erasure.scrub_deleted_bytes()
     return all(secret not in file.read_bytes() for file in location.parent.glob("memory.db*"))
 
 
 async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_changed_and_went_later(
-    ledger: Ledger,
+    ledger: LedgerRepositories,
 ) -> None:
     """ruling 11."""
     one, two = memory("one"), memory("two")
@@ -223,7 +225,7 @@ async def test_undoing_a_run_brings_back_what_it_has_archived_and_what_it_change
 
 
 async def test_an_export_carries_the_archive_and_its_import_can_be_undone(
-    ledger: Ledger, tmp_path: Path, templates: Path
+    ledger: LedgerRepositories, tmp_path: Path, templates: Path
 ) -> None:
     from tests.household import new_store
 
@@ -274,7 +276,9 @@ def many(chance: random.Random, count: int) -> Sequence[Memory]:
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(5_000, marks=pytest.mark.slow)])
-async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(ledger: Ledger, count: int) -> None:
+async def test_a_large_archive_of_mixed_density_gives_back_identical_bytes(
+    ledger: LedgerRepositories, count: int
+) -> None:
     memories = many(random.Random(7), count)
     for start in range(0, count, 500):
         await ledger.memories.commit_store_batch(ADA, batch(*memories[start : start + 500]))

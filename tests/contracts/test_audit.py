@@ -14,7 +14,7 @@ from madeleine.memory.audit import AuditEntry, AuditQuery, build_audit_entry
 from madeleine.memory.errors import KeyConflict, StorageError
 from madeleine.memory.model import Provenance, RunId, Scope
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, apply_changes, batch, memory, note, reinforcement_of
 from tests.contracts.test_sql_ledger import no_room
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def ledger(new_db: Path) -> AsyncIterator[Ledger]:
+async def ledger(new_db: Path) -> AsyncIterator[LedgerRepositories]:
     async with open_ledger(new_db) as ledger:
         yield ledger
 
@@ -37,7 +37,9 @@ def told(entries: list[AuditEntry]) -> list[tuple[str, str, str, tuple[str, ...]
     return [(entry.event, entry.being_id, entry.tool, entry.ids) for entry in entries]
 
 
-async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(sql_ledger: Ledger) -> None:
+async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction(
+    sql_ledger: LedgerRepositories,
+) -> None:
     ledger = sql_ledger
     one, two = memory("one"), memory("two", provenance=Provenance(tool="import"))
     await ledger.memories.commit_store_batch(DESK, batch(one, two))
@@ -64,7 +66,7 @@ async def test_every_write_is_audited_by_whom_and_of_what_in_its_own_transaction
     assert entries[-1].at == MOMENT + timedelta(seconds=3)
 
 
-async def test_a_write_that_fails_leaves_no_entry_and_no_gap(sql_ledger: Ledger) -> None:
+async def test_a_write_that_fails_leaves_no_entry_and_no_gap(sql_ledger: LedgerRepositories) -> None:
     ledger = sql_ledger
     await ledger.memories.commit_store_batch(ADA, batch(memory(key="k")))
     with pytest.raises(KeyConflict):
@@ -87,7 +89,7 @@ async def test_a_recall_is_there_at_the_latest_after_the_end(path: Path) -> None
         assert [entry.seq for entry in await ledger.audit.audit_entries(EVERYTHING)] == [1, 2]
 
 
-async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledger: Ledger) -> None:
+async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledger: LedgerRepositories) -> None:
     async with no_room(ledger):
         for number in range(1000):
             ledger.activations.add_audit_entry(build_audit_entry(ADA, "recall", MOMENT, ids=[f"{number}"]))
@@ -109,7 +111,7 @@ async def test_recalls_that_could_not_be_written_are_written_later_in_order(ledg
         "INSERT INTO audit SELECT * FROM audit WHERE true ON CONFLICT (seq) DO UPDATE SET event = 'other'",
     ],
 )
-async def test_what_was_audited_cannot_be_changed(ledger: Ledger, path: Path, change: str) -> None:
+async def test_what_was_audited_cannot_be_changed(ledger: LedgerRepositories, path: Path, change: str) -> None:
     await ledger.memories.commit_store_batch(ADA, batch(memory()))
     before = await ledger.audit.audit_entries(EVERYTHING)
     with (
@@ -121,7 +123,9 @@ async def test_what_was_audited_cannot_be_changed(ledger: Ledger, path: Path, ch
 
 
 @pytest.mark.parametrize("removed", ["seq = 1", "seq = 2", "seq = 3", "true"])
-async def test_entries_that_were_removed_with_the_triggers_are_missed(ledger: Ledger, path: Path, removed: str) -> None:
+async def test_entries_that_were_removed_with_the_triggers_are_missed(
+    ledger: LedgerRepositories, path: Path, removed: str
+) -> None:
     for _ in range(3):
         await ledger.memories.commit_store_batch(ADA, batch(memory()))
     with closing(sqlite3.connect(path)) as other, other:
@@ -130,7 +134,7 @@ async def test_entries_that_were_removed_with_the_triggers_are_missed(ledger: Le
     assert await ledger.audit.count_missing_entries() == gone > 0
 
 
-async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: Ledger) -> None:
+async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: LedgerRepositories) -> None:
     ledger = sql_ledger
     for number in range(6):
         scope = BOB if number % 2 else ADA
@@ -149,7 +153,7 @@ async def test_the_last_entries_are_read_by_being_event_and_time(sql_ledger: Led
     assert await found(being_id="nobody") == []
 
 
-async def test_nothing_was_done_in_a_new_ledger(sql_ledger: Ledger) -> None:
+async def test_nothing_was_done_in_a_new_ledger(sql_ledger: LedgerRepositories) -> None:
     ledger = sql_ledger
     assert await ledger.audit.audit_entries(EVERYTHING) == []
     assert await ledger.audit.count_missing_entries() == 0

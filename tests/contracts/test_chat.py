@@ -8,7 +8,7 @@ from madeleine.memory.chat import MessageId
 from madeleine.memory.model import Scope
 from madeleine.storage.sql.conversations.chat import ConversationRepository
 from madeleine.storage.sql.erasing.memories import ErasureRepository
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 from tests.contracts.ledger.chat_contract import AnyChat, ChatContract
 from tests.doubles import ADA, NOW
 from tests.doubles_chat import FakeChat
@@ -26,7 +26,7 @@ class TestFakeChat(ChatContract):
 
 class TestSqlChat(ChatContract):
     @pytest.fixture
-    def chat(self, sql_ledger: Ledger) -> AnyChat:
+    def chat(self, sql_ledger: LedgerRepositories) -> AnyChat:
         return sql_ledger.conversations
 
     async def erase(self, chat: AnyChat, ids: Sequence[MessageId], scope: Scope = ADA) -> None:

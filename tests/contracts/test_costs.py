@@ -12,17 +12,17 @@ from madeleine.memory.language_model import ModelCallCost
 from madeleine.memory.model import BeingId, RunId, Scope
 from madeleine.memory.operations.ports import CostRecordRepository
 from madeleine.server.cli.main import main
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.contracts.ledger.cost_contract import MORNING, NIGHT, RECORDS, CostContract
 
 
 class TestSqlCosts(CostContract):
     @pytest.fixture
-    def costs(self, sql_ledger: Ledger) -> CostRecordRepository:
+    def costs(self, sql_ledger: LedgerRepositories) -> CostRecordRepository:
         return sql_ledger.costs
 
 
-async def test_what_a_patrol_records_is_among_the_costs(sql_ledger: Ledger) -> None:
+async def test_what_a_patrol_records_is_among_the_costs(sql_ledger: LedgerRepositories) -> None:
     spent = ModelCallCost(purpose="diary", model="small", input_tokens=90, output_tokens=10, usd=0.5)
     await sql_ledger.patrols.record_cost(Scope(BeingId("ada"), "test"), RunId("run-1"), spent, at=NIGHT)
     assert await sql_ledger.costs.query() == (RECORDS[0],)

@@ -19,7 +19,7 @@ from madeleine.memory.moving.ports import LedgerCopyFileRecord
 from madeleine.memory.moving.record_base import ExportRecord
 from madeleine.memory.moving.values import reassign_export_record_to_being
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from madeleine.storage.sql.moving.exported_tables import EXPORTED_TABLES, TABLES_LEFT_OUT_OF_EXPORT
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, stored_memory
 from tests.household import location_of
@@ -28,7 +28,7 @@ from tests.rows import for_each_row
 
 
 @pytest.fixture
-def ledger(sql_ledger: Ledger) -> Ledger:
+def ledger(sql_ledger: LedgerRepositories) -> LedgerRepositories:
     return sql_ledger
 
 
@@ -44,7 +44,7 @@ async def source(tmp_path: Path, templates: Path) -> AsyncIterator[Source]:
 class Source:
     """Another store, to export from."""
 
-    def __init__(self, ledger: Ledger, path: Path) -> None:
+    def __init__(self, ledger: LedgerRepositories, path: Path) -> None:
         self.ledger = ledger
         self.path = path
 
@@ -80,7 +80,7 @@ def test_every_column_is_exported_or_computed(exported_table: Any) -> None:
     assert columns <= named | exported_table.derived, columns - named
 
 
-async def test_an_import_marks_what_it_adds_for_the_index(ledger: Ledger, source: Source) -> None:
+async def test_an_import_marks_what_it_adds_for_the_index(ledger: LedgerRepositories, source: Source) -> None:
     tea, cake = memory("tea"), memory("cake")
     await source.store(tea, cake)
     report = await imported(ledger, source.file())
@@ -92,7 +92,7 @@ async def test_an_import_marks_what_it_adds_for_the_index(ledger: Ledger, source
     assert (await stored_memory(ledger, tea)).created_at == MOMENT
 
 
-async def test_a_second_import_adds_nothing(ledger: Ledger, source: Source) -> None:
+async def test_a_second_import_adds_nothing(ledger: LedgerRepositories, source: Source) -> None:
     await source.store(memory("tea"))
     await imported(ledger, source.file())
     again = await imported(ledger, source.file())
@@ -100,7 +100,9 @@ async def test_a_second_import_adds_nothing(ledger: Ledger, source: Source) -> N
     assert len(await ledger.imports.past_imports()) == 1
 
 
-async def test_a_dry_run_changes_nothing_and_says_what_would_come(ledger: Ledger, source: Source, new_db: Path) -> None:
+async def test_a_dry_run_changes_nothing_and_says_what_would_come(
+    ledger: LedgerRepositories, source: Source, new_db: Path
+) -> None:
     await source.store(memory("tea"))
     before = exported(new_db)
     report = await imported(ledger, source.file(), dry_run=True)
@@ -108,7 +110,7 @@ async def test_a_dry_run_changes_nothing_and_says_what_would_come(ledger: Ledger
     assert exported(new_db) == before
 
 
-async def test_a_torn_file_changes_nothing(ledger: Ledger, source: Source, new_db: Path) -> None:
+async def test_a_torn_file_changes_nothing(ledger: LedgerRepositories, source: Source, new_db: Path) -> None:
     await source.store(memory("tea"))
     before = exported(new_db)
     with pytest.raises(InvalidInput, match="torn"):
@@ -116,7 +118,9 @@ async def test_a_torn_file_changes_nothing(ledger: Ledger, source: Source, new_d
     assert exported(new_db) == before
 
 
-async def test_another_text_under_the_same_id_is_named_and_changes_nothing(ledger: Ledger, source: Source) -> None:
+async def test_another_text_under_the_same_id_is_named_and_changes_nothing(
+    ledger: LedgerRepositories, source: Source
+) -> None:
     tea = memory("tea")
     await source.store(tea)
     await imported(ledger, source.file())
@@ -125,7 +129,7 @@ async def test_another_text_under_the_same_id_is_named_and_changes_nothing(ledge
     assert (await stored_memory(ledger, tea)).scene.action == "tea"
 
 
-async def test_another_life_under_the_same_id_is_no_difference(ledger: Ledger, source: Source) -> None:
+async def test_another_life_under_the_same_id_is_no_difference(ledger: LedgerRepositories, source: Source) -> None:
     tea = memory("tea")
     await source.store(tea)
     await imported(ledger, source.file())
@@ -134,7 +138,9 @@ async def test_another_life_under_the_same_id_is_no_difference(ledger: Ledger, s
     assert (await stored_memory(ledger, tea)).importance == 0.5
 
 
-async def test_what_was_forgotten_here_does_not_come_back(ledger: Ledger, source: Source, new_db: Path) -> None:
+async def test_what_was_forgotten_here_does_not_come_back(
+    ledger: LedgerRepositories, source: Source, new_db: Path
+) -> None:
     """Ruling 25: neither it nor what tells of it."""
     tea, cake = memory("tea with Fridolin"), memory("cake")
     await source.store(tea, cake)
@@ -153,7 +159,9 @@ async def test_what_was_forgotten_here_does_not_come_back(ledger: Ledger, source
         assert dict(report.added) == {}
 
 
-async def test_a_survivor_comes_without_the_words_of_what_was_forgotten(ledger: Ledger, source: Source) -> None:
+async def test_a_survivor_comes_without_the_words_of_what_was_forgotten(
+    ledger: LedgerRepositories, source: Source
+) -> None:
     tea, cake = memory("tea with Fridolin"), memory("cake")
     await source.store(tea)
     await imported(ledger, source.file())
@@ -166,7 +174,7 @@ async def test_a_survivor_comes_without_the_words_of_what_was_forgotten(ledger: 
     assert "Fridolin" not in repr(await stored_memory(ledger, cake))
 
 
-async def test_no_being_gets_the_memory_of_another(ledger: Ledger, source: Source) -> None:
+async def test_no_being_gets_the_memory_of_another(ledger: LedgerRepositories, source: Source) -> None:
     tea = memory("tea")
     await source.store(tea)
     await imported(ledger, source.file())
@@ -176,7 +184,9 @@ async def test_no_being_gets_the_memory_of_another(ledger: Ledger, source: Sourc
     assert (await stored_memory(ledger, tea)).being_id == "ada"
 
 
-async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(ledger: Ledger, source: Source) -> None:
+async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(
+    ledger: LedgerRepositories, source: Source
+) -> None:
     tea, cake = memory("tea"), memory("cake")
     await source.store(tea, cake)
     lines = changed(source.file(), tea.id, superseded_by=cake.id, truth="superseded")
@@ -191,7 +201,7 @@ async def test_for_another_being_it_has_ids_of_its_own_and_comes_once(ledger: Le
     assert memories[0].superseded_by == memories[1].id != cake.id
 
 
-async def test_a_living_store_gives_taken_numbers_anew(ledger: Ledger, source: Source) -> None:
+async def test_a_living_store_gives_taken_numbers_anew(ledger: LedgerRepositories, source: Source) -> None:
     mine, theirs = memory("mine"), memory("theirs")
     await ledger.memories.commit_store_batch(ADA, batch(mine))
     await source.store(theirs)
@@ -200,7 +210,7 @@ async def test_a_living_store_gives_taken_numbers_anew(ledger: Ledger, source: S
     assert [(await stored_memory(ledger, one)).number for one in (mine, theirs)] == [1, 2]
 
 
-async def test_the_same_telling_under_the_same_key_is_not_doubled(ledger: Ledger, source: Source) -> None:
+async def test_the_same_telling_under_the_same_key_is_not_doubled(ledger: LedgerRepositories, source: Source) -> None:
     mine, theirs, other = memory("tea", key="k"), memory("tea", key="k"), memory("cake", resembles=None)
     await ledger.memories.commit_store_batch(ADA, batch(mine))
     await source.store(theirs, other)
@@ -209,7 +219,7 @@ async def test_the_same_telling_under_the_same_key_is_not_doubled(ledger: Ledger
     assert (await stored_memory(ledger, other)).resembles == mine.id
 
 
-async def test_an_import_is_undone_by_one_call(ledger: Ledger, source: Source, new_db: Path) -> None:
+async def test_an_import_is_undone_by_one_call(ledger: LedgerRepositories, source: Source, new_db: Path) -> None:
     mine = memory("mine")
     await ledger.memories.commit_store_batch(ADA, batch(mine))
     await source.store(memory("tea"), memory("cake"))
@@ -224,7 +234,7 @@ async def test_an_import_is_undone_by_one_call(ledger: Ledger, source: Source, n
     assert dict((await imported(ledger, source.file())).added) == {"memory": 2}
 
 
-async def test_undo_keeps_what_was_built_upon_since(ledger: Ledger, source: Source) -> None:
+async def test_undo_keeps_what_was_built_upon_since(ledger: LedgerRepositories, source: Source) -> None:
     """What a person has said since of something imported is not lost with it."""
     from madeleine.memory.rules.storing.retelling import MemoryRetelling
 
@@ -238,7 +248,7 @@ async def test_undo_keeps_what_was_built_upon_since(ledger: Ledger, source: Sour
     assert (await stored_memory(ledger, tea)).scene.action == "tea"
 
 
-async def test_an_unknown_import_cannot_be_undone(ledger: Ledger) -> None:
+async def test_an_unknown_import_cannot_be_undone(ledger: LedgerRepositories) -> None:
     with pytest.raises(CannotUndo, match="no import"):
         await ledger.imports.undo_import("x", client="tests", at=NOW)
 
@@ -247,7 +257,7 @@ def memories_of(path: Path) -> list[ExportRecord]:
     return [record for record in parsed(exported(path)) if record.type not in ("being",)]
 
 
-async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: Ledger) -> None:
+async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: LedgerRepositories) -> None:
     """Ruling 25."""
     tea, cake = memory("tea"), memory("cake", created_at=MOMENT + timedelta(days=2))
     await ledger.memories.commit_store_batch(ADA, batch(tea, cake))
@@ -260,7 +270,7 @@ async def test_forgetting_names_the_copies_that_may_still_hold_it(ledger: Ledger
     assert (await ledger.erasure.forget(ADA, [MemoryId("x")], at=NOW)).copies == ()
 
 
-async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> None:
+async def test_copies_are_remembered_until_they_are_removed(ledger: LedgerRepositories) -> None:
     copies = [LedgerCopyFileRecord(path=p, kind="backup", being_id=BeingId(""), made_at=MOMENT) for p in ("/a", "/b")]
     for copy in (*copies, copies[0]):
         await ledger.copies.record_ledger_copy(copy)
@@ -269,7 +279,9 @@ async def test_copies_are_remembered_until_they_are_removed(ledger: Ledger) -> N
     assert await ledger.copies.recorded_ledger_copies() == copies[1:]
 
 
-async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger: Ledger, source: Source) -> None:
+async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(
+    ledger: LedgerRepositories, source: Source
+) -> None:
     records = [
         r.BeingExportRecord(being="ada", cycle=0, think=(), think_sources=(), last_number=0),
         r.SessionExportRecord(
@@ -295,7 +307,7 @@ async def test_a_message_that_was_forgotten_by_its_key_does_not_come_back(ledger
     assert (dict(report.added), report.left_out_counts["forgotten"], report.known["message"]) == ({}, 1, 1)
 
 
-async def test_bob_sees_nothing_of_what_is_imported_for_ada(ledger: Ledger, source: Source) -> None:
+async def test_bob_sees_nothing_of_what_is_imported_for_ada(ledger: LedgerRepositories, source: Source) -> None:
     tea = memory("tea")
     await source.store(tea)
     await imported(ledger, source.file())

@@ -19,7 +19,7 @@ from madeleine.storage.sql.database import postgresql
 from madeleine.storage.sql.database.location import PostgresLocation
 from madeleine.storage.sql.database.postgresql import create_postgres_engine
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.database_ledger_contract import DatabaseLedgerContract
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note, stored_memory
@@ -137,16 +137,16 @@ async def test_of_two_servers_one_patrols_a_being_and_a_dead_one_s_lock_is_free(
         await asyncio.wait_for(waiting, 10)
 
 
-async def _patrolled(ledger: Ledger) -> None:
+async def _patrolled(ledger: LedgerRepositories) -> None:
     async with ledger.patrols.patrol_lock(ADA):
         pass
 
 
-def server_over(url: str, server: str) -> AbstractAsyncContextManager[Ledger]:
+def server_over(url: str, server: str) -> AbstractAsyncContextManager[LedgerRepositories]:
     return open_ledger(PostgresLocation(url, server))
 
 
-async def taken_in(ledger: Ledger) -> list[str]:
+async def taken_in(ledger: LedgerRepositories) -> list[str]:
     """What its index had still to take in, which it has now."""
     marks = await ledger.index_source.pending_index_marks_with_memory_ids(limit=99)
     await ledger.index_source.clear_index_marks([mark for mark, _ in marks])

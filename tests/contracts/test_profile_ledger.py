@@ -18,12 +18,12 @@ from madeleine.memory.profile import ProfileEntry
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.storage.sql.conversations import context
 from madeleine.storage.sql.database.sqlite import compile_statement
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 from tests.contracts.ledger.ledger_values import ADA, BOB, MOMENT, batch, memory, note
 
 
 @pytest.fixture
-def ledger(sql_ledger: Ledger) -> Ledger:
+def ledger(sql_ledger: LedgerRepositories) -> LedgerRepositories:
     return sql_ledger
 
 
@@ -32,7 +32,7 @@ def entry(name: str, value: str = "x", **fields: Any) -> ProfileEntry:
     return ProfileEntry(**(given | fields))
 
 
-async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_name(ledger: Ledger) -> None:
+async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_name(ledger: LedgerRepositories) -> None:
     first, other = entry("a", enabled=False), entry("a", kind="tools")
     for one in (first, other):
         assert await ledger.context.write_profile_entry(ADA, one) is None
@@ -43,14 +43,14 @@ async def test_an_entry_is_kept_whole_and_replaced_by_the_next_of_its_kind_and_n
     assert await ledger.context.profile_entries(BOB) == []
 
 
-async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: Ledger) -> None:
+async def test_an_entry_is_removed_once_and_by_its_owner_alone(ledger: LedgerRepositories) -> None:
     await ledger.context.write_profile_entry(ADA, entry("a"))
     assert not await ledger.context.remove_profile_entry(BOB, entry("a"), at=MOMENT)
     assert await ledger.context.remove_profile_entry(ADA, entry("a"), at=MOMENT)
     assert not await ledger.context.remove_profile_entry(ADA, entry("a"), at=MOMENT)
 
 
-async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: Ledger) -> None:
+async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(ledger: LedgerRepositories) -> None:
     first, second = memory("Tea: green", category="procedural"), memory("Tea: black", category="procedural")
     await ledger.memories.commit_store_batch(ADA, batch(first, second))
 
@@ -69,7 +69,7 @@ async def test_one_memory_has_one_entry_and_one_that_loses_its_entry_is_told(led
     assert [one.name for one in await ledger.context.profile_entries(ADA)] == ["Tea", first.id]
 
 
-async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) -> None:
+async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: LedgerRepositories) -> None:
     notes = [note(f"n{n}", at=MOMENT + timedelta(hours=n)) for n in range(4)]
     for one in [*notes, note("{}", type_="scene"), note("bob's", scope=BOB)]:
         await ledger.context.add_note(BOB if one.being_id == "bob" else ADA, one)
@@ -80,7 +80,7 @@ async def test_notes_that_are_open_are_the_latest_and_no_scenes(ledger: Ledger) 
     assert await ledger.context.list_open_notes(ADA, limit=9) == notes[:3]
 
 
-async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
+async def test_the_diary_since_a_day_is_oldest_first(ledger: LedgerRepositories) -> None:
     days = [DiaryEntry(date=f"2026-02-0{n}", text=str(n), sources=(), written_at=MOMENT) for n in range(1, 6)]
     async with ledger.patrols.patrol_transaction(ADA) as transaction:
         for day in days:
@@ -90,7 +90,7 @@ async def test_the_diary_since_a_day_is_oldest_first(ledger: Ledger) -> None:
     assert await ledger.context.diary_entries_since(BOB, "2026-02-02", limit=2) == []
 
 
-async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_first(ledger: Ledger) -> None:
+async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_first(ledger: LedgerRepositories) -> None:
     found = [memory(f"m{n}") for n in range(4)]
     dead, told, never = memory("d", status="dead"), memory("c", compressed=True), memory("never")
     bobs = memory("bob's", scope=BOB)
@@ -107,7 +107,7 @@ async def test_recently_activated_are_alive_activated_and_ones_own_the_latest_fi
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (context._SELECT_RECENT_MEMORIES, "ix_memories_activated"),
+        (context._SELECT_RECENTLY_ACTIVATED_MEMORIES, "ix_memories_activated"),
         (context._SELECT_UNNAMED_PREFERENCES, "ix_memories_procedural"),
     ],
     ids=["recent", "preferences"],

@@ -25,7 +25,7 @@ from madeleine.storage.sql.database.engine import Transaction
 from madeleine.storage.sql.database.memory_rows import row_from_memory
 from madeleine.storage.sql.database.schema import MIGRATIONS_FOLDER, NEWEST_SCHEMA_REVISION
 from madeleine.storage.sql.database.tables import metadata
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.database_ledger_contract import DatabaseLedgerContract
 from tests.contracts.ledger.ledger_values import (
@@ -56,13 +56,13 @@ async def ledger(new_db: Path) -> AsyncIterator[AnyLedger]:
         yield ledger
 
 
-async def pragma(ledger: Ledger, text: str) -> object:
+async def pragma(ledger: LedgerRepositories, text: str) -> object:
     """Of the writer."""
     return (await sqlite_of(ledger)._writer.sql.exec_driver_sql(f"PRAGMA {text}")).scalar()
 
 
 @asynccontextmanager
-async def no_room(ledger: Ledger) -> AsyncIterator[None]:
+async def no_room(ledger: LedgerRepositories) -> AsyncIterator[None]:
     """The database file may not grow by a page."""
     greatest = await pragma(ledger, "max_page_count")
     await pragma(ledger, f"max_page_count = {await pragma(ledger, 'page_count')}")
@@ -352,6 +352,6 @@ def _write_rubbish(path: Path) -> None:
     path.write_bytes(b"not a database" * 100)
 
 
-async def _open_and_close(ledger: AbstractAsyncContextManager[Ledger]) -> None:
+async def _open_and_close(ledger: AbstractAsyncContextManager[LedgerRepositories]) -> None:
     async with ledger:
         pass

@@ -41,7 +41,7 @@ from madeleine.memory.rules.dynamics.revision import (
 from madeleine.memory.rules.dynamics.truth import (
     FIELD_VALUES_MARKING_VERSION_AS_UNDONE,
     MEMORY_TRUTH_FIELDS,
-    TruthActOutcome,
+    TruthChangeOutcome,
     memories_after_retraction,
     memories_after_supersession,
 )
@@ -144,7 +144,9 @@ class InMemoryMemories:
             [memories[one.id] for one in batch.new], await self.memories_with_ids(scope, concerned)
         )
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+    async def retract(
+        self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime
+    ) -> TruthChangeOutcome | None:
         known = await self.memories_with_ids(scope, [memory_id])
         if not known:
             return None
@@ -153,7 +155,7 @@ class InMemoryMemories:
         self._store.acts.append(("retract", {id_: self._store.memories[id_] for id_ in after}, after))
         self._store.memories.update(after)
         self._store.patrols.mark(after)
-        return TruthActOutcome(kind="retract", changed=tuple(await self.memories_with_ids(scope, list(after))))
+        return TruthChangeOutcome(kind="retract", changed=tuple(await self.memories_with_ids(scope, list(after))))
 
     async def planned_successors_of_memory(self, scope: Scope, memory_id: MemoryId) -> list[Memory]:
         living = (one for one in self._store.own(scope) if one.status in LIVING_STATUSES and one.truth == "current")
@@ -162,7 +164,7 @@ class InMemoryMemories:
 
     async def undo_last_truth_change(
         self, scope: Scope, memory_id: MemoryId, *, at: datetime
-    ) -> TruthActOutcome | None:
+    ) -> TruthChangeOutcome | None:
         if not await self.memories_with_ids(scope, [memory_id]):
             return None
         acts = [act for act in self._store.acts if memory_id in act[1]]
@@ -179,7 +181,7 @@ class InMemoryMemories:
         self._store.memories.update(restored)
         self._store.acts.remove(acts[-1])
         self._store.patrols.mark(after)
-        return TruthActOutcome(kind=kind, changed=tuple(await self.memories_with_ids(scope, list(after))))
+        return TruthChangeOutcome(kind=kind, changed=tuple(await self.memories_with_ids(scope, list(after))))
 
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         own = {one.id: one for one in self._store.own(scope)}
@@ -304,7 +306,7 @@ class InMemoryMemories:
         own = {one.id for one in await self.memories_with_ids(scope, ids)}
         return [one for one in self._store.revisions if one.memory_id in own]
 
-    async def cluster_memories(
+    async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
         members = [one for one in self._store.own(scope) if one.cluster_id == cluster_id]
@@ -361,7 +363,7 @@ class InMemoryIndexSource:
     async def clear_index_marks(self, marks: Sequence[int]) -> None:
         self._store.patrols.marks = [one for one in self._store.patrols.marks if one[0] not in marks]
 
-    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         marks = self._store.patrols.marks
         self._store.patrols.marks = [one for one in marks if one[1] not in ids or one[0] > up_to]
 
@@ -465,7 +467,7 @@ class InMemoryActivations:
 
 
 class InMemoryLedger:
-    """The repositories of one ledger, as `storage.sql.ledger.Ledger` bundles them."""
+    """The repositories of one ledger, as `storage.sql.ledger.LedgerRepositories` bundles them."""
 
     def __init__(self) -> None:
         store = Store()

@@ -173,7 +173,7 @@ def switch_model(data_dir: Path) -> None:
     async def switch(opened: OpenedMemory) -> None:
         records = EmbeddingModelRecords(opened.ledger.index_source)
         if await records.model_to_serve(PACKAGED_MODEL_NAME) != SWITCHED_MODEL:
-            await opened.model_switch.switch(await records.request_switch(SWITCHED_MODEL))
+            await opened.model_switch.switch_or_record_refusal(await records.request_switch(SWITCHED_MODEL))
         assert opened.embedder.model_name == SWITCHED_MODEL
 
     asyncio.run(_opened(data_dir, switch, model=None))

@@ -18,10 +18,10 @@ from madeleine.memory.moving.sources.values import (
     FileShape,
     FileToImport,
     ImportFileFormat,
+    ImportFileUnreadable,
     ImportItem,
     SkippedContent,
     UnreadableImportEntryReport,
-    UnreadableImportFile,
     first_iso_time_from_json,
     json_objects_in_list,
     label_from_json,
@@ -29,21 +29,21 @@ from madeleine.memory.moving.sources.values import (
     storable_text_if_json_string,
 )
 
-_ARCHIVE = re.compile(r"[\w.\-]+\.zip", re.IGNORECASE)
-_CONVERSATIONS_FILE = re.compile(r"conversations(?:[-_]\d+)?\.json")
+_ZIP_FILE_NAME_PATTERN = re.compile(r"[\w.\-]+\.zip", re.IGNORECASE)
+_CONVERSATIONS_FILE_NAME_PATTERN = re.compile(r"conversations(?:[-_]\d+)?\.json")
 """ChatGPT splits a large export into several."""
-_ACCOUNT_KEYS = ({"full_name", "email_address"}, {"email", "chatgpt_plus_user"}, {"phone_number", "email"})
+_KEYS_OF_ACCOUNT_FILES = ({"full_name", "email_address"}, {"email", "chatgpt_plus_user"}, {"phone_number", "email"})
 
 
 def read_json_elements(file: FileToImport) -> Iterator[Any]:
-    """The elements of the array in a JSON file, or the one object that it is. Raises `UnreadableImportFile`."""
+    """The elements of the array in a JSON file, or the one object that it is. Raises `ImportFileUnreadable`."""
     try:
         yield from iterate_json_array(file.text_chunks())
     except ValueError as error:
-        raise UnreadableImportFile(f"{file.display_path} is not a whole JSON file: {error}") from error
+        raise ImportFileUnreadable(f"{file.display_path} is not a whole JSON file: {error}") from error
 
 
-def _read_conversations(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+def _read_conversations_file(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     try:
         for found in read_exported_conversations(file.text_chunks(), max_text_chars=max_text_chars):
             if isinstance(found, UnreadableConversationReport):
@@ -54,12 +54,12 @@ def _read_conversations(file: FileToImport, max_text_chars: int) -> Iterator[Imp
             else:
                 yield SkippedContent("conversations without a message")
     except ValueError as error:
-        raise UnreadableImportFile(f"{file.display_path} is not a whole JSON file: {error}") from error
+        raise ImportFileUnreadable(f"{file.display_path} is not a whole JSON file: {error}") from error
 
 
-def _has_the_name_of_conversations(shape: FileShape) -> bool:
+def _has_conversations_file_name(shape: FileShape) -> bool:
     """An empty export has no keys, and in a damaged one they may be anything."""
-    return bool(_CONVERSATIONS_FILE.fullmatch(shape.name.rpartition("/")[2]))
+    return bool(_CONVERSATIONS_FILE_NAME_PATTERN.fullmatch(shape.name.rpartition("/")[2]))
 
 
 def _read_claude_memories(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
@@ -104,17 +104,21 @@ def _read_claude_projects(file: FileToImport, max_text_chars: int) -> Iterator[I
             yield from import_items_from_markdown(content, title=title, when=written, themes=labels_from_json([name]))
 
 
-def _read_account(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+def _skip_account_file(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     yield SkippedContent("files about the account")
 
 
-def _is_manifest(shape: FileShape) -> bool:
+def _is_claude_archive_manifest(shape: FileShape) -> bool:
     is_small_object = shape.head.lstrip().startswith(b"{") and parse_json_or_none(shape.head) is not None
-    return is_small_object and shape.suffix == ".json" and bool(_ARCHIVE.search(shape.head.decode("utf-8", "replace")))
+    return (
+        is_small_object
+        and shape.suffix == ".json"
+        and bool(_ZIP_FILE_NAME_PATTERN.search(shape.head.decode("utf-8", "replace")))
+    )
 
 
-def _read_manifest(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
-    names = sorted(set(_ARCHIVE.findall(file.head().decode("utf-8", "replace"))))
+def _report_archives_named_in_manifest(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+    names = sorted(set(_ZIP_FILE_NAME_PATTERN.findall(file.head().decode("utf-8", "replace"))))
     yield UnreadableImportEntryReport(
         "the list of archives",
         f"it only names the {len(names)} archives of the export: download them by the links in it, and import them: "
@@ -136,10 +140,13 @@ CHAT_EXPORT_FORMATS = (
         is_part=True,
     ),
     ImportFileFormat(
-        "account", lambda shape: any(keys <= shape.keys for keys in _ACCOUNT_KEYS), _read_account, is_part=True
+        "account",
+        lambda shape: any(keys <= shape.keys for keys in _KEYS_OF_ACCOUNT_FILES),
+        _skip_account_file,
+        is_part=True,
     ),
-    ImportFileFormat("ChatGPT", lambda shape: "mapping" in shape.keys, _read_conversations),
-    ImportFileFormat("Claude", lambda shape: "chat_messages" in shape.keys, _read_conversations),
-    ImportFileFormat("conversations", _has_the_name_of_conversations, _read_conversations, is_part=True),
-    ImportFileFormat("Claude manifest", _is_manifest, _read_manifest, is_part=True),
+    ImportFileFormat("ChatGPT", lambda shape: "mapping" in shape.keys, _read_conversations_file),
+    ImportFileFormat("Claude", lambda shape: "chat_messages" in shape.keys, _read_conversations_file),
+    ImportFileFormat("conversations", _has_conversations_file_name, _read_conversations_file, is_part=True),
+    ImportFileFormat("Claude manifest", _is_claude_archive_manifest, _report_archives_named_in_manifest, is_part=True),
 )

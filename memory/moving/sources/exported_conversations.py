@@ -26,10 +26,10 @@ from madeleine.memory.text.normalization import split_message_into_keyed_parts, 
 from madeleine.memory.watch.observe import ObservedConversationPart
 
 CLAUDE_INTERFACE, CHATGPT_INTERFACE = "claude.ai", "chatgpt.com"
-_ROLES: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
-_CITATION_MARK = re.compile("\ue200[^\ue200\ue201]*+\ue201")
+_CHAT_ROLE_BY_EXPORTED_ROLE: Mapping[str, ChatRole] = {"human": "user", "user": "user", "assistant": "assistant"}
+_CHATGPT_CITATION_PATTERN = re.compile("\ue200[^\ue200\ue201]*+\ue201")
 """Text that ChatGPT's page replaces by a link."""
-_JSON_TYPES = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+_JSON_TYPE_DESCRIPTIONS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class UnreadableConversationReport:
     reason: str
 
 
-class _UnexpectedShape(ValueError):
+class _UnexpectedExportShape(ValueError):
     """The export differs from its known shape; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ExportFormat:
+class _ConversationExportFormat:
     """`id_fields`: of a conversation; a message has the last one. `messages`: in order, each with the key that it gets
     without an id. `role`: None for a message that is not shown."""
 
@@ -66,8 +66,8 @@ def read_exported_conversations(
     JSON."""
     for place, export in enumerate(iterate_json_array(chunks), start=1):
         try:
-            yield _conversation(export, max_text_chars)
-        except _UnexpectedShape as error:
+            yield _parse_exported_conversation(export, max_text_chars)
+        except _UnexpectedExportShape as error:
             title = value_of_type_or_empty(
                 str,
                 value_of_type_or_empty(dict, export).get("title") or value_of_type_or_empty(dict, export).get("name"),
@@ -75,10 +75,10 @@ def read_exported_conversations(
             yield UnreadableConversationReport(place, title, str(error))
 
 
-def _conversation(export: Any, max_text_chars: int) -> ObservedConversationPart:
+def _parse_exported_conversation(export: Any, max_text_chars: int) -> ObservedConversationPart:
     export = _require_type(dict, export, "it")
     if "chat_messages" not in export and "mapping" not in export:
-        raise _UnexpectedShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
+        raise _UnexpectedExportShape("it has neither chat_messages, as Claude's have, nor a mapping, as ChatGPT's")
     shape = _CLAUDE_FORMAT if "chat_messages" in export else _CHATGPT_FORMAT
     at = moment_from_json(export.get(shape.time_field))
     messages: list[NewConversationMessage] = []
@@ -87,12 +87,12 @@ def _conversation(export: Any, max_text_chars: int) -> ObservedConversationPart:
             at = moment_from_json(message.get(shape.time_field)) or at
             text = storable_text(shape.text(message)).strip()
             parts = split_message_into_keyed_parts(
-                text, _usable_id(message, shape.id_fields[-1:]) or fallback_key, max_text_chars
+                text, _first_usable_text_field(message, shape.id_fields[-1:]) or fallback_key, max_text_chars
             )
             messages += [NewConversationMessage(role=role, text=part, at=at, key=key) for key, part in parts]
-    session_id = _usable_id(export, shape.id_fields)
+    session_id = _first_usable_text_field(export, shape.id_fields)
     if not session_id:
-        raise _UnexpectedShape(f"it has no {' or '.join(shape.id_fields)} that names it")
+        raise _UnexpectedExportShape(f"it has no {' or '.join(shape.id_fields)} that names it")
     title = storable_text(value_of_type_or_empty(str, export.get(shape.title_field))).strip()[:MAX_IMPORTED_LABEL_CHARS]
     return ObservedConversationPart(
         session_id=session_id, title=title, interface=shape.interface, messages=tuple(messages)
@@ -108,7 +108,7 @@ def _claude_messages(export: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _claude_role(message: JsonObject) -> ChatRole | None:
-    return _ROLES.get(str(message.get("sender")))
+    return _CHAT_ROLE_BY_EXPORTED_ROLE.get(str(message.get("sender")))
 
 
 def _claude_text(message: JsonObject) -> str:
@@ -118,11 +118,13 @@ def _claude_text(message: JsonObject) -> str:
     if not blocks:
         texts = [value_of_type_or_empty(str, message.get("text"))]
     attachments = [*json_objects_in_list(message.get("attachments")), *json_objects_in_list(message.get("files"))]
-    names = dict.fromkeys(name for attachment in attachments if (name := _usable_id(attachment, ("file_name",))))
+    names = dict.fromkeys(
+        name for attachment in attachments if (name := _first_usable_text_field(attachment, ("file_name",)))
+    )
     return "\n\n".join([*(text for text in texts if text.strip()), *(f"[attached: {name}]" for name in names)])
 
 
-_CLAUDE_FORMAT = _ExportFormat(
+_CLAUDE_FORMAT = _ConversationExportFormat(
     CLAUDE_INTERFACE, ("uuid",), "name", "created_at", messages=_claude_messages, role=_claude_role, text=_claude_text
 )
 
@@ -137,9 +139,9 @@ def _chatgpt_messages(export: JsonObject) -> list[tuple[str, JsonObject]]:
     branch: dict[str, Any] = {}
     while node is not None:
         if not isinstance(node, str) or not isinstance(mapping.get(node), dict):
-            raise _UnexpectedShape(f"its mapping has no node {str(node)[:80]!r}")
+            raise _UnexpectedExportShape(f"its mapping has no node {str(node)[:80]!r}")
         if node in branch:
-            raise _UnexpectedShape(f"its mapping goes in a circle at {node[:80]!r}")
+            raise _UnexpectedExportShape(f"its mapping goes in a circle at {node[:80]!r}")
         branch[node] = mapping[node].get("message")
         node = mapping[node].get("parent")
     return [(node, message) for node, message in reversed(branch.items()) if isinstance(message, dict)]
@@ -147,7 +149,7 @@ def _chatgpt_messages(export: JsonObject) -> list[tuple[str, JsonObject]]:
 
 def _chatgpt_role(message: JsonObject) -> ChatRole | None:
     """None for hidden messages and for those from the model to a tool."""
-    role = _ROLES.get(str(value_of_type_or_empty(dict, message.get("author")).get("role")))
+    role = _CHAT_ROLE_BY_EXPORTED_ROLE.get(str(value_of_type_or_empty(dict, message.get("author")).get("role")))
     hidden = value_of_type_or_empty(dict, message.get("metadata")).get("is_visually_hidden_from_conversation")
     to_a_tool = role == "assistant" and message.get("recipient") not in (None, "all")
     has_text = value_of_type_or_empty(dict, message.get("content")).get("content_type") in ("text", "multimodal_text")
@@ -156,12 +158,13 @@ def _chatgpt_role(message: JsonObject) -> ChatRole | None:
 
 def _chatgpt_text(message: JsonObject) -> str:
     texts = map(
-        _part_text, value_of_type_or_empty(list, value_of_type_or_empty(dict, message.get("content")).get("parts"))
+        _chatgpt_part_text,
+        value_of_type_or_empty(list, value_of_type_or_empty(dict, message.get("content")).get("parts")),
     )
-    return _CITATION_MARK.sub("", "\n\n".join(text for text in texts if text.strip()))
+    return _CHATGPT_CITATION_PATTERN.sub("", "\n\n".join(text for text in texts if text.strip()))
 
 
-def _part_text(part: Any) -> str:
+def _chatgpt_part_text(part: Any) -> str:
     """Text, the transcript of speech, or a mark for an image."""
     if not isinstance(part, dict):
         return value_of_type_or_empty(str, part)
@@ -169,7 +172,7 @@ def _part_text(part: Any) -> str:
     return value_of_type_or_empty(str, part.get("text")) or image
 
 
-_CHATGPT_FORMAT = _ExportFormat(
+_CHATGPT_FORMAT = _ConversationExportFormat(
     CHATGPT_INTERFACE, ("conversation_id", "id"), "title", "create_time",
     messages=_chatgpt_messages, role=_chatgpt_role, text=_chatgpt_text,
 )  # fmt: skip
@@ -178,7 +181,7 @@ _CHATGPT_FORMAT = _ExportFormat(
 # --- values -----------------------------------------------------------------------------------------------------
 
 
-def _usable_id(export: JsonObject, fields: Iterable[str]) -> str:
+def _first_usable_text_field(export: JsonObject, fields: Iterable[str]) -> str:
     """The first of the fields with a usable name; "" if there is none."""
     names = (value_of_type_or_empty(str, export.get(field)) for field in fields)
     return next(
@@ -188,5 +191,7 @@ def _usable_id(export: JsonObject, fields: Iterable[str]) -> str:
 
 def _require_type(kind: type[ExpectedJsonValueT], value: Any, subject: str) -> ExpectedJsonValueT:
     if not isinstance(value, kind):
-        raise _UnexpectedShape(f"{subject} is {_JSON_TYPES.get(type(value), 'a number')}, not {_JSON_TYPES[kind]}")
+        raise _UnexpectedExportShape(
+            f"{subject} is {_JSON_TYPE_DESCRIPTIONS.get(type(value), 'a number')}, not {_JSON_TYPE_DESCRIPTIONS[kind]}"
+        )
     return value

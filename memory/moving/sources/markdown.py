@@ -28,23 +28,23 @@ MAX_CHARS_OF_TITLE_USED_AS_THEME = 60
 """Of a title that is a theme, too."""
 MAX_MARKDOWN_NOTE_CHARS = 8 * 1024 * 1024
 _NEW_LINE = "\n"
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-_HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
-_FIRST_HEADING = re.compile(r"\s*# +\S")
-_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
-_ITEM = re.compile(r"[ ]{0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
-_RULE = re.compile(r"[ ]{0,3}(?:[-*_][ \t]*){3,}")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_OBSERVATION = re.compile(r"\[([^\[\]()]{2,100})\][ \t]+(\S.*)", re.DOTALL)
-_CLOCK = re.compile(r"[\d:.,\s-]+")
-_RELATION = re.compile(r"(?:(\S[^\[\]]*?)[ \t]+)?\[\[([^\[\]]+)\]\](?:[ \t]*\([^()]*\))?")
-_LINK_ALONE = re.compile(r"!?\[[^\[\]]*\]\(([^()]*)\)(?:[ \t]*[—–:-][ \t]*(.*))?", re.DOTALL)
-_TAG = re.compile(r"(?<!\S)#([^\s#]+)")
-_CONTEXT_LINKS = re.compile(r"\[\[([^\[\]|]+\|)?([^\[\]]+)\]\]")
+_FRONT_MATTER_PATTERN = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_HEADING_LINE_PATTERN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
+_LEADING_TITLE_HEADING_PATTERN = re.compile(r"\s*# +\S")
+_CODE_FENCE_PATTERN = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
+_LIST_ITEM_PATTERN = re.compile(r"[ ]{0,3}(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
+_HORIZONTAL_RULE_PATTERN = re.compile(r"[ ]{0,3}(?:[-*_][ \t]*){3,}")
+_HTML_COMMENT_PATTERN = re.compile(r"<!--.*?-->", re.DOTALL)
+_BASIC_MEMORY_OBSERVATION_PATTERN = re.compile(r"\[([^\[\]()]{2,100})\][ \t]+(\S.*)", re.DOTALL)
+_DATE_OR_TIME_LABEL_PATTERN = re.compile(r"[\d:.,\s-]+")
+_BASIC_MEMORY_RELATION_PATTERN = re.compile(r"(?:(\S[^\[\]]*?)[ \t]+)?\[\[([^\[\]]+)\]\](?:[ \t]*\([^()]*\))?")
+_LINK_ONLY_ITEM_PATTERN = re.compile(r"!?\[[^\[\]]*\]\(([^()]*)\)(?:[ \t]*[—–:-][ \t]*(.*))?", re.DOTALL)
+_HASHTAG_PATTERN = re.compile(r"(?<!\S)#([^\s#]+)")
+_WIKI_LINK_PATTERN = re.compile(r"\[\[([^\[\]|]+\|)?([^\[\]]+)\]\]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _MarkdownBlock:
     """A paragraph, a list item or a block of code. `headings`: those that it stands below."""
 
     text: str
@@ -53,20 +53,20 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
+class _MarkdownNote:
     body: str
     fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
-    def text(self, *names: str) -> str:
+    def front_matter_text(self, *names: str) -> str:
         return next((label_from_json(value) for name in names if (value := self.fields.get(name))), "")
 
 
-def parse_markdown_note(text: str) -> _Note:
+def parse_markdown_note(text: str) -> _MarkdownNote:
     """Split off the front matter, of which plain values and lists are read."""
     text = text.replace("\r\n", "\n")
-    match = _FRONT_MATTER.match(text)
+    match = _FRONT_MATTER_PATTERN.match(text)
     if not match:
-        return _Note(text)
+        return _MarkdownNote(text)
     fields: dict[str, str | tuple[str, ...]] = {}
     name = ""
     for line in match[1].split("\n"):
@@ -79,7 +79,7 @@ def parse_markdown_note(text: str) -> _Note:
             earlier = fields.get(name)
             items = earlier if isinstance(earlier, tuple) else ()
             fields[name] = (*items, *labels_from_json([line.lstrip()[2:].strip("\"'")]))
-    return _Note(text[match.end() :], fields)
+    return _MarkdownNote(text[match.end() :], fields)
 
 
 def import_items_from_markdown(
@@ -89,49 +89,52 @@ def import_items_from_markdown(
     without it; or the title, if all of the text `is_about_title`."""
     if title and len(title) <= MAX_CHARS_OF_TITLE_USED_AS_THEME and not parse_iso_period(title):
         themes = tuple(dict.fromkeys((title, *themes)))
-    for (headings, is_item), same in groupby(_blocks(text), key=lambda block: (block.headings, block.is_item)):
+    for (headings, is_item), same in groupby(
+        _split_into_markdown_blocks(text), key=lambda block: (block.headings, block.is_item)
+    ):
         blocks = [block.text for block in same]
         last_heading = next((label for label in reversed((title, *headings)) if label), "")
         subject = title if is_about_title else last_heading
         if not is_item:
-            for joined in _joined(blocks, "\n\n"):
-                yield ImportedStatement(text=_about(subject, joined), when=when, themes=themes)
+            for joined in _join_short_texts(blocks, "\n\n"):
+                yield ImportedStatement(text=_text_with_subject(subject, joined), when=when, themes=themes)
             continue
         plain: list[str] = []
         for item in blocks:
-            if special := _statement_of_item(item, subject_of_note=title or subject):
-                yield _with(special, when, themes)
-            elif (link := _LINK_ALONE.fullmatch(item)) and not link[2]:
+            if special := _import_item_of_basic_memory_line(item, subject_of_note=title or subject):
+                yield _add_date_and_themes(special, when, themes)
+            elif (link := _LINK_ONLY_ITEM_PATTERN.fullmatch(item)) and not link[2]:
                 yield SkippedContent("links without a text")
             else:
                 plain.append(item)
         if sum(map(len, plain)) <= MAX_JOINED_PARAGRAPH_CHARS and len(plain) > 1:
             plain = ["\n".join(f"- {item}" for item in plain)]
         for item in plain:
-            yield ImportedStatement(text=_about(subject, item), when=when, themes=themes)
+            yield ImportedStatement(text=_text_with_subject(subject, item), when=when, themes=themes)
 
 
-def _about(subject: str, text: str) -> str:
+def _text_with_subject(subject: str, text: str) -> str:
     if not subject or parse_iso_period(subject) or fold_text(subject) in fold_text(text):
         return text
     return f"{subject}:{_NEW_LINE if text.startswith(('- ', '```')) else ' '}{text}"
 
 
-def _with(special: ImportItem, when: str, themes: tuple[str, ...]) -> ImportItem:
+def _add_date_and_themes(special: ImportItem, when: str, themes: tuple[str, ...]) -> ImportItem:
     if not isinstance(special, ImportedStatement):
         return special
     return ImportedStatement(text=special.text, when=when, themes=tuple(dict.fromkeys((*special.themes, *themes))))
 
 
-def _statement_of_item(item: str, *, subject_of_note: str) -> ImportItem | None:
+def _import_item_of_basic_memory_line(item: str, *, subject_of_note: str) -> ImportItem | None:
     """`- [category] observation #tag` and `- relation [[Target]]`, as basic-memory writes them; None for any other."""
-    observation = _OBSERVATION.fullmatch(item)
-    if observation and not _CLOCK.fullmatch(observation[1]) and not item.startswith("[["):
+    observation = _BASIC_MEMORY_OBSERVATION_PATTERN.fullmatch(item)
+    if observation and not _DATE_OR_TIME_LABEL_PATTERN.fullmatch(observation[1]) and not item.startswith("[["):
         text = observation[2].strip()
         return ImportedStatement(
-            text=_about(subject_of_note, text), themes=labels_from_json([observation[1], *_TAG.findall(text)])
+            text=_text_with_subject(subject_of_note, text),
+            themes=labels_from_json([observation[1], *_HASHTAG_PATTERN.findall(text)]),
         )
-    relation = _RELATION.fullmatch(item)
+    relation = _BASIC_MEMORY_RELATION_PATTERN.fullmatch(item)
     if not relation:
         return None
     if not relation[1] or not subject_of_note:
@@ -139,7 +142,7 @@ def _statement_of_item(item: str, *, subject_of_note: str) -> ImportItem | None:
     return ImportedStatement(text=f"{subject_of_note} {relation[1].replace('_', ' ')} {relation[2]}")
 
 
-def _joined(texts: list[str], separator: str) -> Iterator[str]:
+def _join_short_texts(texts: list[str], separator: str) -> Iterator[str]:
     joined = ""
     for text in texts:
         if joined and len(joined) + len(text) > MAX_JOINED_PARAGRAPH_CHARS:
@@ -150,38 +153,38 @@ def _joined(texts: list[str], separator: str) -> Iterator[str]:
         yield joined
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _split_into_markdown_blocks(text: str) -> Iterator[_MarkdownBlock]:
     headings: list[tuple[int, str]] = []
     lines: list[str] = []
     fence = ""
     is_item = False
 
-    def block() -> Iterator[_Block]:
-        content = _CONTEXT_LINKS.sub(r"[[\2]]", "\n".join(lines)).strip("\n").rstrip()
+    def block() -> Iterator[_MarkdownBlock]:
+        content = _WIKI_LINK_PATTERN.sub(r"[[\2]]", "\n".join(lines)).strip("\n").rstrip()
         lines.clear()
         if content.strip():
-            yield _Block(content, tuple(label for _, label in headings), is_item)
+            yield _MarkdownBlock(content, tuple(label for _, label in headings), is_item)
 
-    for line in normalize_unicode_and_whitespace(_COMMENT.sub("", text)).split("\n"):
+    for line in normalize_unicode_and_whitespace(_HTML_COMMENT_PATTERN.sub("", text)).split("\n"):
         if fence:
             lines.append(line)
             if line.lstrip().startswith(fence):
                 fence = ""
-        elif opened := _FENCE.match(line):
+        elif opened := _CODE_FENCE_PATTERN.match(line):
             if is_item and not line[:1].isspace():
                 yield from block()
                 is_item = False
             fence = opened[1]
             lines.append(line)
-        elif _RULE.fullmatch(line):
+        elif _HORIZONTAL_RULE_PATTERN.fullmatch(line):
             yield from block()
             is_item = False
-        elif heading := _HEADING.fullmatch(line):
+        elif heading := _HEADING_LINE_PATTERN.fullmatch(line):
             yield from block()
             is_item = False
             level = len(heading[1])
             headings = [pair for pair in headings if pair[0] < level] + [(level, label_from_json(heading[2]))]
-        elif item := _ITEM.fullmatch(line):
+        elif item := _LIST_ITEM_PATTERN.fullmatch(line):
             yield from block()
             is_item = True
             lines.append(item[1])
@@ -200,7 +203,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _text_of(file: FileToImport) -> tuple[str, bool]:
+def _read_text_up_to_limit(file: FileToImport) -> tuple[str, bool]:
     """The text, at most `MAX_MARKDOWN_NOTE_CHARS` of it, and whether that is all."""
     parts: list[str] = []
     length = 0
@@ -213,18 +216,21 @@ def _text_of(file: FileToImport) -> tuple[str, bool]:
 
 
 def _read_markdown(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
-    text, is_whole = _text_of(file)
+    text, is_whole = _read_text_up_to_limit(file)
     note = parse_markdown_note(text)
     stem = file.display_path.rpartition("/")[2].rpartition(".")[0]
-    title = note.text("title", "name") or ("" if _FIRST_HEADING.match(note.body) else stem)
+    title = note.front_matter_text("title", "name") or ("" if _LEADING_TITLE_HEADING_PATTERN.match(note.body) else stem)
     modified = file.modified_at.isoformat() if file.modified_at else ""
     when = first_iso_time_from_json(
-        note.text("created", "date", "created_at"), stem, note.text("modified", "updated"), modified
+        note.front_matter_text("created", "date", "created_at"),
+        stem,
+        note.front_matter_text("modified", "updated"),
+        modified,
     )
     tags = note.fields.get("tags", ())
     themes = labels_from_json(list(tags) if isinstance(tags, tuple) else tags)
-    if note.text("description") and not note.body.strip():
-        yield ImportedStatement(text=f"{title}: {note.text('description')}", when=when, themes=themes)
+    if note.front_matter_text("description") and not note.body.strip():
+        yield ImportedStatement(text=f"{title}: {note.front_matter_text('description')}", when=when, themes=themes)
     is_about_title = "permalink" in note.fields
     yield from import_items_from_markdown(
         note.body, title=title, when=when, themes=themes, is_about_title=is_about_title
@@ -239,27 +245,29 @@ def _read_claude_code_memory(file: FileToImport, max_text_chars: int) -> Iterato
         if (
             isinstance(item, ImportedStatement)
             and file.display_path.endswith("/MEMORY.md")
-            and _LINK_LINE.search(item.text)
+            and _LINK_TO_MARKDOWN_FILE_PATTERN.search(item.text)
         ):
             yield SkippedContent("entries of an index of notes")
         else:
             yield item
 
 
-_LINK_LINE = re.compile(r"\]\([^()\s]+\.md\)")
-_CLAUDE_CODE_FOLDER = re.compile(r"(?:^|/)memory/[^/]+\.md$")
+_LINK_TO_MARKDOWN_FILE_PATTERN = re.compile(r"\]\([^()\s]+\.md\)")
+_CLAUDE_CODE_MEMORY_PATH_PATTERN = re.compile(r"(?:^|/)memory/[^/]+\.md$")
 _MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown")
 
 
-def _is_basic_memory(shape: FileShape) -> bool:
+def _is_basic_memory_note(shape: FileShape) -> bool:
     fields = parse_markdown_note(shape.head.decode("utf-8", "replace")).fields
     return shape.suffix in _MARKDOWN_SUFFIXES and {"permalink", "type"} <= fields.keys()
 
 
 MARKDOWN_FORMATS = (
     ImportFileFormat(
-        "Claude Code memory", lambda shape: bool(_CLAUDE_CODE_FOLDER.search(shape.name)), _read_claude_code_memory
+        "Claude Code memory",
+        lambda shape: bool(_CLAUDE_CODE_MEMORY_PATH_PATTERN.search(shape.name)),
+        _read_claude_code_memory,
     ),
-    ImportFileFormat("basic-memory", _is_basic_memory, _read_markdown),
+    ImportFileFormat("basic-memory", _is_basic_memory_note, _read_markdown),
     ImportFileFormat("Markdown", lambda shape: shape.suffix in _MARKDOWN_SUFFIXES, _read_markdown),
 )

@@ -35,46 +35,46 @@ from madeleine.memory.watch.transcripts import prompt_as_in_transcript, prompt_k
 # --- the official server's knowledge graph ------------------------------------------------------------------------
 
 
-def _is_graph_entry(entry: JsonObject) -> bool:
+def _is_knowledge_graph_entry(entry: JsonObject) -> bool:
     return {"name", "entityType", "observations"} <= entry.keys() or {"from", "to", "relationType"} <= entry.keys()
 
 
-def _is_graph(shape: FileShape) -> bool:
-    return any(map(_is_graph_entry, shape.lines[:3])) or {"entities", "relations"} <= shape.keys
+def _is_knowledge_graph_file(shape: FileShape) -> bool:
+    return any(map(_is_knowledge_graph_entry, shape.lines[:3])) or {"entities", "relations"} <= shape.keys
 
 
-def _read_graph(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+def _read_knowledge_graph(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     """Lines as the server stores them, or the one object that it answers with. It keeps no times."""
     head = file.head().lstrip()
-    is_answer = not any(_is_graph_entry(entry) for entry in _first_entries(head))
-    for place, entry in _answered_graph(file) if is_answer else _graph_lines(file):
+    is_answer = not any(_is_knowledge_graph_entry(entry) for entry in _json_objects_on_first_line(head))
+    for place, entry in _entries_from_single_graph_object(file) if is_answer else _entries_from_graph_lines(file):
         if isinstance(entry, UnreadableImportEntryReport):
             yield entry
         elif "relationType" in entry:
-            ends = [_name_in(entry.get(side)) for side in ("from", "to")]
+            ends = [_entity_name_from_json(entry.get(side)) for side in ("from", "to")]
             if all(ends):
                 relation = label_from_json(entry["relationType"]).replace("_", " ")
                 yield ImportedStatement(text=f"{ends[0]} {relation} {ends[1]}", actors=tuple(dict.fromkeys(ends)))
             else:
                 yield UnreadableImportEntryReport(place, "the relation does not name both of its ends")
-        elif name := _name_in(entry.get("name")):
-            yield from _observations(name, entry)
+        elif name := _entity_name_from_json(entry.get("name")):
+            yield from _statements_from_entity_observations(name, entry)
         else:
             yield UnreadableImportEntryReport(place, "it is neither an entity nor a relation")
 
 
-def _name_in(value: Any) -> str:
+def _entity_name_from_json(value: Any) -> str:
     """As people write it: "Ada_Lovelace" is Ada Lovelace, and "ada_service" is a name in a program."""
     name = label_from_json(value)
     return name.replace("_", " ") if all(part[:1].isupper() for part in name.split("_")) else name
 
 
-def _first_entries(head: bytes) -> list[JsonObject]:
+def _json_objects_on_first_line(head: bytes) -> list[JsonObject]:
     first = parse_json_or_none(head.split(b"\n", 1)[0])
     return [first] if isinstance(first, dict) else []
 
 
-def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
+def _statements_from_entity_observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
     observations = [
         text
         for value in value_of_type_or_empty(list, entity.get("observations"))
@@ -87,7 +87,7 @@ def _observations(name: str, entity: JsonObject) -> Iterator[ImportItem]:
         yield SkippedContent("entities of which nothing was observed")
 
 
-def _graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
+def _entries_from_graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
     for found in read_numbered_json_object_lines(file):
         if isinstance(found, UnreadableImportEntryReport):
             yield found.place, found
@@ -95,7 +95,9 @@ def _graph_lines(file: FileToImport) -> Iterator[tuple[str, JsonObject | Unreada
             yield f"line {found[0]:,}", found[1]
 
 
-def _answered_graph(file: FileToImport) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
+def _entries_from_single_graph_object(
+    file: FileToImport,
+) -> Iterator[tuple[str, JsonObject | UnreadableImportEntryReport]]:
     for graph in read_json_elements(file):
         for name in ("entities", "relations"):
             for number, entry in enumerate(
@@ -106,7 +108,7 @@ def _answered_graph(file: FileToImport) -> Iterator[tuple[str, JsonObject | Unre
 
 # --- mem0 ---------------------------------------------------------------------------------------------------------
 
-_SELECT_HISTORY = """
+_SELECT_MEM0_HISTORY_SQL = """
 SELECT memory_id, new_memory, event, created_at, updated_at, is_deleted FROM history ORDER BY memory_id, rowid
 """
 
@@ -143,19 +145,19 @@ def _read_mem0_history(file: FileToImport, max_text_chars: int) -> Iterator[Impo
     """The last event of each memory tells what it is now."""
     last: tuple[Any, ...] | None = None
     first_at: Any = None
-    for row in file.run_sqlite_query(_SELECT_HISTORY):
+    for row in file.run_sqlite_query(_SELECT_MEM0_HISTORY_SQL):
         if last is not None and row[0] != last[0]:
-            yield _mem0_memory(last, first_at)
+            yield _import_item_from_mem0_history_row(last, first_at)
             last = None
         if last is not None:
             yield SkippedContent("earlier versions")
         first_at = row[3] if last is None else first_at
         last = row
     if last is not None:
-        yield _mem0_memory(last, first_at)
+        yield _import_item_from_mem0_history_row(last, first_at)
 
 
-def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> ImportItem:
+def _import_item_from_mem0_history_row(row: tuple[Any, ...], first_at: Any) -> ImportItem:
     id_, text, event, created_at, updated_at, is_deleted = row
     if is_deleted or str(event).upper() == "DELETE" or not storable_text_if_json_string(text):
         return SkippedContent("deleted memories")
@@ -165,8 +167,8 @@ def _mem0_memory(row: tuple[Any, ...], first_at: Any) -> ImportItem:
 
 # --- claude-mem ---------------------------------------------------------------------------------------------------
 
-_OPTIONAL_OBSERVATION = ("text", "title", "subtitle", "narrative", "facts", "concepts", "type", "project")
-_SELECT_PROMPTS = """
+_OPTIONAL_OBSERVATION_COLUMNS = ("text", "title", "subtitle", "narrative", "facts", "concepts", "type", "project")
+_SELECT_CLAUDE_MEM_PROMPTS_SQL = """
 SELECT content_session_id, prompt_text, created_at_epoch FROM user_prompts
 ORDER BY content_session_id, prompt_number, id
 """
@@ -174,7 +176,7 @@ ORDER BY content_session_id, prompt_number, id
 
 def _read_claude_mem(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     tables = file.sqlite_columns_by_table()
-    for row in _rows_as_objects(file, "observations", _OPTIONAL_OBSERVATION):
+    for row in _rows_as_objects(file, "observations", _OPTIONAL_OBSERVATION_COLUMNS):
         yield _claude_mem_observation(row)
     if "session_summaries" in tables:
         fields = ("project", "request", "investigated", "learned", "completed", "next_steps", "notes")
@@ -243,7 +245,7 @@ def _claude_mem_prompts(file: FileToImport, max_text_chars: int) -> Iterator[Imp
     """Prompts of Claude Code, under the keys that its transcripts give them: what is there already is not doubled."""
     parts = ImportedConversationSplitter(CLAUDE_CODE_INTERFACE_NAME, max_text_chars=max_text_chars)
     earlier: Counter[str] = Counter()
-    for session_id, prompt, at in file.run_sqlite_query(_SELECT_PROMPTS):
+    for session_id, prompt, at in file.run_sqlite_query(_SELECT_CLAUDE_MEM_PROMPTS_SQL):
         if label_from_json(session_id) != parts.session_id:
             yield from parts.take_remaining()
             parts.session_id = label_from_json(session_id)
@@ -285,7 +287,7 @@ def _read_mcp_memory_service(file: FileToImport, max_text_chars: int) -> Iterato
 
 
 OTHER_MEMORY_PROGRAM_FORMATS = (
-    ImportFileFormat("MCP knowledge graph", _is_graph, _read_graph),
+    ImportFileFormat("MCP knowledge graph", _is_knowledge_graph_file, _read_knowledge_graph),
     ImportFileFormat("mem0", _is_mem0, _read_mem0),
     ImportFileFormat(
         "mem0",

@@ -18,20 +18,20 @@ from madeleine.memory.moving.sources.values import (
 )
 
 
-def _read_own_export(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
+def _report_own_export_as_unreadable(file: FileToImport, max_text_chars: int) -> Iterator[ImportItem]:
     yield UnreadableImportEntryReport(
         "the file", "it is an export of Madeleine: give it to `madeleine import` by its own name"
     )
 
 
-_OWN_EXPORT = ImportFileFormat(
+_OWN_EXPORT_FORMAT = ImportFileFormat(
     "Madeleine",
     lambda shape: bool(shape.lines) and shape.lines[0].get("format") == EXPORT_FORMAT_NAME,
-    _read_own_export,
+    _report_own_export_as_unreadable,
     is_part=True,
 )
 IMPORT_FILE_FORMATS: tuple[ImportFileFormat, ...] = (
-    _OWN_EXPORT,
+    _OWN_EXPORT_FORMAT,
     *CODING_AGENT_FORMATS,
     *OTHER_MEMORY_PROGRAM_FORMATS,
     *CHAT_EXPORT_FORMATS,
@@ -40,6 +40,6 @@ IMPORT_FILE_FORMATS: tuple[ImportFileFormat, ...] = (
 
 
 def recognise_import_file_format(file: FileToImport) -> ImportFileFormat | None:
-    """Raises `UnreadableImportFile`."""
+    """Raises `ImportFileUnreadable`."""
     shape = read_structure_of_file_to_import(file)
     return next((format_ for format_ in IMPORT_FILE_FORMATS if format_.recognises(shape)), None)

@@ -18,17 +18,21 @@ from madeleine.memory.moving.sources.values import (
 
 MAX_LINES_READ_FOR_FILE_SHAPE = 40
 """A transcript begins with a few lines that are not typical of it."""
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+_JSON_TOKEN_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 
 
 def read_structure_of_file_to_import(file: FileToImport) -> FileShape:
-    """Raises `UnreadableImportFile`."""
+    """Raises `ImportFileUnreadable`."""
     head = file.head()
     if head.startswith(b"SQLite format 3\0"):
         return FileShape(name=file.display_path, head=head, tables=file.sqlite_columns_by_table())
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     return FileShape(
-        name=file.display_path, head=head, keys=top_level_json_keys(text), lines=tuple(_objects(text)), tables={}
+        name=file.display_path,
+        head=head,
+        keys=top_level_json_keys(text),
+        lines=tuple(_json_objects_on_first_lines(text)),
+        tables={},
     )
 
 
@@ -39,7 +43,7 @@ def top_level_json_keys(text: str) -> frozenset[str]:
         return frozenset()
     keys: set[str] = set()
     depth, last_string = 0, ""
-    for match in _TOKEN.finditer(text):
+    for match in _JSON_TOKEN_PATTERN.finditer(text):
         token = match[0]
         if token in "{[":
             depth += 1
@@ -54,7 +58,7 @@ def top_level_json_keys(text: str) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _objects(text: str) -> Iterator[JsonObject]:
+def _json_objects_on_first_lines(text: str) -> Iterator[JsonObject]:
     for line in text.split("\n", MAX_LINES_READ_FOR_FILE_SHAPE)[:MAX_LINES_READ_FOR_FILE_SHAPE]:
         if isinstance(value := parse_json_or_none(line), dict):
             yield value

@@ -23,7 +23,7 @@ JsonObject = dict[str, Any]
 ExpectedJsonValueT = TypeVar("ExpectedJsonValueT")
 
 
-class UnreadableImportFile(MadeleineError):
+class ImportFileUnreadable(MadeleineError):
     """A file cannot be read to its end; the message says where and why. What came before may be imported."""
 
 
@@ -77,16 +77,16 @@ class FileToImport(Protocol):
 
     def numbered_lines(self) -> Iterator[tuple[int, bytes | None]]:
         """(number from 1, line); None for a line of more than `MAX_IMPORTED_LINE_BYTES`. Raises
-        `UnreadableImportFile`."""
+        `ImportFileUnreadable`."""
 
     def text_chunks(self) -> Iterator[str]:
-        """Its text, from UTF-8. Raises `UnreadableImportFile`."""
+        """Its text, from UTF-8. Raises `ImportFileUnreadable`."""
 
     def sqlite_columns_by_table(self) -> Mapping[str, frozenset[str]]:
-        """Columns of the tables of a SQLite database; {} for any other file. Raises `UnreadableImportFile`."""
+        """Columns of the tables of a SQLite database; {} for any other file. Raises `ImportFileUnreadable`."""
 
     def run_sqlite_query(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """Raises `UnreadableImportFile`."""
+        """Raises `ImportFileUnreadable`."""
 
 
 MAX_FILE_HEAD_BYTES = 256 * 1024
@@ -164,7 +164,7 @@ def moment_from_json(value: Any) -> datetime | None:
     if isinstance(value, str):
         return parse_iso_moment(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        seconds = value / 1000 if abs(value) >= MIN_EPOCH_MILLISECONDS else value
+        seconds = value / 1000 if abs(value) >= MIN_NUMBER_READ_AS_EPOCH_MILLISECONDS else value
         try:
             return datetime.fromtimestamp(seconds, UTC)
         except (ValueError, OverflowError, OSError):  # beyond the years 1 to 9999
@@ -172,7 +172,7 @@ def moment_from_json(value: Any) -> datetime | None:
     return None
 
 
-MIN_EPOCH_MILLISECONDS = 100_000_000_000
+MIN_NUMBER_READ_AS_EPOCH_MILLISECONDS = 100_000_000_000
 """As seconds this is the year 5138, as milliseconds 1973."""
 
 

@@ -15,19 +15,19 @@ MIN_DENSITY_SCORE_OF_DENSE_TEXT = 0.25
 """From it a text is dense. Of 24 labelled texts (`test_density.py`) the densest narrative scores 0.13, the sparsest
 technical one 0.37."""
 
-_CODE = re.compile(
+_CODE_MARK_PATTERN = re.compile(
     r"[{};]\s*$|=>|->|==|!=|&&|\|\||\w\(.*\)|^\s*(?:def|class|import|from|return|const|let|var|func|SELECT|INSERT|sudo)\b"
     r"|^\s*[$>#]\s+\S|`[^`]+`|(?:^|\s)--?[a-z][\w-]*|\w\s*[:+*/-]?=\s*\S",
     re.MULTILINE,
 )
-_STRUCTURE = re.compile(
+_STRUCTURED_LINE_PATTERN = re.compile(
     r"^\s*(?:[-*•]\s|\d+[.)]\s|#{1,6}\s|\|.*\||[\[{<]|[\"'\w.-]{1,40}\s*[:=]\s*\S)|[\"']\s*:\s|</?\w+[^>]*>"
 )
 _IDENTIFIER = re.compile(
     r"\w*[a-z0-9]_[a-z0-9]\w*|[a-z]+[A-Z]\w*|[A-Z]{2,}[-_]?\d\w*|\w+(?:[./\\:@-]\w+)*[./\\@]\w+\S*|[/~.]\S*/\S+"
     r"|[0-9a-f]{7,}(?:-[0-9a-f]+)*|0x[0-9a-f]+|v?\d+\.\d+(?:\.\d+)+\S*|--?[a-z][\w-]*=?\S*|\w+\(\)",
 )
-_WORD_EDGES = "\"'`,;()[]{}<>!?"
+_CHARS_STRIPPED_FROM_WORD_EDGES = "\"'`,;()[]{}<>!?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ def density_signals(text: str) -> DensitySignals:
     """`code` and `structure`: the share of lines with its marks; `identifiers` and `numbers`: four times the share of
     words that are or hold one; `lines`: the share of short lines among several."""
     lines = [line for line in text.splitlines() if line.strip()]
-    words = [word for raw in text.split() if (word := raw.strip(_WORD_EDGES).rstrip(".:"))]
+    words = [word for raw in text.split() if (word := raw.strip(_CHARS_STRIPPED_FROM_WORD_EDGES).rstrip(".:"))]
     if not lines or not words:
         return DensitySignals(0.0, 0.0, 0.0, 0.0, 0.0)
     identifiers = sum(_IDENTIFIER.fullmatch(word) is not None for word in words)
     numbers = sum(any(sign.isdigit() for sign in word) for word in words)
     short = sum(len(line) < 60 for line in lines) if len(lines) > 1 else 0
     return DensitySignals(
-        code=sum(_CODE.search(line) is not None for line in lines) / len(lines),
-        structure=sum(_STRUCTURE.search(line) is not None for line in lines) / len(lines),
+        code=sum(_CODE_MARK_PATTERN.search(line) is not None for line in lines) / len(lines),
+        structure=sum(_STRUCTURED_LINE_PATTERN.search(line) is not None for line in lines) / len(lines),
         identifiers=min(1.0, 4 * identifiers / len(words)),
         numbers=min(1.0, 4 * numbers / len(words)),
         lines=short / len(lines),

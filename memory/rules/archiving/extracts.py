@@ -10,7 +10,7 @@ from madeleine.memory.text.sentences import split_sentences
 MAX_DIGEST_KEY_FACTS = 20
 MAX_FACT_CHARS, MAX_ANCHOR_CHARS = 200, 150
 
-_TELLING = re.compile(r"\d|\w_\w|[a-z][A-Z]|[`\"“„«].+[`\"”“»]|\w[/@\\]\w|[=:]\s*\S")
+_KEY_FACT_SIGN_PATTERN = re.compile(r"\d|\w_\w|[a-z][A-Z]|[`\"“„«].+[`\"”“»]|\w[/@\\]\w|[=:]\s*\S")
 """Signs of a fact that other words would lose: a number, an identifier, a quotation, a path, a value."""
 
 
@@ -18,7 +18,7 @@ def make_extractive_digest(texts: Sequence[str], *, max_facts: int = MAX_DIGEST_
     """The beginning of the first text, of the one in the middle and of the last, then key facts, a line each; no line
     twice. Every line stands in a text, shortened at most."""
     anchors = (
-        [_shortened(texts[at], MAX_ANCHOR_CHARS) for at in sorted({0, len(texts) // 2, len(texts) - 1})]
+        [_shortened_text(texts[at], MAX_ANCHOR_CHARS) for at in sorted({0, len(texts) // 2, len(texts) - 1})]
         if texts
         else []
     )
@@ -30,10 +30,10 @@ def extract_key_facts(text: str) -> Iterator[str]:
     """The lines and sentences of a text that hold numbers, names of things, quotations or values."""
     for line in text.splitlines():
         for sentence in split_sentences(line):
-            if _TELLING.search(sentence):
-                yield _shortened(sentence, MAX_FACT_CHARS)
+            if _KEY_FACT_SIGN_PATTERN.search(sentence):
+                yield _shortened_text(sentence, MAX_FACT_CHARS)
 
 
-def _shortened(text: str, most: int) -> str:
+def _shortened_text(text: str, most: int) -> str:
     joined = " ".join(text.split())
     return joined if len(joined) <= most else joined[: most - 1] + "…"

@@ -163,21 +163,21 @@ def archive_reason_by_memory_id(
     younger than its rule; when all of them have gone, the plan for what stays is empty. `most`: ends with the memory
     by which there are so many, and those that go with it. `ended`: only what was kept for these goes then."""
     links = ArchiveTogetherLinks.from_retention_facts(ages)
-    rules = _RulesAt(config, being, now)
+    rules = _RetentionRulesOfBeingAtTime(config, being, now)
     by_rules = ended == EMPTY_ENDED_SESSION_OR_PROJECT
     over: dict[MemoryId, RetentionArchiveReason] = {
         age.id: "expired" for age in ages if by_rules and rules.is_expired(age)
     }
-    over |= _ended(ages, now, ended)
-    going = _whole(over, links, {}, most=most)
+    over |= _reasons_of_ended_session_or_project(ages, now, ended)
+    going = _reasons_of_complete_linked_groups(over, links, {}, most=most)
     if by_rules:
-        going |= _beyond_limit(ages, links, going, rules, most=most)
-    while more := _whole(over, links, going, most=most):  # what hung on them is gone by now
+        going |= _reasons_of_memories_beyond_limit(ages, links, going, rules, most=most)
+    while more := _reasons_of_complete_linked_groups(over, links, going, most=most):  # what hung on them is gone by now
         going |= more
     return going
 
 
-def _whole(
+def _reasons_of_complete_linked_groups(
     over: Mapping[MemoryId, RetentionArchiveReason],
     links: ArchiveTogetherLinks,
     going: Collection[MemoryId],
@@ -197,7 +197,7 @@ def _whole(
 
 
 @dataclass(frozen=True, slots=True)
-class _RulesAt:
+class _RetentionRulesOfBeingAtTime:
     """The rules of one being at a moment."""
 
     config: RetentionConfig
@@ -208,7 +208,7 @@ class _RulesAt:
         days = self.config.rule_for_being_and_category(self.being, age.category).days
         return not age.pinned and days is not None and self.now - age.last_used >= timedelta(days=days)
 
-    def may_make_room(self, age: MemoryRetentionFacts) -> bool:
+    def may_be_archived_for_room(self, age: MemoryRetentionFacts) -> bool:
         """Not what is pinned, what is asked for, or what a rule keeps for longer."""
         rule = self.config.rule_for_being_and_category(self.being, age.category)
         if age.pinned or (rule.source != "keep" and rule.days is None):
@@ -218,7 +218,7 @@ class _RulesAt:
         return self.now - age.last_used >= timedelta(days=least)
 
 
-def _ended(
+def _reasons_of_ended_session_or_project(
     ages: Sequence[MemoryRetentionFacts], now: datetime, ended: EndedSessionOrProject
 ) -> dict[MemoryId, RetentionArchiveReason]:
     """Memories whose session or project has ended (spec O2)."""
@@ -238,11 +238,11 @@ def _ended(
     return reasons
 
 
-def _beyond_limit(
+def _reasons_of_memories_beyond_limit(
     ages: Sequence[MemoryRetentionFacts],
     links: ArchiveTogetherLinks,
     going: Collection[MemoryId],
-    rules: _RulesAt,
+    rules: _RetentionRulesOfBeingAtTime,
     *,
     most: int | None,
 ) -> dict[MemoryId, RetentionArchiveReason]:
@@ -252,9 +252,9 @@ def _beyond_limit(
     excess = excess if most is None else min(excess, most - len(going))
     if excess <= 0:
         return {}
-    eligible = {age.id for age in ages if rules.may_make_room(age)}
+    eligible = {age.id for age in ages if rules.may_be_archived_for_room(age)}
     chosen: dict[MemoryId, RetentionArchiveReason] = {}
-    for age in sorted((age for age in ages if age.id in eligible), key=_worth):
+    for age in sorted((age for age in ages if age.id in eligible), key=_worth_sort_key):
         if len(chosen) >= excess:
             break
         together = [one for one in links.memories_to_archive_together(age.id) if one not in going and one not in chosen]
@@ -263,7 +263,7 @@ def _beyond_limit(
     return chosen
 
 
-def _worth(age: MemoryRetentionFacts) -> tuple[bool, bool, float, datetime, MemoryId]:
+def _worth_sort_key(age: MemoryRetentionFacts) -> tuple[bool, bool, float, datetime, MemoryId]:
     return (
         age.truth == "current",
         age.status in LIVING_STATUSES,

@@ -25,9 +25,9 @@ def unit_mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None
 
 RootClusterName = Literal["Business", "Private"]
 ROOT_CLUSTER_NAMES: tuple[RootClusterName, ...] = get_args(RootClusterName)
-_PROTOTYPES = tomllib.loads((Path(__file__).parent / "root_prototypes.toml").read_text("utf-8"))
+_PARSED_ROOT_PROTOTYPE_FILE = tomllib.loads((Path(__file__).parent / "root_prototypes.toml").read_text("utf-8"))
 ROOT_CLUSTER_PROTOTYPE_TEXTS: Mapping[RootClusterName, Sequence[str]] = {
-    root: _PROTOTYPES[root] for root in ROOT_CLUSTER_NAMES
+    root: _PARSED_ROOT_PROTOTYPE_FILE[root] for root in ROOT_CLUSTER_NAMES
 }
 
 

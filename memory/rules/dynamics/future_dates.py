@@ -17,7 +17,7 @@ from madeleine.memory.model import (
     first_timeline_period,
     start_of_first_dated_timeline_entry,
 )
-from madeleine.memory.rules.dynamics.truth import is_in_future, past_period_stated_by_memory
+from madeleine.memory.rules.dynamics.truth import first_timeline_period_if_not_future, is_in_future
 from madeleine.memory.text.dates import IsoPeriod
 from madeleine.memory.text.future_days import (
     dates_in_text_as_iso_periods,
@@ -35,11 +35,11 @@ def future_start_of_replacement(old: Memory, new: Memory, now: datetime) -> date
     if new.valid_from is not None:
         return new.valid_from if is_in_future(new.valid_from, now) else None
     begin = future_beginning_stated_in_text(new, now)
-    day = _day_to_come(old, now)
+    day = _future_day_from_dates(old, now)
     if not is_in_future(new.happened_at, now):
         return begin if begin is not None and (day is None or day < begin) else None
-    if day is None and _names_its_own_day(new):
-        day = next((named.start for named in _days_named(old) if _is_of_event(named, old, now)), None)
+    if day is None and _text_names_own_date(new):
+        day = next((named.start for named in _dates_named_in_text(old) if _is_day_of_event(named, old, now)), None)
     if day is None or (begin is not None and day < new.happened_at):
         return new.happened_at
     return None
@@ -49,15 +49,15 @@ def superseding_memory_and_start_date(new: Memory, old: Memory, now: datetime) -
     """The new memory with its dates as a version that supersedes the old one, and since when it does; None for a plan,
     which supersedes nothing yet. A day that has passed says since when the new text is true; a future event
     keeps its own day, or has the one that the text names."""
-    is_told_as_begun = not _is_day_of_telling(new) and not is_in_future(new.happened_at, now)
+    is_told_as_begun = not _is_dated_on_day_of_telling(new) and not is_in_future(new.happened_at, now)
     if not is_told_as_begun and (begin := future_start_of_replacement(old, new, now)):
         return replace(new, valid_from=begin, may_supersede=old.id), None
     if is_in_future(new.happened_at, now) and old.valid_from is not None and is_in_future(old.valid_from, now):
         return replace(new, valid_from=new.happened_at, may_supersede=old.may_supersede), new.created_at
     since = start_of_supersession(old, new)
-    if (when := _event_dates(old, new, now)) is None:
+    if (when := _dates_of_retold_future_event(old, new, now)) is None:
         return new, since
-    given = () if _is_day_of_telling(new) else tuple(entry for entry in new.scene.when if entry not in when)
+    given = () if _is_dated_on_day_of_telling(new) else tuple(entry for entry in new.scene.when if entry not in when)
     scene = replace(new.scene, when=(*when, *given))
     return replace(
         new, scene=scene, happened_at=start_of_first_dated_timeline_entry(when, now), valid_from=since
@@ -73,38 +73,38 @@ def start_of_supersession(old: Memory, new: Memory) -> datetime:
     stated = validity_start_stated_in_text(new.scene.action, period.start.date())
     if stated is not None and period.start < stated.start <= new.created_at:  # a plan, told again when its day has come
         return stated.start
-    told = past_period_stated_by_memory(old, new.created_at)
+    told = first_timeline_period_if_not_future(old, new.created_at)
     begin = old.valid_from or (told.start if told else None)
     return begin if begin is not None and period.start < begin <= period.end else period.start
 
 
 def different_future_day_in_text(memory: Memory, now: datetime) -> str:
     """The future day that the text of a future event names in place of its own; "" if it names none."""
-    if not memory.scene.when or not is_in_future(memory.happened_at, now) or _names_its_own_day(memory):
+    if not memory.scene.when or not is_in_future(memory.happened_at, now) or _text_names_own_date(memory):
         return ""
-    return next(iter(_future_days_named(memory, now)), "")
+    return next(iter(_future_days_named_in_text(memory, now)), "")
 
 
 def future_day_missing_from_dates(memory: Memory, now: datetime) -> str:
     """The one future day that its text names, where it is dated to no future day; "" for none, and for a day from
     which on something is true."""
-    if _day_to_come(memory, now) is not None or future_beginning_stated_in_text(memory, now) is not None:
+    if _future_day_from_dates(memory, now) is not None or future_beginning_stated_in_text(memory, now) is not None:
         return ""
-    days = _future_days_named(memory, now)
+    days = _future_days_named_in_text(memory, now)
     return days[0] if len(days) == 1 else ""
 
 
 def future_beginning_missing_from_dates(memory: Memory, now: datetime) -> str:
     """The future day or month from which on its text says that something is true, where it is dated to no future day;
     "" for none."""
-    begin = _future_beginning_stated_in_text(memory, now) if _day_to_come(memory, now) is None else None
+    begin = _future_validity_start_period_in_text(memory, now) if _future_day_from_dates(memory, now) is None else None
     return begin.text if begin else ""
 
 
-def future_day_of_possible_start(old: Memory, new: Memory, now: datetime) -> str:
+def future_day_when_new_may_replace_old(old: Memory, new: Memory, now: datetime) -> str:
     """The one future day that the text of the new memory names, where it is dated to none and the old one tells of no
     day: it may take the old one's place only then ("on 1 December it goes to 300 s"). "" for none."""
-    if _day_to_come(old, now) is not None or _days_named(old):
+    if _future_day_from_dates(old, now) is not None or _dates_named_in_text(old):
         return ""
     return future_day_missing_from_dates(new, now)
 
@@ -115,18 +115,18 @@ def have_different_future_days(new: Memory, old: Memory) -> bool:
     return len(set(days)) > 1
 
 
-def _day_to_come(memory: Memory, now: datetime) -> datetime | None:
+def _future_day_from_dates(memory: Memory, now: datetime) -> datetime | None:
     day = memory.valid_from or memory.happened_at
     return day if is_in_future(day, now) else None
 
 
 def future_beginning_stated_in_text(memory: Memory, now: datetime) -> datetime | None:
     """The future moment from which on the memory is true by its own text; None if it states none."""
-    begin = _future_beginning_stated_in_text(memory, now)
+    begin = _future_validity_start_period_in_text(memory, now)
     return begin.start if begin else None
 
 
-def _future_beginning_stated_in_text(memory: Memory, now: datetime) -> IsoPeriod | None:
+def _future_validity_start_period_in_text(memory: Memory, now: datetime) -> IsoPeriod | None:
     begin = validity_start_stated_in_text(memory.scene.action, _day_of_telling(memory))
     return begin if begin and is_in_future(begin.start, now) else None
 
@@ -140,33 +140,33 @@ def _day_of_telling(memory: Memory) -> date:
     return told if is_soon_after else memory.created_at.date()
 
 
-def _days_named(memory: Memory) -> list[IsoPeriod]:
+def _dates_named_in_text(memory: Memory) -> list[IsoPeriod]:
     return dates_in_text_as_iso_periods(memory.scene.action, _day_of_telling(memory))
 
 
-def _future_days_named(memory: Memory, now: datetime) -> tuple[str, ...]:
+def _future_days_named_in_text(memory: Memory, now: datetime) -> tuple[str, ...]:
     """ISO, each once, in order; of a period its first day."""
     named = iso_periods_in_text_ranges_as_first_day(memory.scene.action, _day_of_telling(memory))
     days = (day.text for day in named if day.precision == "day" and is_in_future(day.start, now))
     return tuple(dict.fromkeys(days))
 
 
-def _is_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
+def _is_day_of_event(named: IsoPeriod, memory: Memory, now: datetime) -> bool:
     """Whether a day that the text names is that of an event: it is to come, or was when it was told. What is true since
     a day is told on that day or later."""
     told = min(memory.happened_at, memory.created_at)
     return named.precision == "day" and (named.end >= now or named.start.date() > told.date())
 
 
-def _is_day_of_telling(memory: Memory) -> bool:
+def _is_dated_on_day_of_telling(memory: Memory) -> bool:
     return memory.happened_at.date() == memory.created_at.date()
 
 
-def _names_its_own_day(memory: Memory) -> bool:
-    return any(named.start <= memory.happened_at <= named.end for named in _days_named(memory))
+def _text_names_own_date(memory: Memory) -> bool:
+    return any(named.start <= memory.happened_at <= named.end for named in _dates_named_in_text(memory))
 
 
-def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TextOrDatedAction, ...] | None:
+def _dates_of_retold_future_event(old: Memory, new: Memory, now: datetime) -> tuple[TextOrDatedAction, ...] | None:
     """Dates of the future event that both tell of, if the new one's own say no future day; None for no event."""
     if is_in_future(new.happened_at, now) or any(isinstance(entry, DatedAction) for entry in new.scene.when):
         return None
@@ -176,6 +176,6 @@ def _event_dates(old: Memory, new: Memory, now: datetime) -> tuple[TextOrDatedAc
         or future_beginning_stated_in_text(old, now) is not None
     ):
         return None
-    known = {named.text for named in _days_named(old)}
-    told = _future_days_named(new, now)
+    known = {named.text for named in _dates_named_in_text(old)}
+    told = _future_days_named_in_text(new, now)
     return told if len(told) == 1 and known.isdisjoint(told) else old.scene.when

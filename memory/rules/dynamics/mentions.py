@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from madeleine.memory.model import DatedAction, Memory, Scene, TextOrDatedAction
-from madeleine.memory.rules.dynamics.naming import cluster_name_from_memories, counts_of_naming_words
+from madeleine.memory.rules.dynamics.naming import cluster_name_from_memories, memory_counts_of_cluster_name_words
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 
 FORGOTTEN_TEXT_MARK = "[forgotten]"
 """Replaces words of a forgotten memory in a report."""
-_KEPT_KEYS = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id", "memory_id"})
+_REPORT_KEYS_WITHOUT_MEMORY_TEXT = frozenset({"step", "name", "skipped", "run_id", "id", "cluster_id", "memory_id"})
 """Keys of a report whose text is never from a memory."""
 
 _WORD = re.compile(r"\w+")
@@ -59,7 +59,7 @@ def cluster_name_after_forgetting(name: str, gone: str, members: Collection[Memo
     if not members:
         return fallback
     memories = list(members)
-    return cluster_name_from_memories(memories, dict.fromkeys(counts_of_naming_words(memories), 1.0))
+    return cluster_name_from_memories(memories, dict.fromkeys(memory_counts_of_cluster_name_words(memories), 1.0))
 
 
 def report_without_forgotten_mentions(report: Any, gone: str, names: Collection[str]) -> Any:
@@ -69,7 +69,7 @@ def report_without_forgotten_mentions(report: Any, gone: str, names: Collection[
     if isinstance(report, Mapping):
         return {
             key: value
-            if key in _KEPT_KEYS and isinstance(value, str)
+            if key in _REPORT_KEYS_WITHOUT_MEMORY_TEXT and isinstance(value, str)
             else report_without_forgotten_mentions(value, gone, names)
             for key, value in report.items()
         }
@@ -104,7 +104,7 @@ def texts_taken_over_by_survivor(memory: Memory, texts: Iterable[str] = ()) -> f
 
 def scene_without_timeline_repeats_of_texts(scene: Scene, texts: Collection[str]) -> Scene:
     """A survivor's scene without the timeline entries that repeat these texts (spec P4, P6 ❹)."""
-    return replace(scene, when=tuple(item for item in scene.when if not _repeats(item, texts)))
+    return replace(scene, when=tuple(item for item in scene.when if not _timeline_item_repeats_text(item, texts)))
 
 
 def remove_absorbed_lessons_from_text(text: str, texts: Collection[str]) -> str:
@@ -112,7 +112,7 @@ def remove_absorbed_lessons_from_text(text: str, texts: Collection[str]) -> str:
     return MERGED_LESSONS_SEPARATOR.join(part for part in text.split(MERGED_LESSONS_SEPARATOR) if part not in texts)
 
 
-def _repeats(item: TextOrDatedAction, texts: Collection[str]) -> bool:
+def _timeline_item_repeats_text(item: TextOrDatedAction, texts: Collection[str]) -> bool:
     """A timeline shortens long texts."""
     if isinstance(item, str):
         return False

@@ -39,7 +39,7 @@ WeightedNeighboursByRow = list[dict[int, float]]
 """Of each row, the rows that it is near to, with their cosine; symmetric."""
 
 
-def without_shared_centre(vectors: VectorRows, space: VectorSpace) -> VectorRows:
+def vectors_without_shared_centre(vectors: VectorRows, space: VectorSpace) -> VectorRows:
     """float32, (n, dim), unit rows, each without what it shares with the others of its language, be it the language, a
     date or a register: their mean, drawn towards that of the language, which counts as `LANGUAGE_MEAN_WEIGHT_MEMORIES`
     memories."""
@@ -54,7 +54,7 @@ def without_shared_centre(vectors: VectorRows, space: VectorSpace) -> VectorRows
     return normalize_vector_rows(centred)
 
 
-def without_shared_direction(
+def vectors_without_shared_direction(
     vectors: VectorRows, means: VectorRows, space: VectorSpace
 ) -> tuple[VectorRows, VectorRows]:
     """Vectors of memories and of clusters without the direction that those of a language share, unit rows. Not their
@@ -127,28 +127,28 @@ def join_similar_groups(vectors: VectorRows, groups: Sequence[Sequence[int]]) ->
     joined = [list(group) for group in groups if len(group) >= MIN_NEW_CLUSTER_MEMORIES]
     small = [list(group) for group in groups if len(group) < MIN_NEW_CLUSTER_MEMORIES]
     while len(joined) > 1:
-        means = _mean_rows(vectors, joined)
+        means = _unit_mean_of_each_group(vectors, joined)
         cosines = np.triu(means @ means.T, 1)
         first, second = divmod(int(cosines.argmax()), len(joined))
         if cosines[first, second] < MIN_COSINE_OF_SAME_TOPIC_GROUP_MEANS:
             break
         joined[first] += joined.pop(second)
     if joined and small:
-        nearness = _mean_rows(vectors, small) @ _mean_rows(vectors, joined).T
+        nearness = _unit_mean_of_each_group(vectors, small) @ _unit_mean_of_each_group(vectors, joined).T
         taken = nearness.max(axis=1) >= MIN_COSINE_OF_SAME_TOPIC_GROUP_MEANS
         for group, home, is_near in zip(small, nearness.argmax(axis=1), taken, strict=True):
             if is_near:
                 joined[home] += group
         small = [group for group, is_near in zip(small, taken, strict=True) if not is_near]
-    joined += _linked_by_average(vectors, small) if len(small) <= MAX_SMALL_GROUPS_COMPARED else []
+    joined += _groups_joined_by_mean_cosine(vectors, small) if len(small) <= MAX_SMALL_GROUPS_COMPARED else []
     return [sorted(group) for group in joined]
 
 
-def _mean_rows(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> VectorRows:
+def _unit_mean_of_each_group(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> VectorRows:
     return normalize_vector_rows(np.stack([vectors[list(group)].mean(axis=0) for group in groups]))
 
 
-def _linked_by_average(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+def _groups_joined_by_mean_cosine(vectors: VectorRows, groups: Sequence[Sequence[int]]) -> list[list[int]]:
     """The groups joined, two and two, while those that are most alike have a mean cosine of `MIN_LINKED_GROUPS_COSINE`;
     those that grew to 3 or more."""
     linked = [list(group) for group in groups]
@@ -187,19 +187,19 @@ def find_communities(
         members[node].append(row)
         nodes.append(node)
     fixed = [clusters[group[0]] is not None for group in members]
-    graph = _joined_graph(neighbours, nodes)
+    graph = _graph_of_merged_nodes(neighbours, nodes)
     homes = list(range(len(graph)))
     first_of_group: dict[Hashable, int] = {}
     for row, group_before in enumerate(groups_before):
         if group_before is not None and clusters[row] is None:
             homes[nodes[row]] = first_of_group.setdefault(group_before, nodes[row])
     while True:
-        homes = _moved_nodes(graph, fixed, resolution, homes)
+        homes = _community_of_each_node(graph, fixed, resolution, homes)
         names = {home: index for index, home in enumerate(dict.fromkeys(homes))}
         if len(names) == len(graph):
             return [sorted(group) for group in members]
         places = [names[home] for home in homes]
-        graph = _joined_graph(graph, places)
+        graph = _graph_of_merged_nodes(graph, places)
         joined: list[list[int]] = [[] for _ in names]
         joined_fixed = [False] * len(names)
         for node, place in enumerate(places):
@@ -209,7 +209,7 @@ def find_communities(
         homes = list(range(len(graph)))
 
 
-def _joined_graph(graph: WeightedNeighboursByRow, places: Sequence[int]) -> WeightedNeighboursByRow:
+def _graph_of_merged_nodes(graph: WeightedNeighboursByRow, places: Sequence[int]) -> WeightedNeighboursByRow:
     """The graph of the places of its nodes."""
     joined: WeightedNeighboursByRow = [{} for _ in range(max(places, default=-1) + 1)]
     for place, links in zip(places, graph, strict=True):
@@ -218,7 +218,7 @@ def _joined_graph(graph: WeightedNeighboursByRow, places: Sequence[int]) -> Weig
     return joined
 
 
-def _moved_nodes(
+def _community_of_each_node(
     graph: WeightedNeighboursByRow, fixed: Sequence[bool], resolution: float, homes: Sequence[int]
 ) -> list[int]:
     """The community of each node, named by one of the nodes; `homes`: where each begins. Fixed nodes stay where they

@@ -37,7 +37,7 @@ class Supersession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TruthActOutcome:
+class TruthChangeOutcome:
     """The memories that an act, or its undo, has changed, as they are now; the one that it was about first."""
 
     kind: TruthChangeKind
@@ -101,7 +101,7 @@ def start_of_truth_or_telling(memory: Memory) -> datetime:
     return memory.valid_from or (memory.created_at if told_in_time else memory.happened_at)
 
 
-def past_period_stated_by_memory(memory: Memory, now: datetime) -> IsoPeriod | None:
+def first_timeline_period_if_not_future(memory: Memory, now: datetime) -> IsoPeriod | None:
     """Its own date, if it is no future day: what it says was not true before. None for one that has none."""
     period = first_timeline_period(memory.scene.when)
     return period if period is not None and not is_in_future(period.start, now) else None
@@ -120,16 +120,16 @@ def memories_after_supersession(old: Memory, new: Memory, since: datetime, at: d
     if old.valid_from is not None and is_in_future(old.valid_from, at):
         old = replace(old, valid_from=None)
     elif old.valid_from is not None and since < old.valid_from:
-        _refuse_earlier_end(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
-    elif old.valid_from is None and (begin := past_period_stated_by_memory(old, at)) and since < begin.start:
-        _refuse_earlier_end(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
+        _refuse_end_before_start(old, old.valid_from.date().isoformat(), "if it was wrong, retract it by update_memory")
+    elif old.valid_from is None and (begin := first_timeline_period_if_not_future(old, at)) and since < begin.start:
+        _refuse_end_before_start(old, begin.text, f"if {old.short_id} has the wrong date, update_memory its when alone")
     return (
         replace(old, truth="superseded", valid_until=since, superseded_by=new.id),
         replace(new, valid_from=new.valid_from or since),
     )
 
 
-def _refuse_earlier_end(old: Memory, begin: str, remedy: str) -> NoReturn:
+def _refuse_end_before_start(old: Memory, begin: str, remedy: str) -> NoReturn:
     raise InvalidInput(
         f"Memory {old.short_id} is true since {begin}, so it cannot have ended before. Nothing was changed: give a "
         f"later date as when, or, {remedy}."

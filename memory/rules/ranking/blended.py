@@ -66,7 +66,7 @@ class BlendedRankingWeights:
     emotion: float = 0.1
 
     @property
-    def greatest_sum(self) -> float:
+    def greatest_possible_score_sum(self) -> float:
         turns = (1 + self.next_turn + self.question) * (1 + max(self.session, self.session_of_people))
         named = max(self.actor, self.identifier)
         wording = max(self.user, self.first_person) + named + self.preference + self.when
@@ -81,7 +81,7 @@ MIN_CANDIDATES_FOR_SCORE_BASELINE = 20
 MAX_SCORE_GAP_DECIDED_BY_EMOTION = 0.02
 """Distance from the best f within which a shared feeling decides between candidates (`make emotions`)."""
 _WORD = re.compile(r"\w+")
-_USER_NAMES = frozenset({"user", "human", "me", "i"})
+_WORDS_NAMING_THE_USER = frozenset({"user", "human", "me", "i"})
 
 
 def first_name_of_speaker(features: RankingFeatures) -> str:
@@ -164,7 +164,7 @@ def session_score_weight_of_each_candidate(
 
 def speaker_has_personal_name(turn: RankingFeatures) -> bool:
     """Whether somebody says it who is known, and neither an assistant nor its user."""
-    return first_name_of_speaker(turn) not in {"", *_USER_NAMES, *ASSISTANT_NAMES}
+    return first_name_of_speaker(turn) not in {"", *_WORDS_NAMING_THE_USER, *ASSISTANT_NAMES}
 
 
 def matching_emotion_shares(features: Sequence[RankingFeatures], emotions: frozenset[str]) -> FloatArray:
@@ -194,15 +194,15 @@ def emotion_match_scores_of_candidates(
     )
 
 
-QUERY_PRIOR_NAMES = ("length", "actor", "speaker", "advice", "when")
+QUERY_WORDING_SCORE_PART_NAMES = ("length", "actor", "speaker", "advice", "when")
 """Parts of a score that depend on the query's wording, whatever its subject."""
 
 
-def make_query_prior_scorer(
+def make_query_wording_scorer(
     query: str, weights: BlendedRankingWeights
 ) -> Callable[[RankingFeatures], tuple[float, ...]]:
-    """Return the function that gives a candidate's `QUERY_PRIOR_NAMES` for this query."""
-    named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _USER_NAMES
+    """Return the function that gives a candidate's `QUERY_WORDING_SCORE_PART_NAMES` for this query."""
+    named = frozenset(_WORD.findall(query.casefold().replace("'", "").replace("’", ""))) - _WORDS_NAMING_THE_USER
     reading = analyse_query(query)
     oneself, when, advice = asks_about_oneself(reading), asks_when(reading), asks_for_advice(reading)
 
@@ -210,7 +210,7 @@ def make_query_prior_scorer(
         signals = candidate.signals
         by_oneself = preferred = 0.0
         if oneself and candidate.actors:
-            by_oneself = weights.user if first_name_of_speaker(candidate) in _USER_NAMES else 0.0
+            by_oneself = weights.user if first_name_of_speaker(candidate) in _WORDS_NAMING_THE_USER else 0.0
         elif oneself:
             by_oneself = weights.first_person * signals.first_person
         if advice and signals.prefers and first_name_of_speaker(candidate) not in ASSISTANT_NAMES:
@@ -244,10 +244,12 @@ def blended_ranking_scores(
     f = words + meaning
     of_assistant = asks_what_assistant_said(analyse_query(query))
     turns = score_gains_from_neighbouring_turns(f, features, weights, dense_trust, of_assistant=of_assistant)
-    score_priors = make_query_prior_scorer(query, weights)
+    score_priors = make_query_wording_scorer(query, weights)
     values = chain.from_iterable(map(score_priors, features))
-    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_PRIOR_NAMES)).reshape(-1, len(QUERY_PRIOR_NAMES))
-    named = QUERY_PRIOR_NAMES.index("actor")
+    priors = np.fromiter(values, np.float64, len(features) * len(QUERY_WORDING_SCORE_PART_NAMES)).reshape(
+        -1, len(QUERY_WORDING_SCORE_PART_NAMES)
+    )
+    named = QUERY_WORDING_SCORE_PART_NAMES.index("actor")
     priors[:, named] = np.maximum(priors[:, named], weights.identifier * identifier_match_mask(query, pool)[matching])
     parts = {
         "words": words,
@@ -255,10 +257,10 @@ def blended_ranking_scores(
         "turns": turns,
         "session": session_score_weight_of_each_candidate(features, weights)
         * session_best_score_per_candidate(f + turns, features),
-        **dict(zip(QUERY_PRIOR_NAMES, priors.T, strict=True)),
+        **dict(zip(QUERY_WORDING_SCORE_PART_NAMES, priors.T, strict=True)),
         "emotions": weights.emotion * emotion_match_scores_of_candidates(query, f, features, emotions),
     }
-    return ScoredCandidates.from_score_parts(parts, greatest=weights.greatest_sum)
+    return ScoredCandidates.from_score_parts(parts, greatest=weights.greatest_possible_score_sum)
 
 
 MAX_ANALYSED_QUERY_CHARS = 2_000
@@ -280,11 +282,11 @@ def detect_wording_signals_in_text(text: str) -> MemoryWordingTraits:
 
 def analyse_query(query: str) -> AnalysedText:
     """Each run of white space is one space, as the patterns expect."""
-    return _read_query(" ".join(query[:MAX_ANALYSED_QUERY_CHARS].split()))
+    return _analyse_query_cached(" ".join(query[:MAX_ANALYSED_QUERY_CHARS].split()))
 
 
 @lru_cache(maxsize=10)
-def _read_query(query: str) -> AnalysedText:
+def _analyse_query_cached(query: str) -> AnalysedText:
     """Several rules of one recall read it."""
     return AnalysedText(query)
 

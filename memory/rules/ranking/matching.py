@@ -105,7 +105,7 @@ def identifier_match_mask(query: str, pool: CandidatePool) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchScoresOfThingsNamedInQuery:
+class CandidateCoverageOfNamedThings:
     """What a query names. `held`: float32, (n, things), the share of each thing's words that each candidate holds.
     `unknown`: float32, (things,), the share of them that no memory holds. `nameless`: bool, (things,), no word of it is
     a name's, as far as capitals tell. `weight`: float32, (things,), 1 on average: how much of the query a thing is.
@@ -118,7 +118,7 @@ class MatchScoresOfThingsNamedInQuery:
     identified: NDArray[np.bool_]
 
     @classmethod
-    def from_query(cls, query: str, pool: CandidatePool) -> MatchScoresOfThingsNamedInQuery:
+    def from_query(cls, query: str, pool: CandidatePool) -> CandidateCoverageOfNamedThings:
         if not pool.words:
             held = pool.holds.astype(np.float32)
             nameless, weight = np.zeros(held.shape[1], np.bool_), np.ones(held.shape[1], np.float32)
@@ -173,7 +173,7 @@ def matching_and_near_positions(
 
 
 def similarities_of_all_candidates(
-    named: MatchScoresOfThingsNamedInQuery,
+    named: CandidateCoverageOfNamedThings,
     centred_cosine: NDArray[np.float32],
     *,
     legible: float,
@@ -241,7 +241,7 @@ def matching_preference_mask(
 
 
 def positions_of_near_unmatched_candidates(
-    named: MatchScoresOfThingsNamedInQuery,
+    named: CandidateCoverageOfNamedThings,
     likeness: CandidateSimilarities,
     meaning: NDArray[np.float32],
     thresholds: MatchThresholds,

@@ -31,7 +31,7 @@ from madeleine.memory.rules.storing.statements import (
     share_of_same_wording,
 )
 from madeleine.memory.text.reading import AnalysedText
-from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN
+from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN
 
 MAX_SHARED_WORD_RATIO_OF_REWORDED_CHANGE = 1 / 3
 """Share of words in the same order above which a word of the question that only the older one holds tells that the two
@@ -66,7 +66,7 @@ def question_mentions_only_older_statement(
     """Whether `is_answered_only_by_older_statement`, and names its thing by a whole word: where words are not spaced,
     two signs may be of two words and name nothing."""
     named = question_words_only_in_first(question, older, newer)
-    has_whole_word = any(not HAN_OR_KANA_SIGN_PATTERN.match(word) for word in named)
+    has_whole_word = any(not HAN_OR_KANA_CHAR_PATTERN.match(word) for word in named)
     return has_whole_word and is_answered_only_by_older_statement(question, newer, older)
 
 
@@ -104,19 +104,21 @@ def question_words_only_in_first(
         word
         for stem, word in asked.items()
         if stem not in ones and word in question.words_capitalized_inside
-        if not any(_begins_like(word_of_other, word) for word_of_other in others.values())
+        if not any(_shares_long_beginning(word_of_other, word) for word_of_other in others.values())
     ]
     return [
-        word for word in only.values() if one.is_possible_name(word) and any(_begins_like(word, name) for name in names)
+        word
+        for word in only.values()
+        if one.is_possible_name(word) and any(_shares_long_beginning(word, name) for name in names)
     ]
 
 
-def _begins_like(word: str, name: str) -> bool:
+def _shares_long_beginning(word: str, name: str) -> bool:
     letters = max(MIN_COMMON_BEGINNING_LETTERS, min(len(word), len(name)) // 2 + 1)
     return len(word) >= letters and word[:letters] == name[:letters]
 
 
-def are_short_and_no_questions(newer: StatementForComparison, older: StatementForComparison) -> bool:
+def are_short_statements_without_questions(newer: StatementForComparison, older: StatementForComparison) -> bool:
     return not any(
         one.contains_question_mark or len(one.words) > MAX_WORDS_OF_SINGLE_FACT_MEMORY for one in (newer, older)
     )

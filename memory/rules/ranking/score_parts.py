@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-CLIPPING_SCORE_COMPONENT_NAME = "bounds"
+CLIPPING_SCORE_PART_NAME = "bounds"
 """What a sum below 0 or above 1 gains or loses."""
 SHOWN_SCORE_DIGITS = 4
 
@@ -37,7 +37,7 @@ class ScoredCandidates:
     def score_parts_at(self, position: int) -> dict[str, float]:
         """The parts that are not 0 of one candidate's score."""
         parts = {name: float(part[position]) for name, part in self.parts.items()}
-        parts[CLIPPING_SCORE_COMPONENT_NAME] = float(self.scores[position]) - sum(parts.values())
+        parts[CLIPPING_SCORE_PART_NAME] = float(self.scores[position]) - sum(parts.values())
         return {name: part for name, part in parts.items() if abs(part) >= 10**-SHOWN_SCORE_DIGITS / 2}
 
 

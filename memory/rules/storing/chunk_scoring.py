@@ -76,7 +76,7 @@ def mean_word_rarity(idf: Sequence[float], *, absent_term_idf: float) -> float:
 def chunk_category(reading: AnalysedText) -> Category:
     """Procedural for a preference, working for the present or this session, semantic for facts of the form subject,
     predicate, object; else episodic."""
-    if reading.states_preference:
+    if reading.has_min_share_of_preference_sentences:
         return "procedural"
     stated = [AnalysedText(sentence) for sentence in reading.sentences if sentence.strip()] or [reading]
     if sum(sentence.matches_lexicon_pattern("now") for sentence in stated) >= MIN_CATEGORY_SENTENCE_SHARE * len(stated):
@@ -87,7 +87,7 @@ def chunk_category(reading: AnalysedText) -> Category:
 def _is_fact(sentence: AnalysedText) -> bool:
     is_event = (
         sentence.ends_with_question_mark
-        or sentence.begins_with_listed_word("subjects")
+        or sentence.begins_with_word_in_lexicon_lists("subjects")
         or sentence.matches_lexicon_pattern("event")
     )
     return not is_event and sentence.matches_lexicon_pattern("fact")

@@ -39,7 +39,7 @@ def ungrounded_terms(text: str, sources: str, *, days: Collection[date] = (), or
         AnalysedText(unicodedata.normalize("NFKC", sources)),
     )
     resolves_dates = bool(days) and (
-        shown.mentions_date_or_time_span or bool(shown.words_in_lists("time_words", "days"))
+        shown.mentions_date_or_time_span or bool(shown.words_in_lexicon_lists("time_words", "days"))
     )
     resolved = frozenset(_resolved_numbers(said, days)) if resolves_dates else frozenset()
     new = (
@@ -51,7 +51,7 @@ def ungrounded_terms(text: str, sources: str, *, days: Collection[date] = (), or
 
 
 def _new_numbers(said: AnalysedText, shown: AnalysedText) -> list[str]:
-    known = shown.number_values
+    known = shown.canonical_number_texts
     return [
         number
         for number in said.numbers

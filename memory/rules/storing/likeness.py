@@ -54,7 +54,7 @@ class FactualDetailsOfText:
 
 
 def extract_numbers_names_and_fact_words(reading: AnalysedText) -> FactualDetailsOfText:
-    fact_words = reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)
+    fact_words = reading.words_in_lexicon_lists(*FACT_LEXICON_LIST_NAMES)
     known = frozenset(fact_words)
     return FactualDetailsOfText(
         numbers=tuple(sorted(reading.numbers)),
@@ -64,7 +64,7 @@ def extract_numbers_names_and_fact_words(reading: AnalysedText) -> FactualDetail
             if word.stem not in known and (not word.opens or not word.text[1:].islower())
         ),
         words=tuple(sorted(Counter(fact_words).items())),
-        caseless=reading.caseless_runs,
+        caseless=reading.letter_runs_in_caseless_scripts,
     )
 
 
@@ -74,7 +74,10 @@ def describe_difference_in_facts(text: str, other: str) -> str:
     mine, theirs = AnalysedText(text, other), AnalysedText(other, text)
     kinds = {
         "number": (_without_leading_zeros(mine), _without_leading_zeros(theirs)),
-        "day": (frozenset(mine.words_in_lists("days", "months")), frozenset(theirs.words_in_lists("days", "months"))),
+        "day": (
+            frozenset(mine.words_in_lexicon_lists("days", "months")),
+            frozenset(theirs.words_in_lexicon_lists("days", "months")),
+        ),
         "name": (mine.stems_of_recognised_names, theirs.stems_of_recognised_names),
         "value": (_strong_opposites(mine), _strong_opposites(theirs)),
     }
@@ -90,11 +93,13 @@ def describe_difference_in_facts(text: str, other: str) -> str:
 
 def _strong_opposites(reading: AnalysedText) -> frozenset[str]:
     """Without those that come and go when a sentence is put in other words (up, in, over)."""
-    return frozenset(reading.words_in_lists("opposites")) - frozenset(reading.words_in_lists("weak_opposites"))
+    return frozenset(reading.words_in_lexicon_lists("opposites")) - frozenset(
+        reading.words_in_lexicon_lists("weak_opposites")
+    )
 
 
 def _without_leading_zeros(reading: AnalysedText) -> frozenset[str]:
-    return frozenset(value.lstrip("0") or "0" for value in reading.number_values)
+    return frozenset(value.lstrip("0") or "0" for value in reading.canonical_number_texts)
 
 
 def _shown(values: frozenset[str]) -> str:

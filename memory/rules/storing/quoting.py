@@ -18,7 +18,7 @@ from madeleine.memory.model import MEMORY_CATEGORIES, DatedAction, Memory, date_
 from madeleine.memory.rules.storing.likeness import FACT_LEXICON_LIST_NAMES, extract_numbers_names_and_fact_words
 from madeleine.memory.text.lexicon import lexicons_for_script_of_text, text_without_lexicon_pattern
 from madeleine.memory.text.reading import AnalysedText
-from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HIRAGANA_RUN_PATTERN
+from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN, HIRAGANA_RUN_PATTERN
 from madeleine.memory.text.sentences import split_sentences
 from madeleine.memory.text.terms import ENGLISH_STOP_WORDS
 from madeleine.memory.text.wording import WordingForComparison
@@ -92,7 +92,7 @@ class StatementForRepetitionCheck:
     @cached_property
     def amount_day_and_negation_words(self) -> frozenset[str]:
         """Words for amounts, days, negations and opposites."""
-        return frozenset(self.reading.words_in_lists(*FACT_LEXICON_LIST_NAMES)) - _listed(
+        return frozenset(self.reading.words_in_lexicon_lists(*FACT_LEXICON_LIST_NAMES)) - _listed(
             self.reading, *_PARAPHRASE_LISTS
         )
 
@@ -125,7 +125,7 @@ class StatementForRepetitionCheck:
 
 
 def _listed(reading: AnalysedText, *lists: str) -> frozenset[str]:
-    return frozenset(reading.words_in_lists(*lists))
+    return frozenset(reading.words_in_lexicon_lists(*lists))
 
 
 def statements_of_memory(memory: Memory) -> tuple[StatementForRepetitionCheck, ...]:
@@ -325,7 +325,7 @@ def content_fragments_in_caseless_scripts(text: str, *, single: bool = False) ->
         return frozenset()
     parts: set[str] = set()
     for word in (word.text for word in AnalysedText(_without_framing(text)).words if word.is_in_caseless_script):
-        if not HAN_OR_KANA_SIGN_PATTERN.search(word):
+        if not HAN_OR_KANA_CHAR_PATTERN.search(word):
             parts.add(word[: 2 if _HANGUL.match(word) else 4])
             continue
         for run in HIRAGANA_RUN_PATTERN.split(word):

@@ -23,7 +23,7 @@ from madeleine.memory.text.lexicon import all_words_of_lexicon_lists, lexicons_f
 from madeleine.memory.text.reading import AnalysedText
 from madeleine.memory.text.scripts import (
     HAN_AND_KANA_CHAR_CLASS,
-    HAN_SIGN_PATTERN,
+    HAN_CHAR_PATTERN,
     HANGUL_CHAR_CLASS,
     HIRAGANA_RUN_PATTERN,
 )
@@ -112,7 +112,7 @@ def _words(reading: AnalysedText) -> set[str]:
 
 
 def _numbers(reading: AnalysedText) -> set[str]:
-    return {*reading.number_values, *reading.digits_of_number_words} - {"", "0", "1"}
+    return {*reading.canonical_number_texts, *reading.digits_of_number_words} - {"", "0", "1"}
 
 
 @lru_cache(maxsize=4_000)
@@ -124,7 +124,7 @@ def _pieces_of_word(word: str) -> Iterator[str]:
     if not _UNSPACED.search(word):
         yield from _runs(f"^{word}", _WORD_PIECE_LETTERS)
         return
-    yield from HAN_SIGN_PATTERN.findall(word)
+    yield from HAN_CHAR_PATTERN.findall(word)
     yield from (pair for pair in _runs(word, _SIGN_PIECE_LETTERS) if not HIRAGANA_RUN_PATTERN.fullmatch(pair))
 
 

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 
 from madeleine.memory.text.reading import SPEAKER_LABEL_PATTERN, AnalysedText
-from madeleine.memory.text.scripts import HAN_OR_KANA_SIGN_PATTERN, HANGUL_CHAR_CLASS, HIRAGANA_RUN_PATTERN
+from madeleine.memory.text.scripts import HAN_OR_KANA_CHAR_PATTERN, HANGUL_CHAR_CLASS, HIRAGANA_RUN_PATTERN
 
 MAX_SHARED_WORD_RATIO_OF_DIFFERENT_WORDING = 0.4
 """Share in [0, 1] of words in the same order, above which two have one wording."""
@@ -19,7 +19,7 @@ MAX_NON_VALUE_WORDS_IN_REPLACEMENT = 1
 """In the place of the value: "listens on port 8080", "listens on 8091"."""
 VALUE_LEXICON_LISTS = ("numbers", "quantities", "amounts", "days", "months", "time_words", "negations", "opposites")
 """Of a lexicon: words that tell how many, when, or whether at all."""
-_UNSPACED_SIGN = HAN_OR_KANA_SIGN_PATTERN.pattern
+_UNSPACED_SIGN = HAN_OR_KANA_CHAR_PATTERN.pattern
 _WORD = re.compile(rf"(?:(?!{_UNSPACED_SIGN})[^\W_])+(?:[.'@/_-](?:(?!{_UNSPACED_SIGN})[^\W_])+)*|{_UNSPACED_SIGN}+")
 _HANGUL = re.compile(f"[{HANGUL_CHAR_CLASS}]")
 _CAPITALIZED_INSIDE = re.compile(r"(?<=[^.!?…:;\s]\s)(?=[^\W\d_a-z])\w*[^\W\d_]{2}[\w'’]*")
@@ -56,7 +56,7 @@ class StatementForComparison:
     def content_words(self) -> list[str]:
         """The words that are no function words, in order; "Ben" is none, though the Italian "ben" is one."""
         common = frozenset(self.analysed_text.words_and_parts_before_apostrophe).intersection(
-            self.analysed_text.words_in_lists("stop_words", "function_words")
+            self.analysed_text.words_in_lexicon_lists("stop_words", "function_words")
         )
         common -= self.words_capitalized_inside
         content = (word for word in self.words if word not in common and word.split("'")[0] not in common)
@@ -87,7 +87,10 @@ class StatementForComparison:
     @cached_property
     def tells_event_of_change(self) -> bool:
         """In a verb or by a negation; not by "now" alone."""
-        verbs_and_negations = {*self.content_words_by_stem.values(), *self.analysed_text.words_in_lists("negations")}
+        verbs_and_negations = {
+            *self.content_words_by_stem.values(),
+            *self.analysed_text.words_in_lexicon_lists("negations"),
+        }
         return not verbs_and_negations.isdisjoint(self.change_words)
 
     @cached_property
@@ -117,7 +120,7 @@ def cached_comparison_form_of_text(text: str) -> StatementForComparison:
 
 
 def _parts(word: str) -> list[str]:
-    if not HAN_OR_KANA_SIGN_PATTERN.match(word):
+    if not HAN_OR_KANA_CHAR_PATTERN.match(word):
         return [word.removesuffix("'s")]
     return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
 
@@ -163,8 +166,8 @@ def differ_in_one_value(new: StatementForComparison, old: StatementForComparison
         return False
     values = frozenset(
         (
-            *new.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS),
-            *old.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS),
+            *new.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS),
+            *old.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS),
         )
     )
 
@@ -218,7 +221,7 @@ def states_change_of_old_statement(new: StatementForComparison, old: StatementFo
     """Whether the new one tells of a change in all words of the old one but values: "was moved to Friday"."""
     if new.contains_question_mark or old.contains_question_mark or not new.states_change:
         return False
-    values = frozenset(old.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS))
+    values = frozenset(old.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
     subject = {stem for stem, word in old.content_words_by_stem.items() if not word[0].isdigit() and word not in values}
     return len(subject) > 1 and subject <= new.content_words_by_stem.keys()
 

@@ -72,7 +72,7 @@ def joined_unreplaced_clauses(new: StatementForComparison, old: StatementForComp
 
 def _telling_stems(statement: StatementForComparison) -> set[str]:
     """Of its content words, without numbers, days and other values."""
-    values = frozenset(statement.analysed_text.words_in_lists(*VALUE_LEXICON_LISTS))
+    values = frozenset(statement.analysed_text.words_in_lexicon_lists(*VALUE_LEXICON_LISTS))
     return {
         stem for stem, word in statement.content_words_by_stem.items() if not word[0].isdigit() and word not in values
     }
@@ -123,7 +123,7 @@ def _has_verb(text: str, reading: AnalysedText) -> bool:
 def _has_number(text: str) -> bool:
     """Not as its first word: "9 and 12 minutes later" is one time."""
     _, _, rest = text.strip().partition(" ")
-    return any(sign.isdigit() for sign in rest) or bool(AnalysedText(rest).words_in_lists("numbers"))
+    return any(sign.isdigit() for sign in rest) or bool(AnalysedText(rest).words_in_lexicon_lists("numbers"))
 
 
 def _has_words(text: str) -> bool:

@@ -22,18 +22,18 @@ ARCHIVE_COMMAND_CONNECTION_LOST_HINT = "`madeleine archive list` tells what beca
 async def retention_command(settings: Settings, arguments: argparse.Namespace) -> None:
     """Raises `HostRefused`, and the error that the tool answers with."""
     if arguments.dry_run:
-        plan = await _call(settings, "archive", {"action": "plan"}, "madeleine retention")
+        plan = await _call_tool(settings, "archive", {"action": "plan"}, "madeleine retention")
         if arguments.json:
             print_json(plan)
         else:
-            _print_plan(plan)
+            _print_retention_plan(plan)
         return
-    report = await _call(settings, "run_patrol", {"steps": ["retention"]}, "madeleine retention")
+    report = await _call_tool(settings, "run_patrol", {"steps": ["retention"]}, "madeleine retention")
     if arguments.json:
         print_json(report)
         return
     archived = sum(step.get("archived", 0) for step in report["steps"])
-    print(_archived_sentence(archived, report["run_id"]) if archived else NOTHING_TO_ARCHIVE_MESSAGE)
+    print(_archived_count_with_undo_hint(archived, report["run_id"]) if archived else NOTHING_TO_ARCHIVE_MESSAGE)
 
 
 async def archive_command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -46,17 +46,21 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
             values = {"action": "restore", "ids": arguments.id}
         case _:
             values = {"action": "end", "session_id": arguments.session, "project": arguments.project}
-    answer = await _call(settings, "archive", values, "madeleine archive")
+    answer = await _call_tool(settings, "archive", values, "madeleine archive")
     if arguments.json:
         print_json(answer)
     elif arguments.verb == "list":
-        _print_groups(answer["groups"]) if arguments.groups else _print_entries(answer["memories"])
+        _print_archived_groups(answer["groups"]) if arguments.groups else _print_archived_memories(answer["memories"])
     elif arguments.verb == "restore":
         for memory in answer["memories"]:
             print(f"{memory['id']} is back: {terminal_safe_line(memory['text'])}")
     else:
         run_id = answer.get("run_id")
-        print(_archived_sentence(answer["archived"], run_id) if run_id else NO_SESSION_OR_PROJECT_MEMORIES_MESSAGE)
+        print(
+            _archived_count_with_undo_hint(answer["archived"], run_id)
+            if run_id
+            else NO_SESSION_OR_PROJECT_MEMORIES_MESSAGE
+        )
     if missing := answer.get("missing"):
         print_error(
             f"not in the archive: {terminal_safe_line(', '.join(missing))}. `madeleine archive list` shows what is."
@@ -65,18 +69,18 @@ async def archive_command(settings: Settings, arguments: argparse.Namespace) -> 
     return 0
 
 
-def _archived_sentence(archived: int, run_id: str) -> str:
+def _archived_count_with_undo_hint(archived: int, run_id: str) -> str:
     return f"{archived} archived. `madeleine patrol undo {run_id}` takes it back."
 
 
-async def _call(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
+async def _call_tool(settings: Settings, tool: str, arguments: Mapping[str, Any], command: str) -> dict[str, Any]:
     async with open_tool_client(
         settings, tool, command=command, lost_hint=ARCHIVE_COMMAND_CONNECTION_LOST_HINT
     ) as call:
         return await call(tool, {name: value for name, value in arguments.items() if value is not None})
 
 
-def _print_plan(plan: Mapping[str, Any]) -> None:
+def _print_retention_plan(plan: Mapping[str, Any]) -> None:
     rules = plan["rules"]
     kept = (count_phrase(rule["days"], "day") if "days" in rule else "for good" for rule in rules)
     of_rules = [(rule["category"], days, rule["from"]) for rule, days in zip(rules, kept, strict=True)]
@@ -98,7 +102,7 @@ def _print_plan(plan: Mapping[str, Any]) -> None:
     print(f"{plan['archived']} would be archived; nothing was changed.")
 
 
-def _print_entries(entries: Sequence[Mapping[str, Any]]) -> None:
+def _print_archived_memories(entries: Sequence[Mapping[str, Any]]) -> None:
     if not entries:
         print("Nothing of that is archived.")
         return
@@ -106,7 +110,7 @@ def _print_entries(entries: Sequence[Mapping[str, Any]]) -> None:
     _print_table(("id", "when", "archived", "why", "text"), rows)
 
 
-def _print_groups(groups: Sequence[Mapping[str, Any]]) -> None:
+def _print_archived_groups(groups: Sequence[Mapping[str, Any]]) -> None:
     names = ("group", "category", "archived", "memories", "mode", "told_by", "digest")
     if not groups:
         print("Nothing is archived.")

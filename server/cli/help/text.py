@@ -55,7 +55,9 @@ COMMAND_EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "token": ("madeleine token create --being ada --name laptop --expires 90d", "madeleine token list"),
     "why": ("madeleine why 'Where do we live?'", "madeleine why 'Where do we live?' m12"),
 }
-_INVALID_CHOICE = re.compile(r"argument (?P<where>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)")
+_ARGPARSE_INVALID_CHOICE_ERROR_PATTERN = re.compile(
+    r"argument (?P<where>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)"
+)
 
 
 def help_examples_of_command(command: str) -> str:
@@ -81,7 +83,7 @@ def grouped_commands_help_text(help_by_command: Mapping[str, str]) -> str:
 
 def command_error_with_nearest_name(message: str) -> str:
     """An error of argparse for a wrong command or verb, with the nearest name instead of all of them."""
-    match = _INVALID_CHOICE.search(message)
+    match = _ARGPARSE_INVALID_CHOICE_ERROR_PATTERN.search(message)
     if match is None or match["where"] not in ("command", "verb"):
         return message
     known = re.findall(r"[\w-]+", match["known"])

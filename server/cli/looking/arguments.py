@@ -15,7 +15,7 @@ def add_graph_command(commands: Subparsers, json: CommandLineParser) -> None:
     add("entity", nargs="?", help="a person, a thing, a place, a theme or a day (default: list the commonest)")
     add("--hops", type=int, choices=(1, 2), default=1, help="2: also what its neighbours are related to")
     add("--as-of", metavar="DATE", help="what was true then")
-    add("--limit", metavar="N", type=_limit, default=10, help="of each list, at most 50 (default 10)")
+    add("--limit", metavar="N", type=_parse_list_limit, default=10, help="of each list, at most 50 (default 10)")
 
 
 def add_costs_command(commands: Subparsers, json: CommandLineParser) -> None:
@@ -28,7 +28,7 @@ def add_costs_command(commands: Subparsers, json: CommandLineParser) -> None:
     add("--until", metavar="T", help="ISO date or time, inclusive")
 
 
-def _limit(text: str) -> int:
+def _parse_list_limit(text: str) -> int:
     limit = int(text)
     if not 1 <= limit <= 50:
         raise argparse.ArgumentTypeError("must be from 1 to 50")

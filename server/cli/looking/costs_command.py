@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from madeleine.memory.operations.values import CostTotal
 from madeleine.server.cli.local_commands import parse_moment_option
-from madeleine.server.cli.looking.graph_command import print_table
+from madeleine.server.cli.looking.graph_command import print_table_if_any_rows
 from madeleine.server.cli.output import print_json
 from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.data_directory import open_ledger_without_index
 
-_HEADINGS = ("calls", "tokens in", "tokens out", "US dollars")
+_COST_COLUMN_HEADINGS = ("calls", "tokens in", "tokens out", "US dollars")
 
 
 async def costs_command(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -27,13 +27,17 @@ async def costs_command(settings: Settings, arguments: argparse.Namespace) -> No
     if not totals:
         print("No call of a language model is recorded here.")
         return
-    print_table("", (arguments.by, *_HEADINGS), map(_row, (*totals, _sum(totals)) if len(totals) > 1 else totals))
+    print_table_if_any_rows(
+        "",
+        (arguments.by, *_COST_COLUMN_HEADINGS),
+        map(_cost_table_row, (*totals, _sum_cost_totals(totals)) if len(totals) > 1 else totals),
+    )
     if unpriced := sum(total.unpriced_calls for total in totals):
         calls = "1 call" if unpriced == 1 else f"{unpriced} calls"
         print(f"The price of {calls} is not known, and is missing from the dollars.")
 
 
-def _sum(totals: Sequence[CostTotal]) -> CostTotal:
+def _sum_cost_totals(totals: Sequence[CostTotal]) -> CostTotal:
     prices = [total.usd for total in totals if total.usd is not None]
     return CostTotal(
         group="all",
@@ -47,6 +51,6 @@ def _sum(totals: Sequence[CostTotal]) -> CostTotal:
     )
 
 
-def _row(total: CostTotal) -> Sequence[str]:
+def _cost_table_row(total: CostTotal) -> Sequence[str]:
     price = "unknown" if total.usd is None else f"{total.usd:.4f}"
     return total.group, f"{total.calls:,}", f"{total.input_tokens:,}", f"{total.output_tokens:,}", price

@@ -24,7 +24,7 @@ async def graph_command(settings: Settings, arguments: argparse.Namespace) -> No
     if "entity" in answer:
         print_related_entities(answer)
     elif answer["entities"]:
-        print_table("", ("entity", "kind", "memories"), map(_entity_row, answer["entities"]))
+        print_table_if_any_rows("", ("entity", "kind", "memories"), map(_entity_row, answer["entities"]))
     elif not arguments.entity:
         print("No memory names anything yet.")
     if notice := answer.get("notice"):
@@ -36,21 +36,23 @@ def print_related_entities(answer: Mapping[str, Any]) -> None:
     memories = "memory" if entity["memories"] == 1 else "memories"
     print(terminal_safe_line(f"{entity['name']} ({entity['kind']}), named by {entity['memories']} {memories}"))
     relations = (
-        (one["subject"], one["relation"], one["object"], _period(one), one["memory"])
+        (one["subject"], one["relation"], one["object"], _relation_period_text(one), one["memory"])
         for one in answer.get("relations", ())
     )
-    print_table("Relations", ("subject", "relation", "object", "since", "memory"), relations)
+    print_table_if_any_rows("Relations", ("subject", "relation", "object", "since", "memory"), relations)
     neighbours = (
         (one["name"], one["kind"], one.get("via", ""), ", ".join(one["memories"]))
         for one in answer.get("neighbours", ())
     )
-    print_table("Named together with", ("entity", "kind", "through", "memories"), neighbours)
+    print_table_if_any_rows("Named together with", ("entity", "kind", "through", "memories"), neighbours)
     timeline = ((one["when"], one["id"], one["text"], one.get("status", "")) for one in answer.get("timeline", ()))
-    print_table("Timeline", ("when", "id", "text", "state"), timeline)
-    print_table("Of a similar name", ("entity", "kind", "memories"), map(_entity_row, answer.get("entities", ())))
+    print_table_if_any_rows("Timeline", ("when", "id", "text", "state"), timeline)
+    print_table_if_any_rows(
+        "Of a similar name", ("entity", "kind", "memories"), map(_entity_row, answer.get("entities", ()))
+    )
 
 
-def _period(relation: Mapping[str, Any]) -> str:
+def _relation_period_text(relation: Mapping[str, Any]) -> str:
     since, until = relation.get("since", ""), relation.get("until", "")
     return f"{since} to {until}" if until else since
 
@@ -59,7 +61,7 @@ def _entity_row(entity: Mapping[str, Any]) -> Sequence[object]:
     return entity["name"], entity["kind"], entity["memories"]
 
 
-def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table_if_any_rows(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Nothing where there are none."""
     table = empty_table_with_headings(*headings)
     for row in rows:

@@ -21,7 +21,7 @@ from madeleine.server.wiring.data_directory import open_ledger_without_index
 
 MAX_EXPORT_HEADER_BYTES = 1_000_000
 MAX_IMPORT_RECORDS_PRINTED = 20
-_LEFT_OUT_REASONS = {
+_TEXT_BY_LEFT_OUT_REASON = {
     "different": "say something else here under the same id, and stay as they are here",
     "taken": "have an id that is another being's here",
     "forgotten": "were forgotten here, and do not come back",
@@ -44,11 +44,11 @@ async def import_file_exported_by_madeleine(settings: Settings, file: Path, argu
     require_import_allowed(settings)
     command = {"command": "import", "file": str(absolute_path(str(file))), "being": arguments.being or ""}
     command |= {"dry_run": "yes"} if arguments.dry_run else {}
-    result = await _run(settings, command, file.name)
+    result = await _run_import_with_progress(settings, command, file.name)
     if arguments.json:
         print_json(result)
     else:
-        _print_result(file, result, is_dry_run=arguments.dry_run)
+        _print_import_result(file, result, is_dry_run=arguments.dry_run)
     left_out: Mapping[str, int] = result["left_out_counts"]
     if left_out.get("different") or left_out.get("taken"):
         return EXIT_FAILURE
@@ -57,7 +57,7 @@ async def import_file_exported_by_madeleine(settings: Settings, file: Path, argu
 
 async def undo_import(settings: Settings, import_id: str, *, as_json: bool) -> int:
     require_import_allowed(settings)
-    result = await _run(settings, {"command": "undo_import", "import": import_id}, import_id)
+    result = await _run_import_with_progress(settings, {"command": "undo_import", "import": import_id}, import_id)
     if as_json:
         print_json(result)
     else:
@@ -90,7 +90,7 @@ async def print_past_imports(settings: Settings, *, as_json: bool) -> None:
         print("Nothing was imported yet.")
 
 
-async def _run(settings: Settings, command: Mapping[str, str], name: str) -> dict[str, Any]:
+async def _run_import_with_progress(settings: Settings, command: Mapping[str, str], name: str) -> dict[str, Any]:
     with show_byte_progress(0) as show:
 
         def on_progress(done: int, total: int) -> None:
@@ -117,7 +117,7 @@ def require_import_allowed(settings: Settings) -> None:
         )
 
 
-def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) -> None:
+def _print_import_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) -> None:
     known = f"; {describe_record_counts(result['known'])} are here already" if result["known"] else ""
     verb = "Would import" if is_dry_run else "Imported"
     print(terminal_safe_line(f"{verb} from {file}: {describe_record_counts(result['added'])}{known}."))
@@ -126,7 +126,7 @@ def _print_result(file: Path, result: Mapping[str, Any], *, is_dry_run: bool) ->
     if result["redacted"]:
         print(redacted_secrets_sentence(result["redacted"]))
     for reason, count in result["left_out_counts"].items():
-        print(f"madeleine: {count:,} {_LEFT_OUT_REASONS[reason]}:", file=sys.stderr)
+        print(f"madeleine: {count:,} {_TEXT_BY_LEFT_OUT_REASON[reason]}:", file=sys.stderr)
         named = [record for record in result["left_out"] if record["reason"] == reason]
         for record in named[:MAX_IMPORT_RECORDS_PRINTED]:
             print(terminal_safe_line(f"  {record['type']} {record['id']} of {record['being']!r}"), file=sys.stderr)

@@ -20,7 +20,7 @@ from madeleine.memory.moving.import_sources import (
     OtherProgramsImportReport,
 )
 from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS
-from madeleine.memory.moving.sources.values import FileToImport, ImportedStatement, UnreadableImportFile
+from madeleine.memory.moving.sources.values import FileToImport, ImportedStatement, ImportFileUnreadable
 from madeleine.memory.moving.statements import StatementImportCounts
 from madeleine.memory.text.structure import terminal_safe_line
 from madeleine.memory.watch.observe import ObserveConversation
@@ -33,14 +33,14 @@ from madeleine.server.settings.settings import Settings
 from madeleine.server.wiring.clocks import utc_now
 from madeleine.server.wiring.data_directory import ledger_path, open_ledger_without_index
 from madeleine.server.wiring.open_memory import redaction_from_settings
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 
 IMPORT_CLIENT_NAME = "madeleine import"
 IMPORTED_CONVERSATIONS_HINT = (
     "madeleine: conversations are found by search_memory, by their words. recall has what became memories: --remember "
     "makes them, with a language model."
 )
-_STATEMENTS = TypeAdapter(dict[str, ImportedStatement])
+_STATEMENTS_TYPE_ADAPTER = TypeAdapter(dict[str, ImportedStatement])
 MAX_IMPORT_NAME_CHARS = 500
 
 
@@ -52,12 +52,14 @@ async def import_files_of_other_programs(
     source = source or ", ".join(str(path.absolute()) for path in paths)[:MAX_IMPORT_NAME_CHARS]
     scope = Scope(BeingId(settings.being), IMPORT_CLIENT_NAME)
     import_id, counts = "", {}
-    async with _open_ledger(settings, dry_run=dry_run) as ledger:
+    async with _open_ledger_or_temporary_one(settings, dry_run=dry_run) as ledger:
         if not dry_run:
             import_id = await ledger.imports.begin_or_resume_import(scope, source, at=utc_now())
         report = OtherProgramsImportReport()
         try:
-            with show_byte_progress(sum(file.size for file in _files(paths, on_error=lambda _: None))) as show:
+            with show_byte_progress(
+                sum(file.size for file in _find_files_to_import(paths, on_error=lambda _: None))
+            ) as show:
                 await ImportFilesOfOtherPrograms(
                     imports=ledger.imports,
                     memories=ledger.memories,
@@ -65,14 +67,14 @@ async def import_files_of_other_programs(
                     observe=ObserveConversation(
                         ledger.conversations, now=utc_now, redact=redaction_from_settings(settings)
                     ),
-                    send=None if dry_run else _statement_sender(settings, import_id),
+                    send=None if dry_run else _make_statement_sender(settings, import_id),
                     redact=redaction_from_settings(settings),
                     max_text_chars=settings.max_text_chars,
                     remember=remember,
                     import_id=import_id,
-                    on_file=_progress_of_files(show),
+                    on_file=_make_file_progress_callback(show),
                     report=report,
-                )(scope, _files(paths, on_error=lambda error: report.unusable.append(str(error))))
+                )(scope, _find_files_to_import(paths, on_error=lambda error: report.unusable.append(str(error))))
             if import_id:
                 counts = await ledger.imports.end_import_and_count_added_by_type(scope, import_id, at=utc_now())
         except MadeleineError as error:
@@ -94,7 +96,7 @@ async def import_files_of_other_programs(
 
 
 @asynccontextmanager
-async def _open_ledger(settings: Settings, *, dry_run: bool) -> AsyncIterator[Ledger]:
+async def _open_ledger_or_temporary_one(settings: Settings, *, dry_run: bool) -> AsyncIterator[LedgerRepositories]:
     """A dry run before there is a memory looks at an empty one, and makes none."""
     if not dry_run or settings.database_url or ledger_path(settings).exists():
         async with open_ledger_without_index(settings) as ledger:
@@ -108,21 +110,23 @@ async def _open_ledger(settings: Settings, *, dry_run: bool) -> AsyncIterator[Le
             yield ledger
 
 
-def _files(paths: Iterable[Path], *, on_error: Callable[[UnreadableImportFile], None]) -> Iterator[DiskOrArchiveFile]:
+def _find_files_to_import(
+    paths: Iterable[Path], *, on_error: Callable[[ImportFileUnreadable], None]
+) -> Iterator[DiskOrArchiveFile]:
     for path in paths:
         yield from find_import_files(path, on_error)
 
 
-def _statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, ImportedStatement]], Any]:
+def _make_statement_sender(settings: Settings, import_id: str) -> Callable[[Mapping[str, ImportedStatement]], Any]:
     async def send(statements: Mapping[str, ImportedStatement]) -> StatementImportCounts:
         command = {"command": "store_statements", "import": import_id, "being": settings.being}
-        command["statements"] = _STATEMENTS.dump_json(dict(statements)).decode()
+        command["statements"] = _STATEMENTS_TYPE_ADAPTER.dump_json(dict(statements)).decode()
         return StatementImportCounts(**await run_import_command_on_host(settings, command))
 
     return send
 
 
-def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[FileToImport, str], None]:
+def _make_file_progress_callback(show: Callable[[str, int, str], None]) -> Callable[[FileToImport, str], None]:
     shown: dict[str, int] = {}
 
     def on_file(file: FileToImport, state: str) -> None:
@@ -141,11 +145,12 @@ def _progress_of_files(show: Callable[[str, int, str], None]) -> Callable[[FileT
 
 def print_import_report(report: OtherProgramsImportReport, *, being: str, is_dry_run: bool, import_id: str) -> None:
     for name, of_format in report.formats.items():
-        print(f"{name}, {count_phrase(of_format.files, 'file')}: {_taken_in_words(of_format, is_dry_run=is_dry_run)}.")
+        counts = _imported_counts_text(of_format, is_dry_run=is_dry_run)
+        print(f"{name}, {count_phrase(of_format.files, 'file')}: {counts}.")
         if is_dry_run:
             for sample in of_format.samples:
                 print(f"  for example: {terminal_safe_line(sample)}")
-        if left_out := _counts_in_words(of_format.not_taken):
+        if left_out := _counts_text(of_format.not_taken):
             print(f"  Not taken: {left_out}.")
         if newer := of_format.statements["may_supersede"]:
             print(f"  {newer:,} may be newer than what is true here; the next patrol offers them to be decided.")
@@ -157,7 +162,7 @@ def print_import_report(report: OtherProgramsImportReport, *, being: str, is_dry
         print(f"To undo it: madeleine import --undo {import_id}")
 
 
-def _taken_in_words(report: ImportReportOfFileFormat, *, is_dry_run: bool) -> str:
+def _imported_counts_text(report: ImportReportOfFileFormat, *, is_dry_run: bool) -> str:
     statements = report.statements
     new = "would be new" if is_dry_run else "new"
     parts = [
@@ -173,7 +178,7 @@ def _taken_in_words(report: ImportReportOfFileFormat, *, is_dry_run: bool) -> st
     return ", ".join(filter(None, parts)) or "nothing to take"
 
 
-def _counts_in_words(counts: Mapping[str, int]) -> str:
+def _counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
 
 

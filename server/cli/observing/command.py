@@ -30,9 +30,9 @@ from madeleine.server.settings.environment import (
     URL_VARIABLE,
     read_environment_variables,
     read_settings_file,
+    resolve_automatic_project_setting,
     resolve_data_directory,
     setting_values_from_variables,
-    with_project_of_directory,
 )
 
 OBSERVE_CLIENT_NAME = "madeleine observe"
@@ -125,19 +125,19 @@ def open_memory_client(
 
         token = variables.get(TOKEN_VARIABLE, "")
         client = BlockingHttpToolClient(url, token, name=OBSERVE_CLIENT_NAME, until=deadline)
-        project = with_project_of_directory(settings, directory).get("project", "")
-        yield _in_project(client, project) if project else client, DEFAULT_MAX_TEXT_CHARS
+        project = resolve_automatic_project_setting(settings, directory).get("project", "")
+        yield _wrap_calls_with_project(client, project) if project else client, DEFAULT_MAX_TEXT_CHARS
         return
     data_dir = resolve_data_directory(settings.pop("data_dir", None))
     limit = max_text_chars_from_settings(settings, data_dir)
     # The tools used here need not be among those that a client has chosen for its model.
     chosen = {name: value for name, value in settings.items() if name not in ("tools", "exclude_tools")}
-    settings = with_project_of_directory(chosen, directory) | {"toolsets": "all"}
+    settings = resolve_automatic_project_setting(chosen, directory) | {"toolsets": "all"}
     with open_blocking_host_client(data_dir, variables, settings, name=OBSERVE_CLIENT_NAME, until=deadline) as call:
         yield call, limit
 
 
-def _in_project(call: CallToolAndWait, project: str) -> CallToolAndWait:
+def _wrap_calls_with_project(call: CallToolAndWait, project: str) -> CallToolAndWait:
     """A server knows nothing of the directory of a client's conversation: calls that name no project tell it."""
 
     def with_project(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ MAX_HOOK_RECALL_QUERY_CHARS = 4_000
 HOOK_RECALL_BUDGET_TOKENS = 1_500
 """Claude Code shows the model 10,000 characters of a hook's output, and cuts longer ones."""
 MAX_HOOK_NEAR_MEMORIES, MAX_HOOK_NEAR_CHARS = 3, 200
-START_CONTEXT_BLOCKS_AFTER_COMPACTION = ("start", "memory_block", "history_current_chat")
-BLOCKS_PER_USER_PROMPT_AFTER_COMPACTION = ("memory_block", "memories")
+CONTEXT_BLOCKS_AT_START_AFTER_COMPACTION = ("start", "memory_block", "history_current_chat")
+CONTEXT_BLOCKS_FOR_PROMPT_AFTER_COMPACTION = ("memory_block", "memories")
 MAX_COMPACTED_MESSAGES, MAX_COMPACTED_HITS = 12, 5
 """The last messages of a conversation that was compacted; what is found in it and elsewhere for a prompt."""
 HOOK_RECALL_PREFACE = (
@@ -39,7 +39,7 @@ def recall_for_compacted_conversation(call: CallToolAndWait, request: ObserveReq
     alone leaves out what is in the conversation's history and in no memory."""
     if not (request.prompt or request.begins):
         return ""
-    blocks = START_CONTEXT_BLOCKS_AFTER_COMPACTION if request.begins else BLOCKS_PER_USER_PROMPT_AFTER_COMPACTION
+    blocks = CONTEXT_BLOCKS_AT_START_AFTER_COMPACTION if request.begins else CONTEXT_BLOCKS_FOR_PROMPT_AFTER_COMPACTION
     limit = MAX_COMPACTED_MESSAGES if request.begins else MAX_COMPACTED_HITS
     query = {"message": request.prompt[:MAX_HOOK_RECALL_QUERY_CHARS], "session_id": request.arguments["session_id"]}
     limits = {"token_limit": HOOK_RECALL_BUDGET_TOKENS, "context_verbosity": limit}

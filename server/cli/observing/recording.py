@@ -28,28 +28,30 @@ def record_messages(call: CallToolAndWait, request: ObserveRequest, limit: int) 
         transcript = unrecorded_messages_with_overlap(split_long_messages(request.transcript, limit), last_key)
     given, memories = list(request.messages), request.arguments.get("memories") or []
     if isinstance(memories, list) and memories:
-        given = [_with_key(message) for message in given]
-        memories = [_naming_keys(memory, given) for memory in memories]
+        given = [_message_with_key(message) for message in given]
+        memories = [_memory_with_message_keys(memory, given) for memory in memories]
     messages = [*transcript, *split_long_messages(given, limit)]
     without_memories = {name: value for name, value in request.arguments.items() if name != "memories"}
     *batches, last_batch = list(_message_batches(messages)) or [[]]
-    refusals = [refusal for batch in batches for refusal in _send_batch(call, without_memories, batch)]
+    refusals = [
+        refusal for batch in batches for refusal in _send_batch_and_return_refusals(call, without_memories, batch)
+    ]
     if memories:
-        refusals += _send_with_memories(call, without_memories, last_batch, memories)
+        refusals += _send_with_memories_and_return_refusals(call, without_memories, last_batch, memories)
     elif last_batch:
-        refusals += _send_batch(call, without_memories, last_batch)
+        refusals += _send_batch_and_return_refusals(call, without_memories, last_batch)
     if refusals:
         raise refusals[0]
 
 
-def _with_key(message: Any) -> Any:
+def _message_with_key(message: Any) -> Any:
     """Several calls may be needed, and what a memory rests on is told by key in all of them."""
     if not isinstance(message, Mapping) or message.get("key") is not None:
         return message
     return {**message, "key": f"observed-{uuid.uuid4()}"}
 
 
-def _naming_keys(memory: Any, messages: Sequence[Any]) -> Any:
+def _memory_with_message_keys(memory: Any, messages: Sequence[Any]) -> Any:
     """The memory with the keys of its messages in place of their positions; without any, those of the last ones."""
     if not isinstance(memory, Mapping):
         return memory
@@ -62,7 +64,7 @@ def _naming_keys(memory: Any, messages: Sequence[Any]) -> Any:
     return {**memory, "messages": [key_of(source) for source in named]}
 
 
-def _send_with_memories(
+def _send_with_memories_and_return_refusals(
     call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequence[Any], memories: Sequence[Any]
 ) -> list[MadeleineError]:
     """The refusals. A refused call keeps nothing: its messages are then sent alone, and come first in what is told."""
@@ -71,7 +73,7 @@ def _send_with_memories(
     except ConnectionLost:
         raise
     except MadeleineError as error:
-        return [*_send_batch(call, arguments, batch), error]
+        return [*_send_batch_and_return_refusals(call, arguments, batch), error]
     return []
 
 
@@ -82,7 +84,9 @@ def archive_session_memories(call: CallToolAndWait, request: ObserveRequest) -> 
         call("archive", {"action": "end", "session_id": request.arguments["session_id"]})
 
 
-def _send_batch(call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequence[Any]) -> list[MadeleineError]:
+def _send_batch_and_return_refusals(
+    call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequence[Any]
+) -> list[MadeleineError]:
     """The refusals. A call is refused whole for one of its messages, so they are then sent one by one. Raises the first
     refusal if all of several were refused, and `ConnectionLost`."""
     try:
@@ -94,7 +98,7 @@ def _send_batch(call: CallToolAndWait, arguments: Mapping[str, Any], batch: Sequ
             return [error]
     else:
         return []
-    refusals = [refusal for message in batch for refusal in _send_batch(call, arguments, [message])]
+    refusals = [refusal for message in batch for refusal in _send_batch_and_return_refusals(call, arguments, [message])]
     if len(refusals) == len(batch):
         raise refusals[0]
     return refusals

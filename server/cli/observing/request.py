@@ -45,7 +45,7 @@ def parse_observe_stdin(arguments: argparse.Namespace, text: str) -> ObserveRequ
         optional = {"speaker": arguments.speaker, "key": arguments.key}
         message = {"role": arguments.role, "text": text.strip()} | {k: v for k, v in optional.items() if v}
         prompt = text.strip() if arguments.role == "user" else ""
-        return ObserveRequest({"session_id": _session_id_argument(arguments)}, messages=[message], prompt=prompt)
+        return ObserveRequest({"session_id": _require_session_argument(arguments)}, messages=[message], prompt=prompt)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -53,13 +53,13 @@ def parse_observe_stdin(arguments: argparse.Namespace, text: str) -> ObserveRequ
             f"standard input is not JSON ({error}). Give a hook's input, a list of messages, or text with --role."
         ) from error
     if isinstance(content, list):
-        return ObserveRequest({"session_id": _session_id_argument(arguments)}, messages=content)
+        return ObserveRequest({"session_id": _require_session_argument(arguments)}, messages=content)
     if not isinstance(content, dict):
         raise InvalidInput("standard input is neither a hook's input nor a list of messages.")
     if "hook_event_name" in content:
         request, directory = observe_request_of_claude_code_hook(content), content.get("cwd")
         return replace(request, directory=Path(directory)) if request and isinstance(directory, str) else request
-    session = {} if "session_id" in content else {"session_id": _session_id_argument(arguments)}
+    session = {} if "session_id" in content else {"session_id": _require_session_argument(arguments)}
     others = {name: value for name, value in content.items() if name != "messages"}
     return ObserveRequest(session | others, messages=content.get("messages") or [])
 
@@ -75,14 +75,18 @@ def observe_request_of_claude_code_hook(hook: Mapping[str, Any]) -> ObserveReque
     title = hook.get("session_title")
     arguments = {"session_id": session, "interface": CLAUDE_CODE_INTERFACE_NAME}
     arguments |= {"title": title[:200]} if isinstance(title, str) and title.strip() else {}
-    spoken, compacted = _read_transcript_file(hook.get("transcript_path"))
-    transcript = [_message_argument(message) for message in spoken or ()]
+    spoken, compacted = _read_transcript_and_is_compacted(hook.get("transcript_path"))
+    transcript = [_transcript_message_as_argument(message) for message in spoken or ()]
     prompt_id = hook.get("prompt_id")
     if event == "UserPromptSubmit" and isinstance(hook.get("prompt"), str):
         prompt = "" if hook.get("source") == "system" else prompt_as_in_transcript(hook["prompt"])
         message = prompt_message_missing_from_transcript(spoken or (), prompt, str(prompt_id or "")) if prompt else None
         return ObserveRequest(
-            arguments, transcript, [_message_argument(message)] if message else [], prompt, compacted=compacted
+            arguments,
+            transcript,
+            [_transcript_message_as_argument(message)] if message else [],
+            prompt,
+            compacted=compacted,
         )
     if spoken is None and event == "Stop" and isinstance(last := hook.get("last_assistant_message"), str):
         key = {"key": f"answer-{prompt_id}"} if isinstance(prompt_id, str) else {}
@@ -95,12 +99,12 @@ def observe_request_of_claude_code_hook(hook: Mapping[str, Any]) -> ObserveReque
     return ObserveRequest(arguments, transcript, prompt=prompt, begins=begins, ends=ends, compacted=compacted)
 
 
-def _message_argument(message: TranscriptMessage) -> dict[str, Any]:
+def _transcript_message_as_argument(message: TranscriptMessage) -> dict[str, Any]:
     at = {"when": message.at} if message.at else {}
     return {"role": message.role, "text": message.text, "key": message.key} | at
 
 
-def _read_transcript_file(path: Any) -> tuple[list[TranscriptMessage] | None, bool]:
+def _read_transcript_and_is_compacted(path: Any) -> tuple[list[TranscriptMessage] | None, bool]:
     """What was said, None if there is no file, as before the first answer; and whether it was compacted."""
     if not isinstance(path, str) or not path:
         return None, False
@@ -121,7 +125,7 @@ def _read_transcript_file(path: Any) -> tuple[list[TranscriptMessage] | None, bo
         raise InvalidInput(f"the transcript {path} cannot be read: {error}") from error
 
 
-def _session_id_argument(arguments: argparse.Namespace) -> str:
+def _require_session_argument(arguments: argparse.Namespace) -> str:
     if not arguments.session:
         raise InvalidInput("name the conversation: --session S")
     return str(arguments.session)

@@ -29,15 +29,17 @@ from madeleine.storage.sql.moving.import_work import EXPORTED_TABLE_BY_RECORD_TY
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 from madeleine.storage.sql.tables.lifecycle import archival_delete_statements
 
-_MEMORIES = EXPORTED_TABLE_BY_RECORD_TYPE["memory"]
-_SELECT_MEMORIES = _MEMORIES.select_statement().where(in_bound_list_condition(_MEMORIES.table.c.id, "ids"))
-_SELECT_PARTS = {
+_EXPORTED_MEMORIES_TABLE = EXPORTED_TABLE_BY_RECORD_TYPE["memory"]
+_SELECT_MEMORIES_BY_IDS = _EXPORTED_MEMORIES_TABLE.select_statement().where(
+    in_bound_list_condition(_EXPORTED_MEMORIES_TABLE.table.c.id, "ids")
+)
+_SELECT_MEMORY_PARTS_BY_RECORD_TYPE = {
     type_: EXPORTED_TABLE_BY_RECORD_TYPE[type_]
     .select_statement()
     .where(in_bound_list_condition(EXPORTED_TABLE_BY_RECORD_TYPE[type_].table.c.memory_id, "ids"))
     for type_ in MEMORY_PART_RECORD_TYPES
 }
-_REMOVE_FROM_TABLES = archival_delete_statements(metadata)
+_ARCHIVAL_DELETE_STATEMENTS = archival_delete_statements(metadata)
 _INSERT_GROUP, INSERT_ENTRY = insert(archive_groups_table), insert(archived_memories_table)
 
 
@@ -55,7 +57,7 @@ async def archive_memories(
     )
     for group in told:
         of_group = {id_: records[id_] for id_ in group.reasons if id_ in records}
-        entries = await asyncio.to_thread(_entries, of_group)
+        entries = await asyncio.to_thread(_archive_entry_rows, of_group)
         for entry in entries:
             entry |= fixed | {"group_id": group.id, "reason": group.reasons[entry["memory_id"]]}  # noqa: PLW2901
         await transaction.execute_many(INSERT_ENTRY, entries)
@@ -68,17 +70,17 @@ async def read_records_to_archive_by_memory_id(
 ) -> dict[MemoryId, list[Any]]:
     """The record of each memory that exists, then those of its parts."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-    memories = await transaction.rows(_SELECT_MEMORIES, _MEMORIES.to_record, **binds)
+    memories = await transaction.rows(_SELECT_MEMORIES_BY_IDS, _EXPORTED_MEMORIES_TABLE.to_record, **binds)
     records: defaultdict[MemoryId, list[ExportRecord]] = defaultdict(list)
     for memory in memories:
         records[MemoryId(str(memory.identity[0]))].append(memory)
-    for type_, statement in _SELECT_PARTS.items():
+    for type_, statement in _SELECT_MEMORY_PARTS_BY_RECORD_TYPE.items():
         for part in await transaction.rows(statement, EXPORTED_TABLE_BY_RECORD_TYPE[type_].to_record, **binds):
             records[MemoryId(str(getattr(part, "memory_id")))].append(part)  # noqa: B009 - of several types
     return dict(records)
 
 
-def _entries(records: Mapping[MemoryId, Sequence[AnyExportRecord]]) -> list[dict[str, Any]]:
+def _archive_entry_rows(records: Mapping[MemoryId, Sequence[AnyExportRecord]]) -> list[dict[str, Any]]:
     return [
         {"id": str(uuid.uuid4())} | archive_columns_from_memory_records(of_memory[0], of_memory)
         for of_memory in records.values()
@@ -108,7 +110,7 @@ async def delete_memories_moved_to_archive(
     """What pointed to them keeps its pointer: it holds again when they come back."""
     memories = [memory_from_export_record(record) for record in archived]
     ids = [memory.id for memory in memories]
-    for statement in _REMOVE_FROM_TABLES:
+    for statement in _ARCHIVAL_DELETE_STATEMENTS:
         await transaction.execute_many(statement, [{"ids": json_list_bind_value(ids)}])
     await delete_orphaned_vectors(transaction, [memory.content_hash for memory in memories])
     await recompute_cluster_vectors(transaction, scope, {one.cluster_id for one in memories if one.cluster_id})

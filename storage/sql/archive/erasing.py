@@ -21,7 +21,7 @@ from madeleine.storage.sql.archive.restoring import (
     DELETE_EMPTY_ARCHIVE_GROUPS,
     ArchiveEntryBeforeRestoration,
     ids_of_archived_memories_pointing_to,
-    restore_memories,
+    restore_archived_memories,
 )
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value
 from madeleine.storage.sql.database.engine import Transaction
@@ -29,12 +29,12 @@ from madeleine.storage.sql.database.mapping import first_two_columns_of_row
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
-_SELECT_OF_GROUPS = (
+_SELECT_RECORDS_OF_ARCHIVE_GROUPS = (
     select(_a.group_id, _a.records)
     .where(in_bound_list_condition(_a.group_id, "groups"))
     .order_by(_a.happened_at, _a.number)
 )
-_UPDATE_DIGEST = (
+_UPDATE_ARCHIVE_GROUP_DIGEST = (
     update(archive_groups_table)
     .where(_g.id == bindparam("group"))
     .values(digest=bindparam("new_digest"), is_summary=False)
@@ -45,10 +45,10 @@ async def restore_archived_to_erase(
     transaction: Transaction, scope: Scope, ids: Sequence[str]
 ) -> list[ArchiveEntryBeforeRestoration]:
     """The archived ones of these ids, and those that point to any of them."""
-    restored = await restore_memories(transaction, scope, ids, keep_groups=True)
+    restored = await restore_archived_memories(transaction, scope, ids, keep_groups=True)
     known = {*ids, *(entry.memory_id for entry in restored)}
     while dependents := await ids_of_archived_memories_pointing_to(transaction, scope, sorted(known)):
-        more = await restore_memories(transaction, scope, dependents, keep_groups=True)
+        more = await restore_archived_memories(transaction, scope, dependents, keep_groups=True)
         known |= {entry.memory_id for entry in more}
         restored += more
     return restored
@@ -82,8 +82,8 @@ async def rebuild_archive_group_digests(transaction: Transaction, groups: Collec
     """Make what the archive tells of these groups anew, from what they hold; empty ones go."""
     binds = {"groups": json_list_bind_value(groups)}
     texts: dict[str, list[str]] = {}
-    for group, packed in await transaction.rows(_SELECT_OF_GROUPS, first_two_columns_of_row, **binds):
+    for group, packed in await transaction.rows(_SELECT_RECORDS_OF_ARCHIVE_GROUPS, first_two_columns_of_row, **binds):
         texts.setdefault(group, []).append(first_memory_record(unpack_archive_records(packed)).action)
     digests = [{"group": group, "new_digest": make_extractive_digest(of_group)} for group, of_group in texts.items()]
-    await transaction.execute_many(_UPDATE_DIGEST, digests)
+    await transaction.execute_many(_UPDATE_ARCHIVE_GROUP_DIGEST, digests)
     await transaction.execute_many(DELETE_EMPTY_ARCHIVE_GROUPS, [binds])

@@ -25,7 +25,7 @@ from madeleine.memory.text.normalization import fold_text
 from madeleine.storage.sql.administration import read_store_setting, record_audit_entry, write_store_setting
 from madeleine.storage.sql.archive.archiving import archive_memories
 from madeleine.storage.sql.archive.packing import unpack_archive_records
-from madeleine.storage.sql.archive.restoring import restore_memories
+from madeleine.storage.sql.archive.restoring import restore_archived_memories
 from madeleine.storage.sql.database.dialect import (
     in_bound_list_condition,
     json_list_bind_value,
@@ -53,63 +53,63 @@ LAST_RETENTION_RUN_SETTING = "retention_enforced"
 """In the store's settings: when the rules were last enforced, by being."""
 
 _a, _g, _m = archived_memories_table.c, archive_groups_table.c, memories_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _last_used = sql_greatest(
     _m.created_at, sql_greatest(func.coalesce(_m.last_activated, 0), func.coalesce(_m.last_accessed, 0))
 )
-_AGE_COLUMNS = (
+_RETENTION_FACT_COLUMNS = (
     _m.id, _m.category, _last_used, _m.importance, CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION, _m.pinned, _m.status,
     _m.truth, _m.level, _m.session_id, _m.project, _m.absorbed_into, _m.compressed_into, _m.superseded_by,
 )  # fmt: skip
-_SELECT_AGES = select(*_AGE_COLUMNS).where(_m.being_id == _BEING).order_by(_m.seq)
+_SELECT_RETENTION_FACTS = select(*_RETENTION_FACT_COLUMNS).where(_m.being_id == _BEING_ID_BIND).order_by(_m.seq)
 # The first of the conditions is that of the index.
-_SELECT_LEVELLED = (
+_SELECT_ANY_MEMORY_WITH_LEVEL = (
     select(_m.id)
-    .where(_m.being_id == _BEING, or_(_m.project.is_not(None), _m.level.is_not(None)), _m.level.is_not(None))
+    .where(_m.being_id == _BEING_ID_BIND, or_(_m.project.is_not(None), _m.level.is_not(None)), _m.level.is_not(None))
     .limit(1)
 )
-_IS_OWN = _a.being_id == _BEING
-_IN_PROJECT = sql_is_in_bound_or_no_project(_a.project)
-_ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived_at)
-_SELECT_BY_IDS = select(*_ENTRY_COLUMNS).where(
-    _IS_OWN, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
+_IS_OF_BOUND_BEING = _a.being_id == _BEING_ID_BIND
+_IS_IN_BOUND_OR_NO_PROJECT = sql_is_in_bound_or_no_project(_a.project)
+_ARCHIVE_ENTRY_COLUMNS = (_a.id, _a.group_id, _a.records, _a.reason, _a.archived_at)
+_SELECT_ARCHIVE_ENTRIES_BY_IDS = select(*_ARCHIVE_ENTRY_COLUMNS).where(
+    _IS_OF_BOUND_BEING, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
 )
-_GROUP = RowMap(
+_ARCHIVE_GROUP_ROW_MAP = RowMap(
     ListedArchiveGroup,
     archive_groups_table,
     memories=select(func.count()).where(_a.group_id == _g.id).scalar_subquery(),
 )
-_SELECT_GROUPS = (
-    select(*_GROUP.columns)
-    .where(_g.being_id == _BEING)
+_SELECT_ARCHIVE_GROUPS = (
+    select(*_ARCHIVE_GROUP_ROW_MAP.columns)
+    .where(_g.being_id == _BEING_ID_BIND)
     .order_by(_g.archived_at.desc(), _g.id)
     .limit(bindparam("limit"))
 )
-_SELECT_INDEX = (
+_SELECT_ARCHIVAL_INDEX = (
     select(_a.memory_id, _a.number, _a.id, _a.group_id, _g.mode)
     .join(archive_groups_table, _g.id == _a.group_id)
-    .where(_IS_OWN, or_(bindparam("ids") == "[]", in_bound_list_condition(_a.memory_id, "ids")))
+    .where(_IS_OF_BOUND_BEING, or_(bindparam("ids") == "[]", in_bound_list_condition(_a.memory_id, "ids")))
     .order_by(_a.number)
 )
-_UPDATE_DIGEST = (
+_UPDATE_ARCHIVE_GROUP_SUMMARY = (
     update(archive_groups_table)
-    .where(_g.id == bindparam("group"), _g.being_id == _BEING)
+    .where(_g.id == bindparam("group"), _g.being_id == _BEING_ID_BIND)
     .values(digest=bindparam("new_digest"), is_summary=True)
 )
 # The audit says when a memory was brought back: the memory itself comes back as it was.
-_SELECT_BROUGHT_BACK = (
+_SELECT_RESTORATION_AUDIT_ENTRIES = (
     select(audit_entries_table.c.ids, audit_entries_table.c.at)
     .where(
-        audit_entries_table.c.being_id == _BEING,
+        audit_entries_table.c.being_id == _BEING_ID_BIND,
         audit_entries_table.c.event == "restore",
         audit_entries_table.c.tool == ARCHIVE_TOOL_NAME,
     )
     .order_by(audit_entries_table.c.seq)
 )
-_SELECT_GROUP = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING)
+_SELECT_ARCHIVE_GROUP_ID = select(_g.id).where(_g.id == bindparam("group"), _g.being_id == _BEING_ID_BIND)
 
 
-def _age_from_row(row: Row) -> MemoryRetentionFacts:
+def _retention_facts_from_row(row: Row) -> MemoryRetentionFacts:
     id_, category, last_used, importance, cycles, pinned, status, truth, level, session, project, *pointers = row
     absorbed_into, compressed_into, superseded_by = pointers
     return MemoryRetentionFacts(
@@ -129,7 +129,7 @@ def _age_from_row(row: Row) -> MemoryRetentionFacts:
     )
 
 
-def _entry_from_row(row: Row) -> ArchivedMemory:
+def _archived_memory_from_row(row: Row) -> ArchivedMemory:
     id_, group_id, records, reason, archived_at = row
     return ArchivedMemory(
         id=id_,
@@ -141,7 +141,7 @@ def _entry_from_row(row: Row) -> ArchivedMemory:
 
 
 class RetentionFactsReader:
-    """`RetentionReads` of one being."""
+    """`RetentionReader` of one being."""
 
     def __init__(self, reads: SqlRowReader, scope: Scope) -> None:
         self._reads = reads
@@ -149,10 +149,10 @@ class RetentionFactsReader:
 
     async def retention_facts_of_all_memories(self) -> list[MemoryRetentionFacts]:
         being = self._scope.being_id
-        ages = await self._reads.rows(_SELECT_AGES, _age_from_row, being=being)
+        ages = await self._reads.rows(_SELECT_RETENTION_FACTS, _retention_facts_from_row, being=being)
         brought_back = {
             id_: moment_from_microseconds(at)
-            for ids, at in await self._reads.rows(_SELECT_BROUGHT_BACK, tuple, being=being)
+            for ids, at in await self._reads.rows(_SELECT_RESTORATION_AUDIT_ENTRIES, tuple, being=being)
             for id_ in decode_json_list(ids)
         }
         return [
@@ -161,7 +161,9 @@ class RetentionFactsReader:
         ]
 
     async def has_memories_kept_for_session_or_project(self) -> bool:
-        return bool(await self._reads.rows(_SELECT_LEVELLED, first_column_of_row, being=self._scope.being_id))
+        return bool(
+            await self._reads.rows(_SELECT_ANY_MEMORY_WITH_LEVEL, first_column_of_row, being=self._scope.being_id)
+        )
 
     async def memories_with_ids(self, ids: Sequence[MemoryId]) -> list[Memory]:
         return await memories_with_ids(self._reads, self._scope, ids)
@@ -202,30 +204,32 @@ class ArchiveRepository(MemoryReadRepository):
     async def search_archived(self, scope: Scope, query: ArchiveQuery) -> list[ArchivedMemory]:
         terms = {f"term_{n}": fold_text(term) for n, term in enumerate(query.terms)}
         held = [sql_contains_text(_a.folded, bindparam(name)) for name in terms]
-        statement = select(*_ENTRY_COLUMNS).where(_IS_OWN, _IN_PROJECT)
+        statement = select(*_ARCHIVE_ENTRY_COLUMNS).where(_IS_OF_BOUND_BEING, _IS_IN_BOUND_OR_NO_PROJECT)
         if held:
             statement = statement.where(and_(*held) if query.mode == "and" else or_(*held))
         statement = statement.order_by(_a.happened_at.desc(), _a.id)
         statement = statement.limit(bindparam("limit")).offset(bindparam("position"))
         binds: dict[str, Any] = {"being": scope.being_id, "project": scope.project, **terms}
         return await self._database.rows(
-            statement, _entry_from_row, limit=query.limit, position=query.position, **binds
+            statement, _archived_memory_from_row, limit=query.limit, position=query.position, **binds
         )
 
     async def archived_memories_with_ids(self, scope: Scope, ids: Sequence[str]) -> list[ArchivedMemory]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-        entries = await self._database.rows(_SELECT_BY_IDS, _entry_from_row, **binds)
+        entries = await self._database.rows(_SELECT_ARCHIVE_ENTRIES_BY_IDS, _archived_memory_from_row, **binds)
         named: dict[str, ArchivedMemory] = {}
         for entry in entries:
             named |= {entry.id: entry, entry.memory.id: entry}
         return list({named[id_].id: named[id_] for id_ in ids if id_ in named}.values())
 
     async def groups(self, scope: Scope, *, limit: int) -> list[ListedArchiveGroup]:
-        return await self._database.rows(_SELECT_GROUPS, _GROUP.from_row, being=scope.being_id, limit=limit)
+        return await self._database.rows(
+            _SELECT_ARCHIVE_GROUPS, _ARCHIVE_GROUP_ROW_MAP.from_row, being=scope.being_id, limit=limit
+        )
 
     async def archival_index(self, scope: Scope, ids: Sequence[MemoryId] = ()) -> list[ArchivalIndexEntry]:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-        rows = await self._database.rows(_SELECT_INDEX, tuple, **binds)
+        rows = await self._database.rows(_SELECT_ARCHIVAL_INDEX, tuple, **binds)
         return [
             ArchivalIndexEntry(memory_id=id_, number=number, archival_id=entry, group_id=group, mode=mode)
             for id_, number, entry, group, mode in rows
@@ -233,7 +237,7 @@ class ArchiveRepository(MemoryReadRepository):
 
     async def restore(self, scope: Scope, ids: Sequence[str], *, at: datetime) -> list[Memory]:
         async with self._database.transaction(needs_index_space=True) as transaction:
-            restored = [entry.memory_id for entry in await restore_memories(transaction, scope, ids)]
+            restored = [entry.memory_id for entry in await restore_archived_memories(transaction, scope, ids)]
             if restored:
                 await record_audit_entry(transaction, scope, "restore", at, tool=ARCHIVE_TOOL_NAME, ids=restored)
             return await memories_with_ids(transaction, scope, restored)
@@ -241,8 +245,8 @@ class ArchiveRepository(MemoryReadRepository):
     async def store_group_summary(self, scope: Scope, group: ArchiveGroupId, digest: str) -> bool:
         binds = {"group": group, "being": scope.being_id}
         async with self._database.transaction() as transaction:
-            known = await transaction.rows(_SELECT_GROUP, first_column_of_row, **binds)
-            await transaction.execute_many(_UPDATE_DIGEST, [binds | {"new_digest": digest}])
+            known = await transaction.rows(_SELECT_ARCHIVE_GROUP_ID, first_column_of_row, **binds)
+            await transaction.execute_many(_UPDATE_ARCHIVE_GROUP_SUMMARY, [binds | {"new_digest": digest}])
             return bool(known)
 
     async def cache_vectors(self, model: EmbeddingModelName, vectors: Mapping[ContentHash, Vector]) -> None:

@@ -28,35 +28,38 @@ from madeleine.storage.sql.moving.import_work import (
 from madeleine.storage.sql.tables.archive import archive_groups_table, archived_memories_table
 
 _a, _g = archived_memories_table.c, archive_groups_table.c
-_BEING = bindparam("being", type_=_a.being_id.type)
-_ENTRY = select(
+_BEING_ID_BIND = bindparam("being", type_=_a.being_id.type)
+_SELECT_ARCHIVE_ENTRIES = select(
     _a.memory_id, _a.refers_to, _a.superseded_by, _a.records, _a.id, _a.group_id, _a.reason, _a.run_id, _a.archived_at
 )
-_SELECT_ENTRIES = _ENTRY.where(
-    _a.being_id == _BEING, or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids"))
+_SELECT_ARCHIVE_ENTRIES_BY_IDS = _SELECT_ARCHIVE_ENTRIES.where(
+    _a.being_id == _BEING_ID_BIND,
+    or_(in_bound_list_condition(_a.memory_id, "ids"), in_bound_list_condition(_a.id, "ids")),
 )
-_SELECT_ENTRIES_OF_RUN = select(_a.memory_id).where(_a.being_id == _BEING, _a.run_id == bindparam("run"))
+_SELECT_MEMORY_IDS_ARCHIVED_BY_RUN = select(_a.memory_id).where(
+    _a.being_id == _BEING_ID_BIND, _a.run_id == bindparam("run")
+)
 # Earlier versions point to later ones: a chain comes back whole.
-_SELECT_EARLIER_VERSIONS = select(_a.memory_id).where(
-    _a.being_id == _BEING, _a.superseded_by.is_not(None), in_bound_list_condition(_a.superseded_by, "ids")
+_SELECT_ARCHIVED_EARLIER_VERSION_IDS = select(_a.memory_id).where(
+    _a.being_id == _BEING_ID_BIND, _a.superseded_by.is_not(None), in_bound_list_condition(_a.superseded_by, "ids")
 )
 _referred = json_list_item_rows(_a.refers_to)
-_SELECT_DEPENDENTS = (
+_SELECT_ARCHIVED_MEMORY_IDS_POINTING_TO = (
     select(_a.memory_id)
     .select_from(archived_memories_table)
     .join(_referred, true())
-    .where(_a.being_id == _BEING, in_bound_list_condition(_referred.c.value, "ids"))
+    .where(_a.being_id == _BEING_ID_BIND, in_bound_list_condition(_referred.c.value, "ids"))
     .distinct()
 )
-_DELETE_ENTRIES = delete(archived_memories_table).where(in_bound_list_condition(_a.memory_id, "ids"))
+_DELETE_ARCHIVE_ENTRIES = delete(archived_memories_table).where(in_bound_list_condition(_a.memory_id, "ids"))
 DELETE_EMPTY_ARCHIVE_GROUPS = delete(archive_groups_table).where(
     in_bound_list_condition(_g.id, "groups"), ~exists().where(_a.group_id == _g.id)
 )
-_CLEAR_INDEX_MARKS = delete(pending_scrub_marks_table).where(
+_DELETE_PENDING_SCRUB_MARKS = delete(pending_scrub_marks_table).where(
     in_bound_list_condition(pending_scrub_marks_table.c.memory_id, "ids")
 )
-_SELECT_CLUSTERS = select(clusters_table.c.id).where(
-    clusters_table.c.being_id == _BEING, in_bound_list_condition(clusters_table.c.id, "clusters")
+_SELECT_EXISTING_CLUSTER_IDS = select(clusters_table.c.id).where(
+    clusters_table.c.being_id == _BEING_ID_BIND, in_bound_list_condition(clusters_table.c.id, "clusters")
 )
 
 
@@ -75,14 +78,14 @@ class ArchiveEntryBeforeRestoration:
     archived_at: int
 
 
-def _entry_from_row(row: Any) -> ArchiveEntryBeforeRestoration:
+def _archive_entry_from_row(row: Any) -> ArchiveEntryBeforeRestoration:
     memory_id, refers_to, superseded_by, records, *others = row
     return ArchiveEntryBeforeRestoration(
         memory_id, decode_json_list(refers_to), superseded_by, unpack_archive_records(records), *others
     )
 
 
-async def restore_memories(
+async def restore_archived_memories(
     transaction: Transaction, scope: Scope, ids: Iterable[str], *, keep_groups: bool = False
 ) -> list[ArchiveEntryBeforeRestoration]:
     """As `ArchiveLedger.restore`. `keep_groups`: also those that are empty then."""
@@ -90,17 +93,19 @@ async def restore_memories(
     wanted = set(ids)
     while wanted:
         binds = {"being": scope.being_id, "ids": json_list_bind_value(wanted)}
-        new = await transaction.rows(_SELECT_ENTRIES, _entry_from_row, **binds)
+        new = await transaction.rows(_SELECT_ARCHIVE_ENTRIES_BY_IDS, _archive_entry_from_row, **binds)
         entries |= {entry.memory_id: entry for entry in new if entry.memory_id not in entries}
         binds["ids"] = json_list_bind_value(entry.memory_id for entry in new)
-        earlier = await transaction.rows(_SELECT_EARLIER_VERSIONS, first_column_of_row, **binds) if new else []
+        earlier = (
+            await transaction.rows(_SELECT_ARCHIVED_EARLIER_VERSION_IDS, first_column_of_row, **binds) if new else []
+        )
         wanted = {*earlier, *(id_ for entry in new for id_ in entry.refers_to)} - entries.keys()
     restored = list(entries.values())
     if restored:
-        await _insert(transaction, scope, restored)
+        await _insert_restored_memories(transaction, scope, restored)
         gone = json_list_bind_value(entries)
-        await transaction.execute_many(_DELETE_ENTRIES, [{"ids": gone}])
-        await transaction.execute_many(_CLEAR_INDEX_MARKS, [{"ids": gone}])
+        await transaction.execute_many(_DELETE_ARCHIVE_ENTRIES, [{"ids": gone}])
+        await transaction.execute_many(_DELETE_PENDING_SCRUB_MARKS, [{"ids": gone}])
         if not keep_groups:
             groups = json_list_bind_value({entry.group_id for entry in restored})
             await transaction.execute_many(DELETE_EMPTY_ARCHIVE_GROUPS, [{"groups": groups}])
@@ -112,8 +117,10 @@ async def restore_memories_archived_by_run(
 ) -> int:
     """Before a run is undone: what it has archived comes back, and what it has changed and went since. Returns the
     number of the former."""
-    of_run = await transaction.rows(_SELECT_ENTRIES_OF_RUN, first_column_of_row, being=scope.being_id, run=run)
-    await restore_memories(transaction, scope, [*of_run, *targets])
+    of_run = await transaction.rows(
+        _SELECT_MEMORY_IDS_ARCHIVED_BY_RUN, first_column_of_row, being=scope.being_id, run=run
+    )
+    await restore_archived_memories(transaction, scope, [*of_run, *targets])
     return len(of_run)
 
 
@@ -122,17 +129,24 @@ async def ids_of_archived_memories_pointing_to(
 ) -> list[MemoryId]:
     """Archived memories that point to these."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-    return await transaction.rows(_SELECT_DEPENDENTS, first_column_of_row, **binds)
+    return await transaction.rows(_SELECT_ARCHIVED_MEMORY_IDS_POINTING_TO, first_column_of_row, **binds)
 
 
-async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[ArchiveEntryBeforeRestoration]) -> None:
+async def _insert_restored_memories(
+    transaction: Transaction, scope: Scope, entries: Sequence[ArchiveEntryBeforeRestoration]
+) -> None:
     records = [record for entry in entries for record in entry.records]
     keys = [key for record in records if (key := getattr(record, "key", None)) is not None]
     taken = await read_idempotency_key_outcomes(transaction, scope, keys)
     memories = [first_memory_record(entry.records) for entry in entries]
     named = json_list_bind_value({record.cluster_id for record in memories if record.cluster_id})
-    clusters = set(await transaction.rows(_SELECT_CLUSTERS, first_column_of_row, being=scope.being_id, clusters=named))
-    values = [memory_from_export_record(_that_fits(record, taken.keys(), clusters)) for record in memories]
+    clusters = set(
+        await transaction.rows(_SELECT_EXISTING_CLUSTER_IDS, first_column_of_row, being=scope.being_id, clusters=named)
+    )
+    values = [
+        memory_from_export_record(_record_without_taken_key_and_lost_cluster(record, taken.keys(), clusters))
+        for record in memories
+    ]
     # In the order in which they were numbered, which is that of their arrival.
     values.sort(key=lambda memory: memory.number)
     rows = [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in values]
@@ -148,7 +162,9 @@ async def _insert(transaction: Transaction, scope: Scope, entries: Sequence[Arch
     await recompute_cluster_vectors(transaction, scope, clusters)
 
 
-def _that_fits(record: MemoryExportRecord, taken_keys: Iterable[str], clusters: set[str]) -> MemoryExportRecord:
+def _record_without_taken_key_and_lost_cluster(
+    record: MemoryExportRecord, taken_keys: Iterable[str], clusters: set[str]
+) -> MemoryExportRecord:
     """Without a key that another memory has by now, and without a cluster that is gone."""
     changes: dict[str, None] = {}
     if record.key is not None and record.key in taken_keys:

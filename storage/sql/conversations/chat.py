@@ -32,7 +32,7 @@ from madeleine.storage.sql.database.session_projects import (
     SESSION_IS_IN_BOUND_PROJECT,
     message_in_bound_project_condition,
 )
-from madeleine.storage.sql.moving.added_rows import import_undo_row, record_imported_rows
+from madeleine.storage.sql.moving.added_rows import record_imported_rows, row_for_import_undo
 from madeleine.storage.sql.tables.conversations import (
     forgotten_keys_table,
     message_memories_table,
@@ -47,24 +47,26 @@ export that is read does not bring the old title back."""
 NO_FIRST_AT, NO_LAST_AT = dialect.MAX_INT, dialect.MIN_INT
 """The times of a session without messages: those of any message replace them."""
 
-_BEING = bindparam("being", type_=_m.being_id.type)
-_SESSION = bindparam("session", type_=_m.session_id.type)
-_LIMIT = bindparam("limit", type_=_m.seq.type)
-_IS_SESSION = and_(_s.being_id == _BEING, _s.session_id == _SESSION)
-_IN_SESSION = and_(_m.being_id == _BEING, _m.session_id == _SESSION)
-_IN_SAME_SESSION = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_id)
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_SESSION_ID_BIND = bindparam("session", type_=_m.session_id.type)
+_LIMIT_BIND = bindparam("limit", type_=_m.seq.type)
+_IS_BOUND_SESSION = and_(_s.being_id == _BEING_ID_BIND, _s.session_id == _SESSION_ID_BIND)
+_MESSAGE_IS_IN_BOUND_SESSION = and_(_m.being_id == _BEING_ID_BIND, _m.session_id == _SESSION_ID_BIND)
+_MESSAGE_IS_OF_SESSION_ROW = and_(_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
 # --- observing ----------------------------------------------------------------------------------------------------
 
-_MESSAGE = RowMap(ConversationMessage, messages_table)
-_SELECT_KEYED_MESSAGES = select(_m.key, *_MESSAGE.columns).where(
-    _IN_SESSION, dialect.in_bound_list_condition(_m.key, "keys")
+_MESSAGE_ROW_MAP = RowMap(ConversationMessage, messages_table)
+_SELECT_MESSAGES_BY_KEYS = select(_m.key, *_MESSAGE_ROW_MAP.columns).where(
+    _MESSAGE_IS_IN_BOUND_SESSION, dialect.in_bound_list_condition(_m.key, "keys")
 )
-_SELECT_FORGOTTEN_KEYS = select(_f.key_hash).where(
-    _f.being_id == _BEING, dialect.in_bound_list_condition(_f.key_hash, "hashes")
+_SELECT_FORGOTTEN_KEY_HASHES = select(_f.key_hash).where(
+    _f.being_id == _BEING_ID_BIND, dialect.in_bound_list_condition(_f.key_hash, "hashes")
 )
-_SELECT_LAST_KEY = select(_m.key).where(_IN_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
-_SELECT_SESSION_STATE = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_SESSION)
+_SELECT_LAST_MESSAGE_KEY = (
+    select(_m.key).where(_MESSAGE_IS_IN_BOUND_SESSION, _m.key.is_not(None)).order_by(_m.position.desc()).limit(1)
+)
+_SELECT_SESSION_READING_PROGRESS = select(_s.messages, _s.watched, _s.put_off, _s.next_try).where(_IS_BOUND_SESSION)
 _INSERT_MESSAGE = insert(messages_table)
 _new = dialect.columns_of_row_proposed_for_insertion(sessions)
 _UPSERT_SESSION = dialect.upsert_statement(
@@ -80,86 +82,91 @@ _UPSERT_SESSION = dialect.upsert_statement(
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
-_SELECT_MESSAGES = select(*_MESSAGE.columns).where(
-    dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+_SELECT_MESSAGES_BY_IDS = select(*_MESSAGE_ROW_MAP.columns).where(
+    dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND
 )
-_SELECT_MESSAGES_BETWEEN = (
-    select(*_MESSAGE.columns)
-    .where(_IN_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
+_SELECT_MESSAGES_BETWEEN_POSITIONS = (
+    select(*_MESSAGE_ROW_MAP.columns)
+    .where(_MESSAGE_IS_IN_BOUND_SESSION, _m.position >= bindparam("start"), _m.position < bindparam("end"))
     .order_by(_m.position)
 )
-_IS_SPOKEN = or_(*(_m.role == role for role in SPOKEN_ROLES))
-_SELECT_SPOKEN_FROM = (
-    select(*_MESSAGE.columns)
-    .where(_IN_SESSION, _IS_SPOKEN, _m.position >= bindparam("start"))
+_IS_SPOKEN_MESSAGE = or_(*(_m.role == role for role in SPOKEN_ROLES))
+_SELECT_SPOKEN_MESSAGES_FROM_POSITION = (
+    select(*_MESSAGE_ROW_MAP.columns)
+    .where(_MESSAGE_IS_IN_BOUND_SESSION, _IS_SPOKEN_MESSAGE, _m.position >= bindparam("start"))
     .order_by(_m.position)
-    .limit(_LIMIT)
+    .limit(_LIMIT_BIND)
 )
-_SELECT_SPOKEN_BEFORE = (
-    select(*_MESSAGE.columns)
-    .where(_IN_SESSION, _IS_SPOKEN, _m.position < bindparam("start"))
+_SELECT_SPOKEN_MESSAGES_BEFORE_POSITION = (
+    select(*_MESSAGE_ROW_MAP.columns)
+    .where(_MESSAGE_IS_IN_BOUND_SESSION, _IS_SPOKEN_MESSAGE, _m.position < bindparam("start"))
     .order_by(_m.position.desc())
-    .limit(_LIMIT)
+    .limit(_LIMIT_BIND)
 )
-_SELECT_LATEST_IN_SESSION = select(*_MESSAGE.columns).where(_IN_SESSION).order_by(_m.position.desc()).limit(_LIMIT)
+_SELECT_LATEST_MESSAGES_IN_SESSION = (
+    select(*_MESSAGE_ROW_MAP.columns)
+    .where(_MESSAGE_IS_IN_BOUND_SESSION)
+    .order_by(_m.position.desc())
+    .limit(_LIMIT_BIND)
+)
 _SELECT_LATEST_MESSAGES = (
-    select(*_MESSAGE.columns)
+    select(*_MESSAGE_ROW_MAP.columns)
     .where(
-        _m.being_id == _BEING,
+        _m.being_id == _BEING_ID_BIND,
         or_(bindparam("other_than", type_=Text).is_(None), _m.session_id != bindparam("other_than")),
         message_in_bound_project_condition(_m),
     )
     .order_by(_m.at.desc(), _m.seq.desc())
-    .limit(_LIMIT)
+    .limit(_LIMIT_BIND)
 )
-_MESSAGE_COUNT = select(func.count()).where(_IN_SAME_SESSION).correlate(sessions).scalar_subquery()
-_CHAT_SESSION = RowMap(
+_SESSION_MESSAGE_COUNT = select(func.count()).where(_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions).scalar_subquery()
+_CHAT_SESSION_ROW_MAP = RowMap(
     RecordedChatSession,
     sessions,
     title=case((_s.title == ERASED_SESSION_TITLE, ""), else_=_s.title),
-    messages=_MESSAGE_COUNT,
+    messages=_SESSION_MESSAGE_COUNT,
 )
 _SELECT_SESSIONS = (
-    select(*_CHAT_SESSION.columns)
+    select(*_CHAT_SESSION_ROW_MAP.columns)
     .where(
-        _s.being_id == _BEING,
-        _MESSAGE_COUNT > 0,
+        _s.being_id == _BEING_ID_BIND,
+        _SESSION_MESSAGE_COUNT > 0,
         or_(bindparam("all_projects", type_=Boolean), SESSION_IS_IN_BOUND_PROJECT),
     )
     .order_by(_s.last_at.desc(), _s.session_id)
-    .limit(_LIMIT)
+    .limit(_LIMIT_BIND)
 )
 
 # --- watching -----------------------------------------------------------------------------------------------------
 
-_UNWATCHED_SESSION = RowMap(SessionWithUnreadMessages, sessions)
-_SELECT_UNWATCHED_SESSIONS = (
-    select(*_UNWATCHED_SESSION.columns)
+_UNREAD_SESSION_ROW_MAP = RowMap(SessionWithUnreadMessages, sessions)
+_SELECT_SESSIONS_WITH_UNREAD_MESSAGES = (
+    select(*_UNREAD_SESSION_ROW_MAP.columns)
     .where(_s.watched < _s.messages, _s.next_try <= bindparam("now"))
     .order_by(_s.next_try)
-    .limit(_LIMIT)
+    .limit(_LIMIT_BIND)
 )
-_FIRST_UNWATCHED_AT = (
+_FIRST_UNREAD_MESSAGE_STORED_AT = (
     select(_m.stored_at)
-    .where(_IN_SAME_SESSION, _m.position >= bindparam("up_to"))
+    .where(_MESSAGE_IS_OF_SESSION_ROW, _m.position >= bindparam("up_to"))
     .order_by(_m.position)
     .limit(1)
     .correlate(sessions)
     .scalar_subquery()
 )
-_MARK_WATCHED = (
+_MARK_MESSAGES_READ = (
     update(sessions)
-    .where(_IS_SESSION, _s.watched <= bindparam("up_to"))
+    .where(_IS_BOUND_SESSION, _s.watched <= bindparam("up_to"))
     .values(
         watched=dialect.sql_least(bindparam("up_to"), _s.messages),
         failures=0,
         abandoned=_s.abandoned + bindparam("new_abandoned"),
-        next_try=func.coalesce(_FIRST_UNWATCHED_AT, _s.next_try),
+        next_try=func.coalesce(_FIRST_UNREAD_MESSAGE_STORED_AT, _s.next_try),
     )
 )
-_PUT_OFF_MESSAGES = (
+_POSTPONE_UNREAD_MESSAGES = (
     update(sessions)
-    .where(_IS_SESSION)
+    .where(_IS_BOUND_SESSION)
     # A message that has come meanwhile is not put off: it is due at once, as the session was.
     .values(
         put_off=bindparam("up_to"),
@@ -169,10 +176,10 @@ _PUT_OFF_MESSAGES = (
 )
 _RETRY_SESSION_LATER = (
     update(sessions)
-    .where(_IS_SESSION)
+    .where(_IS_BOUND_SESSION)
     .values(next_try=bindparam("again_at"), failures=_s.failures + bindparam("new_failures"))
 )
-_SELECT_BACKLOG = select(
+_SELECT_UNREAD_MESSAGE_TOTALS = select(
     func.coalesce(func.sum(_s.messages - _s.watched), 0),
     func.coalesce(func.sum(case((_s.put_off > _s.watched, _s.put_off - _s.watched), else_=0)), 0),
     func.coalesce(func.sum(_s.abandoned), 0),
@@ -181,7 +188,7 @@ _SELECT_MESSAGES_WITH_MEMORIES = (
     select(_m.id)
     .distinct()
     .join(message_memories_table, _l.message_id == _m.id)
-    .where(dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
+    .where(dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND)
 )
 
 
@@ -190,15 +197,20 @@ def message_key_hash(session_id: str, key: str) -> str:
     return hashlib.sha256(f"{len(session_id)} {session_id} {key}".encode()).hexdigest()
 
 
-async def _known_keys(reads: SqlRowReader, scope: Scope, session_id: str, keys: Iterable[str | None]) -> set[str]:
+async def _present_or_forgotten_message_keys(
+    reads: SqlRowReader, scope: Scope, session_id: str, keys: Iterable[str | None]
+) -> set[str]:
     """Of `keys` those that the session has, or had before their messages were forgotten."""
     hashes = {message_key_hash(session_id, key): key for key in keys if key is not None}
     if not hashes:
         return set()
     binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(hashes.values())}
-    present = await reads.rows(_SELECT_KEYED_MESSAGES, first_column_of_row, **binds)
+    present = await reads.rows(_SELECT_MESSAGES_BY_KEYS, first_column_of_row, **binds)
     forgotten = await reads.rows(
-        _SELECT_FORGOTTEN_KEYS, first_column_of_row, being=scope.being_id, hashes=dialect.json_list_bind_value(hashes)
+        _SELECT_FORGOTTEN_KEY_HASHES,
+        first_column_of_row,
+        being=scope.being_id,
+        hashes=dialect.json_list_bind_value(hashes),
     )
     return {*present, *(hashes[hash_] for hash_ in forgotten)}
 
@@ -221,7 +233,7 @@ class ConversationRepository(DatabaseRepository):
         if any(message.session_id != session_id for message in messages):
             raise InvalidInput("Messages can only be appended to the session that they are of.")
         async with self._database.transaction(needs_index_space=True) as transaction:
-            known: set[str | None] = {*await _known_keys(transaction, scope, session_id, keys)}
+            known: set[str | None] = {*await _present_or_forgotten_message_keys(transaction, scope, session_id, keys)}
             new: list[tuple[ConversationMessage, str | None]] = []
             for message, key in zip(messages, keys, strict=True):
                 if key is None or key not in known:
@@ -229,11 +241,13 @@ class ConversationRepository(DatabaseRepository):
                     known.add(key)
             if not new:
                 return []
-            states = await transaction.rows(_SELECT_SESSION_STATE, tuple, being=scope.being_id, session=session_id)
+            states = await transaction.rows(
+                _SELECT_SESSION_READING_PROGRESS, tuple, being=scope.being_id, session=session_id
+            )
             end, watched_up_to, put_off, next_try = states[0] if states else (0, 0, 0, 0)
             caught_up = watched_up_to == end
             rows = [
-                _MESSAGE.to_row(
+                _MESSAGE_ROW_MAP.to_row(
                     message,
                     being_id=scope.being_id,
                     position=position,
@@ -261,70 +275,78 @@ class ConversationRepository(DatabaseRepository):
             await transaction.execute_many(_UPSERT_SESSION, [session_row])
             ids = [message.id for message, _ in new]
             if import_id:
-                added = [import_undo_row("message", id_) for id_ in ids]
+                added = [row_for_import_undo("message", id_) for id_ in ids]
                 if not states:
-                    added.append(import_undo_row("session", scope.being_id, session_id))
+                    added.append(row_for_import_undo("session", scope.being_id, session_id))
                 await record_imported_rows(transaction, import_id, added)
             await record_audit_entry(transaction, scope, "observe", new[-1][0].stored_at, ids=ids)
             return ids
 
     async def known_message_keys(self, scope: Scope, session_id: str, keys: Iterable[str]) -> set[str]:
-        return await _known_keys(self._database, scope, session_id, keys)
+        return await _present_or_forgotten_message_keys(self._database, scope, session_id, keys)
 
     async def messages_with_ids(self, scope: Scope, ids: Sequence[MessageId]) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
-        return records_in_order_of_ids(ids, await self._database.rows(_SELECT_MESSAGES, _MESSAGE.from_row, **binds))
+        return records_in_order_of_ids(
+            ids, await self._database.rows(_SELECT_MESSAGES_BY_IDS, _MESSAGE_ROW_MAP.from_row, **binds)
+        )
 
     async def messages_by_keys(
         self, scope: Scope, session_id: str, keys: Sequence[str]
     ) -> dict[str, ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "keys": dialect.json_list_bind_value(keys)}
-        return dict(await self._database.rows(_SELECT_KEYED_MESSAGES, _to_key_and_message, **binds))
+        return dict(await self._database.rows(_SELECT_MESSAGES_BY_KEYS, _to_key_and_message, **binds))
 
     async def last_message_key(self, scope: Scope, session_id: str) -> str | None:
         binds = {"being": scope.being_id, "session": session_id}
-        return next(iter(await self._database.rows(_SELECT_LAST_KEY, first_column_of_row, **binds)), None)
+        return next(iter(await self._database.rows(_SELECT_LAST_MESSAGE_KEY, first_column_of_row, **binds)), None)
 
     async def recent_messages(
         self, scope: Scope, *, limit: int, session_id: str | None = None, other_than: str | None = None
     ) -> list[ConversationMessage]:
-        statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_IN_SESSION
+        statement = _SELECT_LATEST_MESSAGES if session_id is None else _SELECT_LATEST_MESSAGES_IN_SESSION
         binds = {"being": scope.being_id, "session": session_id, "other_than": other_than, "limit": limit}
         binds |= {"project": scope.project} if session_id is None else {}
-        return (await self._database.rows(statement, _MESSAGE.from_row, **binds))[::-1]
+        return (await self._database.rows(statement, _MESSAGE_ROW_MAP.from_row, **binds))[::-1]
 
     async def sessions(self, scope: Scope, *, limit: int, all_projects: bool = False) -> list[RecordedChatSession]:
         binds = {"being": scope.being_id, "project": scope.project, "all_projects": all_projects, "limit": limit}
-        return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION.from_row, **binds)
+        return await self._database.rows(_SELECT_SESSIONS, _CHAT_SESSION_ROW_MAP.from_row, **binds)
 
     async def sessions_with_unread_messages(self, *, now: datetime, limit: int) -> list[SessionWithUnreadMessages]:
         binds = {"now": microseconds_from_moment(now), "limit": limit}
-        return await self._database.rows(_SELECT_UNWATCHED_SESSIONS, _UNWATCHED_SESSION.from_row, **binds)
+        return await self._database.rows(
+            _SELECT_SESSIONS_WITH_UNREAD_MESSAGES, _UNREAD_SESSION_ROW_MAP.from_row, **binds
+        )
 
     async def session_messages_between_positions(
         self, scope: Scope, session_id: str, *, start: int, end: int
     ) -> list[ConversationMessage]:
         binds = {"being": scope.being_id, "session": session_id, "start": start, "end": end}
-        return await self._database.rows(_SELECT_MESSAGES_BETWEEN, _MESSAGE.from_row, **binds)
+        return await self._database.rows(_SELECT_MESSAGES_BETWEEN_POSITIONS, _MESSAGE_ROW_MAP.from_row, **binds)
 
     async def earlier_and_unread_spoken_messages(
         self, scope: Scope, session_id: str, *, start: int, before: int, unread: int
     ) -> tuple[list[ConversationMessage], list[ConversationMessage]]:
         binds = {"being": scope.being_id, "session": session_id, "start": start}
-        earlier = await self._database.rows(_SELECT_SPOKEN_BEFORE, _MESSAGE.from_row, **binds, limit=before)
-        return earlier[::-1], await self._database.rows(_SELECT_SPOKEN_FROM, _MESSAGE.from_row, **binds, limit=unread)
+        earlier = await self._database.rows(
+            _SELECT_SPOKEN_MESSAGES_BEFORE_POSITION, _MESSAGE_ROW_MAP.from_row, **binds, limit=before
+        )
+        return earlier[::-1], await self._database.rows(
+            _SELECT_SPOKEN_MESSAGES_FROM_POSITION, _MESSAGE_ROW_MAP.from_row, **binds, limit=unread
+        )
 
     async def mark_messages_read_up_to_position(
         self, scope: Scope, session_id: str, *, up_to: int, abandoned: int = 0
     ) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "new_abandoned": abandoned}
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_MARK_WATCHED, [row])
+            await transaction.execute_many(_MARK_MESSAGES_READ, [row])
 
     async def postpone_unread_messages(self, scope: Scope, session_id: str, *, up_to: int, until: datetime) -> None:
         row = {"being": scope.being_id, "session": session_id, "up_to": up_to, "until": microseconds_from_moment(until)}
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_PUT_OFF_MESSAGES, [row])
+            await transaction.execute_many(_POSTPONE_UNREAD_MESSAGES, [row])
 
     async def retry_session_later(self, scope: Scope, session_id: str, *, next_try: datetime, failed: bool) -> None:
         row = {
@@ -341,9 +363,9 @@ class ConversationRepository(DatabaseRepository):
         return set(await self._database.rows(_SELECT_MESSAGES_WITH_MEMORIES, first_column_of_row, **binds))
 
     async def unread_message_totals_of_all_beings(self) -> UnreadMessageTotals:
-        [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_BACKLOG, tuple)
+        [(unread, put_off, abandoned)] = await self._database.rows(_SELECT_UNREAD_MESSAGE_TOTALS, tuple)
         return UnreadMessageTotals(unread=unread, put_off=put_off, abandoned=abandoned)
 
 
 def _to_key_and_message(row: Row) -> tuple[str, ConversationMessage]:
-    return row[0], _MESSAGE.from_row(row[1:])
+    return row[0], _MESSAGE_ROW_MAP.from_row(row[1:])

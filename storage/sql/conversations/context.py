@@ -69,14 +69,14 @@ _b, _d, _m, _n, _p, _r = (
     profile_entries_table.c,
     revisions_table.c,
 )
-_BEING = bindparam("being", type_=_p.being_id.type)
+_BEING_ID_BIND = bindparam("being", type_=_p.being_id.type)
 
-_PROFILE_ENTRY = RowMap(ProfileEntry, profile_entries_table)
+_PROFILE_ENTRY_ROW_MAP = RowMap(ProfileEntry, profile_entries_table)
 _SELECT_PROJECTS = (
     select(_m.project)
     .distinct()
     .where(
-        _m.being_id == _BEING,
+        _m.being_id == _BEING_ID_BIND,
         or_(_m.project.is_not(None), _m.level.is_not(None)),  # as the index has it
         _m.project.is_not(None),
     )
@@ -84,10 +84,10 @@ _SELECT_PROJECTS = (
     .limit(bindparam("limit"))
 )
 _SELECT_PROFILE_ENTRIES = (
-    select(*_PROFILE_ENTRY.columns, _m.action)
+    select(*_PROFILE_ENTRY_ROW_MAP.columns, _m.action)
     .outerjoin(memories_table, _m.id == _p.memory_id)
     .where(
-        _p.being_id == _BEING,
+        _p.being_id == _BEING_ID_BIND,
         # An absorbed memory is told by its survivor, which is in the profile itself.
         or_(_p.memory_id.is_(None), (_m.status != "dead") & (_m.compressed.is_(False)) & (_m.truth == "current")),
         MEMORY_IS_IN_BOUND_PROJECT,
@@ -95,13 +95,13 @@ _SELECT_PROFILE_ENTRIES = (
     .order_by(_p.kind, func.coalesce(_m.seq, 0), _p.name)
 )
 # A procedural memory is a preference, also without an entry (spec 001, 1.6).
-_UNNAMED_PREFERENCE = RowMap(
+_UNNAMED_PREFERENCE_ROW_MAP = RowMap(
     ProfileEntry, kind=literal("preferences"), name=_m.id, value=_m.action, updated_at=_m.created_at, memory_id=_m.id
 )
 _SELECT_UNNAMED_PREFERENCES = (
-    select(*_UNNAMED_PREFERENCE.columns)
+    select(*_UNNAMED_PREFERENCE_ROW_MAP.columns)
     .where(
-        _m.being_id == _BEING,
+        _m.being_id == _BEING_ID_BIND,
         # As text, for SQLite to know that it is what `ix_memories_procedural` holds.
         _m.category == literal_column("'procedural'"),
         equals_any(_m.status, literal_column("'active'"), literal_column("'dying'")),
@@ -114,49 +114,65 @@ _SELECT_UNNAMED_PREFERENCES = (
     .order_by(_m.seq.desc())
     .limit(bindparam("most"))
 )
-_IS_PROFILE_ENTRY = (_p.being_id == _BEING, _p.kind == bindparam("old_kind"), _p.name == bindparam("old_name"))
-_SELECT_PROFILE_ENTRY = select(_p.name).where(*_IS_PROFILE_ENTRY)
-_SELECT_REPLACED_MEMORY = (
-    select(_p.memory_id).join(memories_table, _m.id == _p.memory_id).where(*_IS_PROFILE_ENTRY, _m.status != "dead")
+_IS_BOUND_PROFILE_ENTRY = (
+    _p.being_id == _BEING_ID_BIND,
+    _p.kind == bindparam("old_kind"),
+    _p.name == bindparam("old_name"),
 )
-_HAS_SAME_MEMORY = (_p.being_id == _BEING, _p.memory_id == bindparam("same_memory"), _p.name != bindparam("old_name"))
-_SELECT_NAMES_OF_SAME_MEMORY = select(_p.name).where(*_HAS_SAME_MEMORY, _p.name != _p.memory_id)
-_DELETE_ENTRIES_OF_SAME_MEMORY = delete(profile_entries_table).where(*_HAS_SAME_MEMORY)
+_SELECT_PROFILE_ENTRY_NAME = select(_p.name).where(*_IS_BOUND_PROFILE_ENTRY)
+_SELECT_MEMORY_ID_OF_REPLACED_ENTRY = (
+    select(_p.memory_id)
+    .join(memories_table, _m.id == _p.memory_id)
+    .where(*_IS_BOUND_PROFILE_ENTRY, _m.status != "dead")
+)
+_IS_OTHER_ENTRY_OF_SAME_MEMORY = (
+    _p.being_id == _BEING_ID_BIND,
+    _p.memory_id == bindparam("same_memory"),
+    _p.name != bindparam("old_name"),
+)
+_SELECT_OTHER_ENTRY_NAMES_OF_SAME_MEMORY = select(_p.name).where(
+    *_IS_OTHER_ENTRY_OF_SAME_MEMORY, _p.name != _p.memory_id
+)
+_DELETE_OTHER_ENTRIES_OF_SAME_MEMORY = delete(profile_entries_table).where(*_IS_OTHER_ENTRY_OF_SAME_MEMORY)
 _UPSERT_PROFILE_ENTRY = upsert_statement(profile_entries_table, "value", "enabled", "memory_id", "updated_at")
-_DELETE_PROFILE_ENTRY = delete(profile_entries_table).where(*_IS_PROFILE_ENTRY)
+_DELETE_PROFILE_ENTRY = delete(profile_entries_table).where(*_IS_BOUND_PROFILE_ENTRY)
 
-_NOTE = RowMap(Note, notes_table)
-_SELECT_NOTES = select(*_NOTE.columns).where(_n.being_id == _BEING)
+_NOTE_ROW_MAP = RowMap(Note, notes_table)
+_SELECT_NOTES = select(*_NOTE_ROW_MAP.columns).where(_n.being_id == _BEING_ID_BIND)
 _of_type = (_n.type == bindparam("note_type"), _n.state == bindparam("note_state"))
-_SELECT_NOTES_OF_TYPE = _SELECT_NOTES.where(*_of_type).order_by(_n.created_at, _n.seq)
+_SELECT_NOTES_OF_TYPE_AND_STATE = _SELECT_NOTES.where(*_of_type).order_by(_n.created_at, _n.seq)
 # A scene is for the patrol, unless it could not be read.
-_IS_OPEN = or_((_n.state == "unread") & (_n.type != SCENE_NOTE_TYPE), _n.state == "parse_failed")
+_IS_OPEN_NOTE = or_((_n.state == "unread") & (_n.type != SCENE_NOTE_TYPE), _n.state == "parse_failed")
 _SELECT_OPEN_NOTES = (
-    _SELECT_NOTES.where(_IS_OPEN).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
+    _SELECT_NOTES.where(_IS_OPEN_NOTE).order_by(_n.created_at.desc(), _n.seq.desc()).limit(bindparam("limit"))
 )
 _COUNT_UNREADABLE_NOTES = select(func.count()).where(_n.state == "parse_failed")
 _SELECT_CLOSABLE_NOTE = select(_n.id).where(
     *conditions_for_row_by_key_and_being(notes_table), or_(_n.type != SCENE_NOTE_TYPE, _n.state == "parse_failed")
 )
 _INSERT_NOTE = insert(notes_table)
-_CHANGED_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
-_UPDATE_NOTE = update_row_of_being_statement(notes_table, *_CHANGED_NOTE_FIELDS, "folded")
+_UPDATABLE_NOTE_FIELDS = ("state", "reason", "content", "memory_id")
+_UPDATE_NOTE = update_row_of_being_statement(notes_table, *_UPDATABLE_NOTE_FIELDS, "folded")
 _CLOSE_NOTE = update(notes_table).where(*conditions_for_row_by_key_and_being(notes_table)).values(state="done")
 _DELETE_NOTE = delete(notes_table).where(*conditions_for_row_by_key_and_being(notes_table))
 
-_DIARY_ENTRY = RowMap(DiaryEntry, diary_entries_table)
-_own_entries = select(*_DIARY_ENTRY.columns).where(_d.being_id == _BEING)
+_DIARY_ENTRY_ROW_MAP = RowMap(DiaryEntry, diary_entries_table)
+_own_entries = select(*_DIARY_ENTRY_ROW_MAP.columns).where(_d.being_id == _BEING_ID_BIND)
 _SELECT_LAST_DIARY_ENTRY = _own_entries.order_by(_d.written_at.desc()).limit(1)
-_SELECT_DIARY_SINCE = _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
+_SELECT_DIARY_ENTRIES_SINCE = (
+    _own_entries.where(_d.date >= bindparam("day")).order_by(_d.date.desc()).limit(bindparam("limit"))
+)
 _UPSERT_DIARY_ENTRY = upsert_statement(diary_entries_table, "text", "sources", "written_at")
-_THOUGHTS = RowMap(ThoughtsForNextSession, points=_b.think, sources=_b.think_sources)
-_SELECT_THOUGHTS = select(*_THOUGHTS.columns).where(_b.being_id == _BEING)
-_UPSERT_THOUGHTS = upsert_statement(beings_table, "think", "think_sources")
+_THOUGHTS_FOR_NEXT_SESSION_ROW_MAP = RowMap(ThoughtsForNextSession, points=_b.think, sources=_b.think_sources)
+_SELECT_THOUGHTS_FOR_NEXT_SESSION = select(*_THOUGHTS_FOR_NEXT_SESSION_ROW_MAP.columns).where(
+    _b.being_id == _BEING_ID_BIND
+)
+_UPSERT_THOUGHTS_FOR_NEXT_SESSION = upsert_statement(beings_table, "think", "think_sources")
 
-_SELECT_RECENT_MEMORIES = (
+_SELECT_RECENTLY_ACTIVATED_MEMORIES = (
     select(*MEMORY_COLUMNS)
     .where(
-        _m.being_id == _BEING,
+        _m.being_id == _BEING_ID_BIND,
         MEMORY_IS_IN_BOUND_PROJECT,
         _m.last_activated.is_not(None),
         _m.status != "dead",
@@ -167,9 +183,9 @@ _SELECT_RECENT_MEMORIES = (
     .order_by(_m.last_activated.desc(), _m.id)
     .limit(bindparam("limit"))
 )
-_SELECT_LAST_EMOTIONS = (
+_SELECT_LATEST_EMOTIONS_OF_SESSION = (
     select(_m.emotions)
-    .where(_m.being_id == _BEING, _m.session_id == bindparam("session"), _m.session_id != "")
+    .where(_m.being_id == _BEING_ID_BIND, _m.session_id == bindparam("session"), _m.session_id != "")
     .order_by(_m.turn.desc())
     .limit(MAX_LATEST_MEMORIES_READ_FOR_EMOTIONS)
 )
@@ -185,80 +201,90 @@ _start_memories = (
     )
     .limit(bindparam("limit"))
 )
-_IS_OF_BEING = _m.being_id == _BEING
+_IS_OF_BOUND_BEING = _m.being_id == _BEING_ID_BIND
 # Few memories are pinned, corrected or due: SQLite is to find those, and not to read all in the order of time.
-_IS_OWN, _created_at_of_few = without_index_use(_m.being_id) == _BEING, without_index_use(_m.created_at)
-_SELECT_STORED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.created_at >= bindparam("changed_since")).order_by(
-    _m.created_at.desc(), _m.seq.desc()
+_IS_OF_BOUND_BEING_WITHOUT_INDEX, _created_at_of_few = (
+    without_index_use(_m.being_id) == _BEING_ID_BIND,
+    without_index_use(_m.created_at),
 )
-_SELECT_CHANGING_MEMORIES = _start_memories.where(
-    _IS_OF_BEING,
+_SELECT_MEMORIES_CREATED_SINCE = _start_memories.where(
+    _IS_OF_BOUND_BEING, _m.created_at >= bindparam("changed_since")
+).order_by(_m.created_at.desc(), _m.seq.desc())
+_SELECT_NEW_MEMORIES_REPLACING_OLDER = _start_memories.where(
+    _IS_OF_BOUND_BEING,
     _m.created_at >= bindparam("changed_since"),
     or_(_m.valid_from.is_not(None), _m.may_supersede.is_not(None)),
 ).order_by(_m.created_at.desc(), _m.seq.desc())
-_SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OF_BEING, _m.pinned.is_(True)).order_by(
+_SELECT_PINNED_MEMORIES = _start_memories.where(_IS_OF_BOUND_BEING, _m.pinned.is_(True)).order_by(
     _created_at_of_few.desc(), _m.seq.desc()
 )
-_SELECT_CORRECTED_MEMORIES = _start_memories.where(
-    _IS_OWN, _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING, _r.at >= bindparam("changed_since")))
+_SELECT_MEMORIES_CORRECTED_SINCE = _start_memories.where(
+    _IS_OF_BOUND_BEING_WITHOUT_INDEX,
+    _m.id.in_(select(_r.memory_id).where(_r.being_id == _BEING_ID_BIND, _r.at >= bindparam("changed_since"))),
 ).order_by(_created_at_of_few.desc(), _m.seq.desc())
 _spans = memories_table.alias("spans").c
-_SELECT_DUE_MEMORIES = _start_memories.where(
-    _IS_OWN,
+_SELECT_MEMORIES_OF_COMING_EVENTS = _start_memories.where(
+    _IS_OF_BOUND_BEING_WITHOUT_INDEX,
     # What was told before it happens; what is told of a day that has begun is news.
     _m.span_start > _m.created_at,
     _m.id.in_(
         select(_spans.id).where(
-            _spans.being_id == _BEING, _spans.span_end >= bindparam("now"), _spans.span_start <= bindparam("due_until")
+            _spans.being_id == _BEING_ID_BIND,
+            _spans.span_end >= bindparam("now"),
+            _spans.span_start <= bindparam("due_until"),
         )
     ),
 ).order_by(_m.span_start, _m.seq)
-_SELECT_NUMBERS_OF_CURRENT = select(_m.id, _m.number).where(
-    _IS_OWN, in_bound_list_condition(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
+_SELECT_NUMBERS_OF_CURRENT_MEMORIES = select(_m.id, _m.number).where(
+    _IS_OF_BOUND_BEING_WITHOUT_INDEX, in_bound_list_condition(_m.id, "ids"), _m.truth == "current", _m.status != "dead"
 )
 _times_used = _m.access_count + _m.reactivation_count
-_SELECT_IMPORTANT_MEMORIES = _start_memories.where(
-    _IS_OF_BEING, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
+_SELECT_IMPORTANT_OR_OFTEN_USED_MEMORIES = _start_memories.where(
+    _IS_OF_BOUND_BEING, or_(_m.importance >= MIN_START_IMPORTANCE, _times_used >= MIN_START_TIMES_USED)
 ).order_by(_m.importance.desc(), _times_used.desc(), _m.seq.desc())
 
 
 async def read_notes(reads: SqlRowReader, scope: Scope, type_: str, state: NoteState) -> list[Note]:
     """Oldest first."""
     binds = {"being": scope.being_id, "note_type": type_, "note_state": state}
-    return await reads.rows(_SELECT_NOTES_OF_TYPE, _NOTE.from_row, **binds)
+    return await reads.rows(_SELECT_NOTES_OF_TYPE_AND_STATE, _NOTE_ROW_MAP.from_row, **binds)
 
 
 async def update_note_rows(transaction: Transaction, scope: Scope, changed: Sequence[Note]) -> None:
     rows = [
-        row_of_being_binds(scope, note.id, note, _CHANGED_NOTE_FIELDS, folded=fold_text(note.content))
+        row_of_being_binds(scope, note.id, note, _UPDATABLE_NOTE_FIELDS, folded=fold_text(note.content))
         for note in changed
     ]
     await transaction.execute_many(_UPDATE_NOTE, rows)
 
 
 async def read_last_written_diary_entry(reads: SqlRowReader, scope: Scope) -> DiaryEntry | None:
-    entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY.from_row, being=scope.being_id)
+    entries = await reads.rows(_SELECT_LAST_DIARY_ENTRY, _DIARY_ENTRY_ROW_MAP.from_row, being=scope.being_id)
     return entries[0] if entries else None
 
 
 async def write_diary_entry(transaction: Transaction, scope: Scope, entry: DiaryEntry) -> None:
-    await transaction.execute_many(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY.to_row(entry, being_id=scope.being_id)])
+    await transaction.execute_many(_UPSERT_DIARY_ENTRY, [_DIARY_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id)])
 
 
 async def read_thoughts_for_next_session(reads: SqlRowReader, scope: Scope) -> ThoughtsForNextSession:
-    thoughts = await reads.rows(_SELECT_THOUGHTS, _THOUGHTS.from_row, being=scope.being_id)
+    thoughts = await reads.rows(
+        _SELECT_THOUGHTS_FOR_NEXT_SESSION, _THOUGHTS_FOR_NEXT_SESSION_ROW_MAP.from_row, being=scope.being_id
+    )
     return thoughts[0] if thoughts else ThoughtsForNextSession()
 
 
 async def write_thoughts_for_next_session(transaction: Transaction, scope: Scope, new: ThoughtsForNextSession) -> None:
     thoughts = {"think": encode_json_list(new.points), "think_sources": encode_json_list(new.sources)}
-    await transaction.execute_many(_UPSERT_THOUGHTS, [{"being_id": scope.being_id, "cycle": 0, **thoughts}])
+    await transaction.execute_many(
+        _UPSERT_THOUGHTS_FOR_NEXT_SESSION, [{"being_id": scope.being_id, "cycle": 0, **thoughts}]
+    )
 
 
 def _to_profile_entry(row: Row) -> ProfileEntry:
     """An entry with the present text of its memory, which may have been corrected since."""
     *columns, action = row
-    entry = _PROFILE_ENTRY.from_row(tuple(columns))
+    entry = _PROFILE_ENTRY_ROW_MAP.from_row(tuple(columns))
     if action is None:
         return entry
     return replace(entry, value=action if entry.is_learnt_from_memory else action.removeprefix(f"{entry.name}: "))
@@ -282,7 +308,7 @@ class ContextRepository(ConversationRepository):
         entries = await self._database.rows(_SELECT_PROFILE_ENTRIES, _to_profile_entry, **binds)
         unnamed = await self._database.rows(
             _SELECT_UNNAMED_PREFERENCES,
-            _UNNAMED_PREFERENCE.from_row,
+            _UNNAMED_PREFERENCE_ROW_MAP.from_row,
             most=MAX_UNNAMED_PREFERENCES_IN_PROFILE,
             **binds,
         )
@@ -294,15 +320,17 @@ class ContextRepository(ConversationRepository):
     async def write_profile_entry(self, scope: Scope, entry: ProfileEntry) -> MemoryId | None:
         async with self._database.transaction(needs_index_space=True) as transaction:
             replaced: list[MemoryId] = await transaction.rows(
-                _SELECT_REPLACED_MEMORY, first_column_of_row, **_profile_entry_binds(scope, entry)
+                _SELECT_MEMORY_ID_OF_REPLACED_ENTRY, first_column_of_row, **_profile_entry_binds(scope, entry)
             )
             if entry.memory_id is not None:
                 binds = {"being": scope.being_id, "same_memory": entry.memory_id, "old_name": entry.name}
-                if names := await transaction.rows(_SELECT_NAMES_OF_SAME_MEMORY, first_column_of_row, **binds):
+                if names := await transaction.rows(
+                    _SELECT_OTHER_ENTRY_NAMES_OF_SAME_MEMORY, first_column_of_row, **binds
+                ):
                     raise duplicate_preference_error(names[0])
-                await transaction.execute_many(_DELETE_ENTRIES_OF_SAME_MEMORY, [binds])
+                await transaction.execute_many(_DELETE_OTHER_ENTRIES_OF_SAME_MEMORY, [binds])
             await transaction.execute_many(
-                _UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY.to_row(entry, being_id=scope.being_id)]
+                _UPSERT_PROFILE_ENTRY, [_PROFILE_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id)]
             )
             ids = [entry.id, *([entry.memory_id] if entry.memory_id else [])]
             await record_audit_entry(transaction, scope, "profile", entry.updated_at, tool="profile", ids=ids)
@@ -311,7 +339,7 @@ class ContextRepository(ConversationRepository):
     async def remove_profile_entry(self, scope: Scope, entry: ProfileEntry, *, at: datetime) -> bool:
         binds = _profile_entry_binds(scope, entry)
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_PROFILE_ENTRY, first_column_of_row, **binds):
+            if not await transaction.rows(_SELECT_PROFILE_ENTRY_NAME, first_column_of_row, **binds):
                 return False
             await transaction.execute_many(_DELETE_PROFILE_ENTRY, [binds])
             await record_audit_entry(transaction, scope, "profile", at, tool="profile", ids=[entry.id])
@@ -321,11 +349,13 @@ class ContextRepository(ConversationRepository):
         if note.being_id != scope.being_id:
             raise InvalidInput("A note can only be left for the being that the connection serves.")
         async with self._database.transaction(needs_index_space=True) as transaction:
-            await transaction.execute_many(_INSERT_NOTE, [_NOTE.to_row(note, folded=fold_text(note.content))])
+            await transaction.execute_many(_INSERT_NOTE, [_NOTE_ROW_MAP.to_row(note, folded=fold_text(note.content))])
             await record_audit_entry(transaction, scope, "note", note.created_at, ids=[note.id])
 
     async def list_open_notes(self, scope: Scope, *, limit: int) -> list[Note]:
-        newest = await self._database.rows(_SELECT_OPEN_NOTES, _NOTE.from_row, being=scope.being_id, limit=limit)
+        newest = await self._database.rows(
+            _SELECT_OPEN_NOTES, _NOTE_ROW_MAP.from_row, being=scope.being_id, limit=limit
+        )
         return newest[::-1]
 
     async def count_unreadable_notes(self) -> int:
@@ -346,15 +376,18 @@ class ContextRepository(ConversationRepository):
 
     async def diary_entries_since(self, scope: Scope, date: str, *, limit: int) -> list[DiaryEntry]:
         binds = {"being": scope.being_id, "day": date, "limit": limit}
-        return (await self._database.rows(_SELECT_DIARY_SINCE, _DIARY_ENTRY.from_row, **binds))[::-1]
+        return (await self._database.rows(_SELECT_DIARY_ENTRIES_SINCE, _DIARY_ENTRY_ROW_MAP.from_row, **binds))[::-1]
 
     async def recently_activated_memories(self, scope: Scope, *, limit: int) -> list[Memory]:
         binds = {"being": scope.being_id, "project": scope.project}
-        return await self._database.rows(_SELECT_RECENT_MEMORIES, memory_from_row, limit=limit, **binds)
+        return await self._database.rows(_SELECT_RECENTLY_ACTIVATED_MEMORIES, memory_from_row, limit=limit, **binds)
 
     async def latest_emotions_of_session(self, scope: Scope, session_id: str) -> tuple[Emotion, ...]:
         labels = await self._database.rows(
-            _SELECT_LAST_EMOTIONS, lambda row: decode_json_list_cached(row[0]), being=scope.being_id, session=session_id
+            _SELECT_LATEST_EMOTIONS_OF_SESSION,
+            lambda row: decode_json_list_cached(row[0]),
+            being=scope.being_id,
+            session=session_id,
         )
         return next((cast("tuple[Emotion, ...]", tuple(emotions)) for emotions in labels if emotions), ())
 
@@ -370,7 +403,11 @@ class ContextRepository(ConversationRepository):
 
         stored, changing, corrected = [
             await select_memories(statement, "changed_since")
-            for statement in (_SELECT_STORED_MEMORIES, _SELECT_CHANGING_MEMORIES, _SELECT_CORRECTED_MEMORIES)
+            for statement in (
+                _SELECT_MEMORIES_CREATED_SINCE,
+                _SELECT_NEW_MEMORIES_REPLACING_OLDER,
+                _SELECT_MEMORIES_CORRECTED_SINCE,
+            )
         ]
         changes = {memory.id: memory for memory in (*changing, *corrected)}
         latest = sorted(
@@ -380,8 +417,8 @@ class ContextRepository(ConversationRepository):
         )
         start = SessionStartMemories(
             pinned=await select_memories(_SELECT_PINNED_MEMORIES),
-            due=await select_memories(_SELECT_DUE_MEMORIES, "now", "due_until"),
-            important=await select_memories(_SELECT_IMPORTANT_MEMORIES),
+            due=await select_memories(_SELECT_MEMORIES_OF_COMING_EVENTS, "now", "due_until"),
+            important=await select_memories(_SELECT_IMPORTANT_OR_OFTEN_USED_MEMORIES),
             changed=latest[:limit],
         )
         shown = (*start.pinned, *start.due, *start.important, *start.changed)
@@ -389,7 +426,10 @@ class ContextRepository(ConversationRepository):
         if not ids:
             return start
         numbers = await self._database.rows(
-            _SELECT_NUMBERS_OF_CURRENT, first_two_columns_of_row, being=scope.being_id, ids=json_list_bind_value(ids)
+            _SELECT_NUMBERS_OF_CURRENT_MEMORIES,
+            first_two_columns_of_row,
+            being=scope.being_id,
+            ids=json_list_bind_value(ids),
         )
         short_ids = {MemoryId(id_): short_id_of_memory_number(number, scope.being_id) for id_, number in numbers}
         return replace(start, possibly_superseded=short_ids)

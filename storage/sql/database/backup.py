@@ -17,7 +17,7 @@ COUNTED_TABLE_NAME_BY_RECORD_TYPE = {
     "memory": "memories", "message": "messages", "note": "notes", "diary": "diary", "profile": "profile"
 }  # fmt: skip
 """By the type of record, as an export counts them."""
-_SIDE_FILES = ("-wal", "-shm", "-journal")
+_SQLITE_SIDE_FILE_SUFFIXES = ("-wal", "-shm", "-journal")
 
 
 def back_up_ledger(source: Path, target: Path) -> dict[str, int]:
@@ -41,7 +41,7 @@ def back_up_ledger(source: Path, target: Path) -> dict[str, int]:
             writing.execute("VACUUM")
         counts = verify_ledger_file(draft)
         fsync_file(draft)
-        for suffix in _SIDE_FILES:  # of what was there
+        for suffix in _SQLITE_SIDE_FILE_SUFFIXES:  # of what was there
             Path(f"{target}{suffix}").unlink(missing_ok=True)
         draft.replace(target)
         fsync_folder(target.parent)
@@ -55,7 +55,10 @@ def back_up_ledger(source: Path, target: Path) -> dict[str, int]:
 def verify_ledger_file(path: Path) -> dict[str, int]:
     """Rows by type of record. Blocking. Raises `InvalidInput` for a file that is no whole ledger."""
     try:
-        with translating_driver_errors(), closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True)) as file:
+        with (
+            translating_driver_errors(),
+            closing(sqlite3.connect(f"file:{_path_quoted_for_sqlite_uri(path)}?mode=ro", uri=True)) as file,
+        ):
             found = [str(row[0]) for row in file.execute("PRAGMA integrity_check(3)")]
             if found != ["ok"]:
                 raise InvalidInput(f"{path} is damaged ({found[0]}). Take another backup.")
@@ -71,7 +74,7 @@ def verify_ledger_file(path: Path) -> dict[str, int]:
         raise InvalidInput(f"{path} cannot be read as a backup: {error}") from error
 
 
-def is_whole_ledger_file(path: Path) -> bool:
+def is_undamaged_ledger_file(path: Path) -> bool:
     """Whether all of it can be read. Blocking. Raises `StorageBusy`."""
     try:
         verify_ledger_file(path)
@@ -91,16 +94,16 @@ def replace_ledger_file(ledger: Path, draft: Path, kept: Path | None, *, is_whol
     try:
         if kept:
             if is_whole:
-                _empty_log(ledger)
+                _empty_write_ahead_log(ledger)
             kept.mkdir(mode=0o700)
-            for suffix in ("", *_SIDE_FILES):
+            for suffix in ("", *_SQLITE_SIDE_FILE_SUFFIXES):
                 if (file := Path(f"{ledger}{suffix}")).exists():
                     copy = kept / file.name
                     copy.touch(mode=0o600)
                     shutil.copyfile(file, copy)
                     fsync_file(copy)
             fsync_folder(kept)
-        for suffix in _SIDE_FILES:
+        for suffix in _SQLITE_SIDE_FILE_SUFFIXES:
             Path(f"{draft}{suffix}").unlink(missing_ok=True)
             Path(f"{ledger}{suffix}").unlink(missing_ok=True)
         fsync_file(draft)
@@ -110,7 +113,7 @@ def replace_ledger_file(ledger: Path, draft: Path, kept: Path | None, *, is_whol
         raise StorageError(f"{ledger} cannot be replaced: {error}. The memory is as it was.") from error
 
 
-def _empty_log(ledger: Path) -> None:
+def _empty_write_ahead_log(ledger: Path) -> None:
     """Else what is in the log would be read into the file that comes in the ledger's place."""
     with translating_driver_errors(), closing(sqlite3.connect(ledger, timeout=5)) as connection:
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -124,7 +127,7 @@ def is_nonempty_file(path: Path) -> bool:
 
 
 def remove_ledger_file(path: Path) -> None:
-    for suffix in ("", *_SIDE_FILES):
+    for suffix in ("", *_SQLITE_SIDE_FILE_SUFFIXES):
         with suppress(OSError):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
 
@@ -141,5 +144,5 @@ def fsync_folder(path: Path) -> None:
         operating_system.fsync_folder(path)
 
 
-def _quoted(path: Path) -> str:
+def _path_quoted_for_sqlite_uri(path: Path) -> str:
     return path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")

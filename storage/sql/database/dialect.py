@@ -43,7 +43,7 @@ class UtcMicrosColumnType(Integer):
 
 
 @compiles(UtcMicrosColumnType, "postgresql")
-def _moment(type_: UtcMicrosColumnType, compiler: Any, **options: Any) -> str:
+def _compile_utc_micros_as_bigint(type_: UtcMicrosColumnType, compiler: Any, **options: Any) -> str:
     return "BIGINT"
 
 
@@ -94,7 +94,9 @@ def insert_if_missing_statement(table: Table) -> Insert:
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-def _sql_function(name: str, type_: Any = None, *, sqlite: str, postgresql: str) -> Callable[..., Function[Any]]:
+def _make_sql_function_for_both_dialects(
+    name: str, type_: Any = None, *, sqlite: str, postgresql: str
+) -> Callable[..., Function[Any]]:
     """An SQL function by its text in both dialects; `{0}` is its first argument. None is typed as a truth value: for
     SQLite, which has none, such a one is compared with 1, which keeps partial indexes from being used."""
 
@@ -111,34 +113,36 @@ def _sql_function(name: str, type_: Any = None, *, sqlite: str, postgresql: str)
     return function_class  # type: ignore[no-any-return]
 
 
-sql_contains_text = _sql_function("contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)")
+sql_contains_text = _make_sql_function_for_both_dialects(
+    "contains_text", sqlite="(instr({0}, {1}) > 0)", postgresql="(strpos({0}, {1}) > 0)"
+)
 """A text contains another. Unlike LIKE, the part needs no escaping and may be of any length."""
-sql_greatest = _sql_function("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
-sql_least = _sql_function("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
+sql_greatest = _make_sql_function_for_both_dialects("greatest", sqlite="max({0}, {1})", postgresql="greatest({0}, {1})")
+sql_least = _make_sql_function_for_both_dialects("least", sqlite="min({0}, {1})", postgresql="least({0}, {1})")
 """The greater and the lesser of two values in a row."""
-sql_text_start = _sql_function(
+sql_text_start = _make_sql_function_for_both_dialects(
     "text_start", Text(), sqlite="substr({0}, 1, {1})", postgresql="left({0}, CAST({1} AS INTEGER))"
 )
 """(text, number): its first characters."""
-sql_text_after_first_character = _sql_function(
+sql_text_after_first_character = _make_sql_function_for_both_dialects(
     "text_after_first", Text(), sqlite="substr({0}, 2)", postgresql="substr({0}, 2)"
 )
 """A text without its first character."""
-sql_utc_day = _sql_function(
+sql_utc_day = _make_sql_function_for_both_dialects(
     "utc_day",
     Text(),
     sqlite="strftime('%Y-%m-%d', {0} / 1000000, 'unixepoch')",
     postgresql="to_char(to_timestamp({0} / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
 )
 """The day of a moment in microseconds, as 2026-03-01."""
-sql_last_sequence_number = _sql_function(
+sql_last_sequence_number = _make_sql_function_for_both_dialects(
     "last_number",
     Integer(),
     sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = {0}), 0)",
     postgresql="coalesce(pg_sequence_last_value(pg_get_serial_sequence({0}, {1})::regclass), 0)",
 )
 """(table, its numbered column): the last number that was given; numbers are not used again."""
-sql_last_audit_number = _sql_function(
+sql_last_audit_number = _make_sql_function_for_both_dialects(
     "last_audit_number",
     Integer(),
     sqlite="coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'audit'), 0)",
@@ -147,29 +151,33 @@ sql_last_audit_number = _sql_function(
 """The last number of the audit. PostgreSQL's sequences leave gaps where a transaction was rolled back: the audit has a
 counter of its own there."""
 
-_unindexed_function = _sql_function("unindexed", sqlite="+{0}", postgresql="{0}")
-_json_items = _sql_function(
+_unindexed_function = _make_sql_function_for_both_dialects("unindexed", sqlite="+{0}", postgresql="{0}")
+_json_items = _make_sql_function_for_both_dialects(
     "items",
     sqlite="json_each({0})",
     postgresql='LATERAL (SELECT position - 1 AS key, value COLLATE "C" AS value'
     " FROM jsonb_array_elements_text(CAST({0} AS JSONB)) WITH ORDINALITY AS item (value, position))",
 )
-_json_field = _sql_function(
+_json_field = _make_sql_function_for_both_dialects(
     "field", Text(), sqlite="json_extract({0}, '$.' || {1})", postgresql="(CAST({0} AS JSONB) ->> {1})"
 )
-_json_with_field = _sql_function(
+_json_with_field = _make_sql_function_for_both_dialects(
     "with_field",
     Text(),
     sqlite="json_set({0}, '$.' || {1}, {2})",
     postgresql="CAST(jsonb_set(CAST({0} AS JSONB), ARRAY[{1}], coalesce(to_jsonb(CAST({2} AS TEXT)), 'null')) AS TEXT)",
 )
-_json_without_field = _sql_function(
+_json_without_field = _make_sql_function_for_both_dialects(
     "without_field", Text(), sqlite="json_remove({0}, '$.' || {1})", postgresql="CAST(CAST({0} AS JSONB) - {1} AS TEXT)"
 )
-json_item_as_float = _sql_function("number", Float(), sqlite="{0}", postgresql="CAST({0} AS DOUBLE PRECISION)")
-json_item_as_integer = _sql_function("integer", Integer(), sqlite="{0}", postgresql="CAST({0} AS BIGINT)")
+json_item_as_float = _make_sql_function_for_both_dialects(
+    "number", Float(), sqlite="{0}", postgresql="CAST({0} AS DOUBLE PRECISION)"
+)
+json_item_as_integer = _make_sql_function_for_both_dialects(
+    "integer", Integer(), sqlite="{0}", postgresql="CAST({0} AS BIGINT)"
+)
 """The value of an item that is a number, or a whole number."""
-json_list_number_at = _sql_function(
+json_list_number_at = _make_sql_function_for_both_dialects(
     "number_at",
     Float(),
     sqlite="json_extract({0}, '$[' || ({1}) || ']')",
@@ -210,7 +218,9 @@ def json_list_bind_value(values: Iterable[str]) -> str:
 
 # --- patterns -----------------------------------------------------------------------------------------------------
 
-sql_matches_pattern = _sql_function("matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})")
+sql_matches_pattern = _make_sql_function_for_both_dialects(
+    "matches_pattern", sqlite="({0} GLOB {1})", postgresql="({0} ~ {1})"
+)
 """A text matches one of the patterns below, which are of the dialect."""
 ANY_TEXT_PATTERN_BY_DIALECT = {"sqlite": "*", "postgresql": ""}
 
@@ -255,4 +265,4 @@ def equals_any(column: ColumnElement[Any], *values: object) -> ColumnElement[boo
 
 def condition_worded_like_partial_index(words: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """`condition` in the exact words of a partial index: SQLite compares the words to find that the index serves it."""
-    return _sql_function("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)
+    return _make_sql_function_for_both_dialects("as_indexed", sqlite=f"({words})", postgresql="{0}")(condition)

@@ -17,7 +17,7 @@ from madeleine.memory.rules.review import MemoryForReview
 from madeleine.storage.sql.database.schema import translating_driver_errors
 
 MAX_DAMAGE_LINES = 3
-_REVIEWED_COLUMNS = (
+_REVIEWED_MEMORY_COLUMNS = (
     "id, being_id, number, action, feeling, lesson, setting, dialogue, status, truth, pinned, reactivation_count, "
     "created_at, may_supersede, valid_from"
 )
@@ -74,7 +74,7 @@ class LedgerFileInspector:
     def newest_living_memories_of_all_beings(self, *, limit: int) -> Iterator[MemoryForReview]:
         """The newest that are current, of all beings."""
         query = (
-            f"SELECT {_REVIEWED_COLUMNS} FROM memories WHERE truth = 'current' AND status != 'dead' "
+            f"SELECT {_REVIEWED_MEMORY_COLUMNS} FROM memories WHERE truth = 'current' AND status != 'dead' "
             "AND absorbed_into IS NULL ORDER BY created_at DESC LIMIT ?"
         )
         with translating_driver_errors():

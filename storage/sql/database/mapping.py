@@ -77,7 +77,7 @@ def vector_from_compact_bytes(stored: bytes) -> Vector:
     return np.asarray(np.frombuffer(stored, np.int8, offset=4) * step, np.float32)
 
 
-_DECODERS: Mapping[type, Callable[[Any], Any]] = {
+_DECODER_BY_COLUMN_TYPE: Mapping[type, Callable[[Any], Any]] = {
     UtcMicrosColumnType: moment_from_microseconds,
     TextListColumnType: decode_json_list,
     JsonTextColumnType: json.loads,
@@ -87,7 +87,7 @@ _DECODERS: Mapping[type, Callable[[Any], Any]] = {
 """Decoders of stored values, by the type of the column; values of other types are as they are stored."""
 
 
-_ENCODERS: Mapping[type, Callable[[Any], Any]] = {
+_ENCODER_BY_VALUE_TYPE: Mapping[type, Callable[[Any], Any]] = {
     datetime: microseconds_from_moment,
     tuple: encode_json_list,
     dict: _encode_json,
@@ -97,7 +97,7 @@ _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
 
 def encode_column_value(value: Any) -> Any:
     """A field's value as its column holds it."""
-    return encode(value) if (encode := _ENCODERS.get(type(value))) else value
+    return encode(value) if (encode := _ENCODER_BY_VALUE_TYPE.get(type(value))) else value
 
 
 def first_column_of_row(row: Row) -> Any:
@@ -132,7 +132,7 @@ class RowMap(Generic[T]):
         self.columns: tuple[ColumnElement[Any], ...] = tuple(known[name] for name in names)
         self._names = tuple(names)
         self._stored_names = tuple(name for name in names if table is not None and name in table.c)
-        by_name = {name: _DECODERS.get(type(known[name].type)) for name in names} | dict(decoders or {})
+        by_name = {name: _DECODER_BY_COLUMN_TYPE.get(type(known[name].type)) for name in names} | dict(decoders or {})
         self._decoders = [(place, decode) for place, name in enumerate(names) if (decode := by_name[name])]
 
     def from_row(self, row: Row, **others: Any) -> T:

@@ -54,13 +54,13 @@ def sql_patrol_cycle(being: Any) -> ColumnElement[int]:
 
 _last_counted_cycle = func.coalesce(_m.stopped_at, sql_patrol_cycle(_m.being_id))
 CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION: ColumnElement[int] = _last_counted_cycle - _m.since
-_CORRECTED_AT = type_coerce(
+_LAST_CORRECTION_TIME_EXPRESSION = type_coerce(
     select(func.max(_r.at)).where(_r.memory_id == _m.id, _r.text.is_not(None)).scalar_subquery(), UtcMicrosColumnType()
 )
 SINCE_COLUMN_VALUE_AFTER_RECALL = case((_m.status == "dead", _m.since), else_=_last_counted_cycle)
 """`since` after a recall: a living memory's clock is rewound (ruling 2)."""
-_SELECT_CYCLE = select(sql_patrol_cycle(bindparam("being")))
-_UPSERT_CYCLE = upsert_statement(beings_table, "cycle")
+_SELECT_PATROL_CYCLE = select(sql_patrol_cycle(bindparam("being")))
+_UPSERT_PATROL_CYCLE = upsert_statement(beings_table, "cycle")
 
 
 MEMORY_IS_IN_BOUND_PROJECT = sql_is_in_bound_or_no_project(_m.project)
@@ -76,12 +76,12 @@ MEMORY_WAS_TRUE_AS_OF = and_(
 
 
 async def read_patrol_cycle(reads: SqlRowReader, scope: Scope) -> int:
-    return int((await reads.rows(_SELECT_CYCLE, first_column_of_row, being=scope.being_id))[0])
+    return int((await reads.rows(_SELECT_PATROL_CYCLE, first_column_of_row, being=scope.being_id))[0])
 
 
 async def set_patrol_cycle_number(transaction: Transaction, scope: Scope, cycle: int) -> None:
     row = {"being_id": scope.being_id, "cycle": cycle, "think": "[]", "think_sources": "[]"}
-    await transaction.execute_many(_UPSERT_CYCLE, [row])
+    await transaction.execute_many(_UPSERT_PATROL_CYCLE, [row])
 
 
 @lru_cache(maxsize=1024)
@@ -98,14 +98,14 @@ def decode_emotion_vector(stored: str) -> EmotionVector:
 
 
 _superseded, _absorbed = memories_table.alias("superseded"), memories_table.alias("absorbed").c
-_SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
-_BEFORE = func.coalesce(
-    _SUPERSEDED_TEXT.where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
+_SELECT_START_OF_SUPERSEDED_TEXT = select(sql_text_start(_superseded.c.action, MAX_SUPERSEDED_TEXT_CHARS))
+_SUPERSEDED_TEXT_EXPRESSION = func.coalesce(
+    _SELECT_START_OF_SUPERSEDED_TEXT.where(_superseded.c.being_id == _m.being_id, _superseded.c.superseded_by == _m.id)
     .order_by(_superseded.c.valid_until.desc())
     .limit(1)
     .correlate(memories_table)
     .scalar_subquery(),
-    _SUPERSEDED_TEXT.where(
+    _SELECT_START_OF_SUPERSEDED_TEXT.where(
         _absorbed.absorbed_into == _m.id,
         _superseded.c.being_id == bind_that_fixes_join_order(_absorbed.absorbed_into, _m.being_id),
         _superseded.c.superseded_by == _absorbed.id,
@@ -115,19 +115,19 @@ _BEFORE = func.coalesce(
     .scalar_subquery(),
 )
 """Looked up only for a memory that has superseded another, itself or by one that it has absorbed."""
-_SCENE = RowMap(
+_SCENE_ROW_MAP = RowMap(
     Scene,
     memories_table,
     when=memories_table.c.when_,
     decoders={"actors": decode_json_list_cached, "when": decode_timeline},
 )
-_PROVENANCE = RowMap(Provenance, memories_table)
-_MEMORY = RowMap(
+_PROVENANCE_ROW_MAP = RowMap(Provenance, memories_table)
+_MEMORY_ROW_MAP = RowMap(
     Memory,
     memories_table,
     session_count=CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION,
-    corrected_at=_CORRECTED_AT,
-    before=func.coalesce(case((_m.valid_from.is_not(None), _BEFORE)), ""),
+    corrected_at=_LAST_CORRECTION_TIME_EXPRESSION,
+    before=func.coalesce(case((_m.valid_from.is_not(None), _SUPERSEDED_TEXT_EXPRESSION)), ""),
     decoders={
         "themes": decode_json_list_cached,
         "emotions": decode_json_list_cached,
@@ -135,21 +135,21 @@ _MEMORY = RowMap(
         "retold": decode_timeline,
     },
 )
-MEMORY_COLUMNS = (*_SCENE.columns, *_PROVENANCE.columns, *_MEMORY.columns)
+MEMORY_COLUMNS = (*_SCENE_ROW_MAP.columns, *_PROVENANCE_ROW_MAP.columns, *_MEMORY_ROW_MAP.columns)
 """The columns that `memory_from_row` takes, in its order."""
-_PROVENANCE_START = len(_SCENE.columns)
-_MEMORY_START = _PROVENANCE_START + len(_PROVENANCE.columns)
-_MERGED_COLUMNS = (
+_FIRST_PROVENANCE_COLUMN_POSITION = len(_SCENE_ROW_MAP.columns)
+_FIRST_MEMORY_COLUMN_POSITION = _FIRST_PROVENANCE_COLUMN_POSITION + len(_PROVENANCE_ROW_MAP.columns)
+_COLUMNS_CHANGED_BY_MERGE = (
     *("when_", "folded", "content_hash", "span_start", "span_end"),
     *("feeling", "emotions", "emotion", "lesson", "category", "valid_from"),
 )
-_UPDATE_MERGED = update_row_of_being_statement(memories_table, *_MERGED_COLUMNS)
+_UPDATE_MERGE_SURVIVOR = update_row_of_being_statement(memories_table, *_COLUMNS_CHANGED_BY_MERGE)
 
 
 def memory_from_row(row: Row) -> Memory:
-    scene = _SCENE.from_row(row[:_PROVENANCE_START])
-    provenance = _PROVENANCE.from_row(row[_PROVENANCE_START:_MEMORY_START])
-    return _MEMORY.from_row(row[_MEMORY_START:], scene=scene, provenance=provenance)
+    scene = _SCENE_ROW_MAP.from_row(row[:_FIRST_PROVENANCE_COLUMN_POSITION])
+    provenance = _PROVENANCE_ROW_MAP.from_row(row[_FIRST_PROVENANCE_COLUMN_POSITION:_FIRST_MEMORY_COLUMN_POSITION])
+    return _MEMORY_ROW_MAP.from_row(row[_FIRST_MEMORY_COLUMN_POSITION:], scene=scene, provenance=provenance)
 
 
 def row_from_memory(memory: Memory) -> dict[str, Any]:
@@ -159,9 +159,9 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
     when, retold = map(timeline_as_search_text, (scene.when, memory.retold))
     emotion = json.dumps(_emotion_axes(memory.emotion)) if memory.emotion else None
     return {
-        **_SCENE.to_row(scene),
-        **_PROVENANCE.to_row(memory.provenance),
-        **_MEMORY.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
+        **_SCENE_ROW_MAP.to_row(scene),
+        **_PROVENANCE_ROW_MAP.to_row(memory.provenance),
+        **_MEMORY_ROW_MAP.to_row(memory, emotion=emotion, retold=retold, session_count=memory.session_count),
         "when_": when,
         "span_start": microseconds_from_moment(first),
         "span_end": microseconds_from_moment(last),
@@ -174,9 +174,9 @@ def row_from_memory(memory: Memory) -> dict[str, Any]:
 async def update_merge_survivors(transaction: Transaction, scope: Scope, rewritten: Iterable[Memory]) -> None:
     """Store what these memories have taken over from those that they absorbed, and what is derived from it."""
     rows = map(row_from_memory, rewritten)
-    fields = ((row["id"], {name: row[name] for name in _MERGED_COLUMNS}) for row in rows)
+    fields = ((row["id"], {name: row[name] for name in _COLUMNS_CHANGED_BY_MERGE}) for row in rows)
     await transaction.execute_many(
-        _UPDATE_MERGED, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields)
+        _UPDATE_MERGE_SURVIVOR, (row_of_being_binds(scope, id_, **changed) for id_, changed in fields)
     )
 
 

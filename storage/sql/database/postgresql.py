@@ -30,7 +30,11 @@ from madeleine.storage.sql.database.engine import (
     run_to_end_despite_cancellation,
 )
 from madeleine.storage.sql.database.location import PostgresLocation
-from madeleine.storage.sql.database.postgresql_schema import NOTIFY_CHANNEL, migrate_postgres_tables, use_wide_integers
+from madeleine.storage.sql.database.postgresql_schema import (
+    NOTIFY_CHANNEL,
+    migrate_postgres_tables,
+    use_type_compilers_matching_sqlite,
+)
 from madeleine.storage.sql.database.tables import metadata
 
 _log = logging.getLogger(__name__)
@@ -42,21 +46,23 @@ POSTGRES_CONNECT_TIMEOUT_SECONDS = 10.0
 MAX_LEDGER_LOCK_WAIT_SECONDS = 20
 """How long a transaction waits for those of other servers."""
 POSTGRES_LISTEN_RETRY_SECONDS = 1.0
-_IDLE_IN_TRANSACTION_SECONDS = 60
+_MAX_IDLE_IN_TRANSACTION_SECONDS = 60
 """A server that is cut off from PostgreSQL in a transaction holds up the others no longer."""
 # Two numbers name an advisory lock: of what it locks, and of the schema, so that two ledgers of a database are apart.
-_LOCK_WRITER = text(
+_TAKE_WRITER_LOCK_UNTIL_COMMIT = text(
     "SELECT set_config('synchronous_commit', :sync, true), "
     "pg_advisory_xact_lock(hashtext('madeleine writer'), hashtext(current_schema()))"
 )
-_HOLD_WRITER = text("SELECT pg_advisory_lock(hashtext('madeleine writer'), hashtext(current_schema()))")
-_RELEASE_WRITER = text("SELECT pg_advisory_unlock(hashtext('madeleine writer'), hashtext(current_schema()))")
-_TRY_LOCK = text("SELECT pg_try_advisory_lock(:lock, hashtext(current_schema()))")
-_WAIT_FOR_LOCK = text("SELECT pg_advisory_lock(:lock, hashtext(current_schema()))")
-_SELECT_SCHEMA = text("SELECT current_schema()")
+_TAKE_WRITER_LOCK_UNTIL_RELEASED = text(
+    "SELECT pg_advisory_lock(hashtext('madeleine writer'), hashtext(current_schema()))"
+)
+_RELEASE_WRITER_LOCK = text("SELECT pg_advisory_unlock(hashtext('madeleine writer'), hashtext(current_schema()))")
+_TRY_NAMED_LOCK = text("SELECT pg_try_advisory_lock(:lock, hashtext(current_schema()))")
+_WAIT_FOR_NAMED_LOCK = text("SELECT pg_advisory_lock(:lock, hashtext(current_schema()))")
+_SELECT_CURRENT_SCHEMA_NAME = text("SELECT current_schema()")
 
 
-def _require_driver() -> None:
+def _require_asyncpg() -> None:
     if find_spec("asyncpg") is None:
         raise InvalidInput(
             "MADELEINE_DATABASE_URL needs asyncpg, which is not installed. Run "
@@ -69,14 +75,14 @@ def create_postgres_engine(
 ) -> AsyncEngine:
     """`name`: what its connections are called in PostgreSQL. Connects to nothing yet. Raises `InvalidInput` without the
     driver, and for a URL that is none."""
-    _require_driver()
+    _require_asyncpg()
     try:
         parsed = make_url(url).set(drivername="postgresql+asyncpg")
     except ArgumentError as error:
         raise InvalidInput("MADELEINE_DATABASE_URL is no URL as postgresql://user@host:5432/database.") from error
     limits = {
         "lock_timeout": f"{lock_seconds}s",
-        "idle_in_transaction_session_timeout": f"{_IDLE_IN_TRANSACTION_SECONDS}s",
+        "idle_in_transaction_session_timeout": f"{_MAX_IDLE_IN_TRANSACTION_SECONDS}s",
         "application_name": name,
         "jit": "off",
     }
@@ -87,7 +93,7 @@ def create_postgres_engine(
         hide_parameters=True,  # no memory's text in an error's message, nor in the log
         **(pool if pooled else {"poolclass": NullPool}),
     )
-    use_wide_integers(engine.sync_engine)
+    use_type_compilers_matching_sqlite(engine.sync_engine)
 
     @event.listens_for(engine.sync_engine, "connect")
     def set_up(connection: Any, _: object) -> None:
@@ -117,7 +123,7 @@ async def run_postgres_work_to_end(work: Awaitable[T]) -> T:
 
 
 @asynccontextmanager
-async def _connection(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+async def _open_connection(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     connection = engine.connect()
     try:
         await run_postgres_work_to_end(connection.start())
@@ -140,11 +146,11 @@ class PostgresTransaction:
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         return await map_rows_in_chunks(
-            await run_postgres_work_to_end(_fetch(self._connection, statement, binds)), from_row
+            await run_postgres_work_to_end(_fetch_rows(self._connection, statement, binds)), from_row
         )
 
 
-async def _fetch(connection: AsyncConnection, statement: Any, binds: Mapping[str, Any]) -> Sequence[Row]:
+async def _fetch_rows(connection: AsyncConnection, statement: Any, binds: Mapping[str, Any]) -> Sequence[Row]:
     """What holds a NUL is not here, and is looked for as what nothing else is."""
     asked = {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in binds.items()}
     return [tuple(row) for row in (await connection.execute(statement, asked)).fetchall()]
@@ -167,19 +173,19 @@ class PostgresDatabase(Database):
         self._closed = False
 
     async def open(self) -> None:
-        await run_postgres_work_to_end(self._migrate())
+        await run_postgres_work_to_end(self._migrate_tables())
 
-    async def _migrate(self) -> None:
+    async def _migrate_tables(self) -> None:
         async with self._engine.begin() as connection:
             await connection.run_sync(migrate_postgres_tables)
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
         self._refuse_if_closed()
-        return await map_rows_in_chunks(await run_postgres_work_to_end(self._read(statement, binds)), from_row)
+        return await map_rows_in_chunks(await run_postgres_work_to_end(self._read_rows(statement, binds)), from_row)
 
-    async def _read(self, statement: ClauseElement, binds: Mapping[str, Any]) -> Sequence[Row]:
+    async def _read_rows(self, statement: ClauseElement, binds: Mapping[str, Any]) -> Sequence[Row]:
         async with self._readers.connect() as connection:
-            return await _fetch(connection, statement, binds)
+            return await _fetch_rows(connection, statement, binds)
 
     @asynccontextmanager
     async def transaction(
@@ -187,10 +193,12 @@ class PostgresDatabase(Database):
     ) -> AsyncIterator[PostgresTransaction]:
         async with self._write_lock:
             self._refuse_if_closed()
-            async with _connection(self._engine) as connection:
+            async with _open_connection(self._engine) as connection:
                 try:
                     sync = "on" if durable else "off"
-                    await run_postgres_work_to_end(_fetch(connection, _LOCK_WRITER, {"sync": sync}))
+                    await run_postgres_work_to_end(
+                        _fetch_rows(connection, _TAKE_WRITER_LOCK_UNTIL_COMMIT, {"sync": sync})
+                    )
                     yield PostgresTransaction(connection)
                     await run_postgres_work_to_end(connection.commit())
                 except BaseException:
@@ -206,12 +214,12 @@ class PostgresDatabase(Database):
 
     async def _rewrite_tables(self) -> None:
         async with self._readers.connect() as connection:
-            await connection.execute(_HOLD_WRITER)
+            await connection.execute(_TAKE_WRITER_LOCK_UNTIL_RELEASED)
             try:
                 for table in metadata.sorted_tables:
                     await connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table.name}")
             finally:
-                await connection.execute(_RELEASE_WRITER)
+                await connection.execute(_RELEASE_WRITER_LOCK)
 
     def require_files_not_replaced(self) -> None:
         """There are none: a database that is gone says so at the next statement."""
@@ -221,9 +229,9 @@ class PostgresDatabase(Database):
         """An advisory lock of a connection of its own, freed when the connection ends, however it ends."""
         self._refuse_if_closed()
         lock = zlib.crc32(name.encode()) - 2**31
-        async with _connection(self._single) as connection:
+        async with _open_connection(self._single) as connection:
             [(held,)] = await run_postgres_work_to_end(
-                _fetch(connection, _WAIT_FOR_LOCK if wait else _TRY_LOCK, {"lock": lock})
+                _fetch_rows(connection, _WAIT_FOR_NAMED_LOCK if wait else _TRY_NAMED_LOCK, {"lock": lock})
             )
             yield wait or bool(held)
 
@@ -232,16 +240,16 @@ class PostgresDatabase(Database):
         notified while there was none is found then. Without an end."""
         while True:
             try:
-                await self._listen(on_change)
+                await self._listen_for_changes_until_disconnected(on_change)
             except StorageError as error:
                 _log.warning("listening for the changes of other servers failed, retrying: %s", error)
             await asyncio.sleep(POSTGRES_LISTEN_RETRY_SECONDS)
 
-    async def _listen(self, on_change: Callable[[], None]) -> None:
+    async def _listen_for_changes_until_disconnected(self, on_change: Callable[[], None]) -> None:
         ended = asyncio.Event()
-        async with _connection(self._single) as connection:
+        async with _open_connection(self._single) as connection:
             driver: Any = (await connection.get_raw_connection()).driver_connection
-            [(schema,)] = await run_postgres_work_to_end(_fetch(connection, _SELECT_SCHEMA, {}))
+            [(schema,)] = await run_postgres_work_to_end(_fetch_rows(connection, _SELECT_CURRENT_SCHEMA_NAME, {}))
 
             def notified(_: object, process: int, channel: str, payload: str) -> None:
                 where, _, writer = payload.partition(" ")

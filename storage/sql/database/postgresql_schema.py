@@ -23,8 +23,8 @@ NOTIFY_CHANNEL = "madeleine_changes"
 """Notified, with the names of the schema and of the writer, when a commit leaves marks for the index, or for the
 erasure of what was forgotten."""
 TABLES_NOTIFYING_CHANGES = ("index_pending", "forgotten")
-_LOCK_MIGRATION = text("SELECT pg_advisory_xact_lock(hashtext('madeleine schema'), hashtext(current_schema()))")
-_TRIGGERS = (
+_TAKE_MIGRATION_LOCK = text("SELECT pg_advisory_xact_lock(hashtext('madeleine schema'), hashtext(current_schema()))")
+_CREATE_TRIGGERS_STATEMENTS = (
     "CREATE TABLE audit_numbers (last BIGINT NOT NULL)",
     "INSERT INTO audit_numbers VALUES (0)",
     "CREATE FUNCTION madeleine_number() RETURNS trigger LANGUAGE plpgsql AS "
@@ -44,13 +44,13 @@ _TRIGGERS = (
 )
 
 
-class _TypeNames(PGTypeCompiler):
+class _WideIntegerTypeCompiler(PGTypeCompiler):
     def visit_INTEGER(self, type_: Integer, **options: Any) -> str:
         """SQLite's integers have 64 bits."""
         return "BIGINT"
 
 
-class _TableDefinitions(PGDDLCompiler):
+class _PostgresColumnDdlCompiler(PGDDLCompiler):
     def get_column_specification(self, column: Any, **options: Any) -> str:
         """Texts are compared by their bytes, as SQLite compares them; numbers of rows are not given out again."""
         is_text = isinstance(column.type, Text)
@@ -60,11 +60,11 @@ class _TableDefinitions(PGDDLCompiler):
         return specification.replace(" TEXT", ' TEXT COLLATE "C"', 1) if is_text else specification
 
 
-def use_wide_integers(engine: Engine) -> None:
+def use_type_compilers_matching_sqlite(engine: Engine) -> None:
     """Also for the casts of bound values, which asyncpg needs."""
     dialect: Any = engine.dialect
-    dialect.type_compiler_instance = _TypeNames(dialect)
-    dialect.ddl_compiler = _TableDefinitions
+    dialect.type_compiler_instance = _WideIntegerTypeCompiler(dialect)
+    dialect.ddl_compiler = _PostgresColumnDdlCompiler
 
 
 def migrate_postgres_tables(connection: Connection) -> None:
@@ -72,7 +72,7 @@ def migrate_postgres_tables(connection: Connection) -> None:
     a store of a newer version."""
     from madeleine.storage.sql.database.tables import metadata
 
-    connection.execute(_LOCK_MIGRATION)
+    connection.execute(_TAKE_MIGRATION_LOCK)
     revision = schema_revision_of_connection(connection)
     if revision == NEWEST_SCHEMA_REVISION:
         return
@@ -81,7 +81,7 @@ def migrate_postgres_tables(connection: Connection) -> None:
         migrate_connection_to_newest(connection)
         return
     metadata.create_all(connection)
-    for statement in _TRIGGERS:
+    for statement in _CREATE_TRIGGERS_STATEMENTS:
         connection.exec_driver_sql(statement)
     stamp_newest_schema_revision(connection)
 

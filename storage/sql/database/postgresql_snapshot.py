@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from madeleine.storage.sql.database.engine import Row
 from madeleine.storage.sql.database.postgresql import create_postgres_engine, run_postgres_work_to_end
 
-_ROWS_AT_ONCE = 500
+_ROWS_PER_FETCH = 500
 
 
 class PostgresSnapshot:
@@ -24,7 +24,7 @@ class PostgresSnapshot:
     def rows(self, statement: ClauseElement, **binds: Any) -> Iterator[Row]:
         stream: Any = self._connection.stream(statement, binds)  # type: ignore[call-overload]
         result = self._runner.run(run_postgres_work_to_end(stream))
-        while rows := self._runner.run(run_postgres_work_to_end(result.fetchmany(_ROWS_AT_ONCE))):
+        while rows := self._runner.run(run_postgres_work_to_end(result.fetchmany(_ROWS_PER_FETCH))):
             yield from map(tuple, rows)
 
 

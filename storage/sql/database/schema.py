@@ -98,14 +98,14 @@ def _alembic_config(connection: Connection) -> Any:
     return config
 
 
-_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
-_BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SQLITE_DISK_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
+_SQLITE_BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SQLITE_DAMAGED_FILE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 DAMAGED_ROW_MESSAGE = (
     "A row of the memory database is damaged ({}). All other rows can be read; to have it back, end Madeleine "
     "(madeleine stop) and restore the file from a backup."
 )
-_HALF_OF_A_PAIR_MESSAGE = (
+_LONE_SURROGATE_MESSAGE = (
     "The text holds half of a surrogate pair, which is no character. Nothing was stored: leave it out."
 )
 
@@ -121,7 +121,7 @@ def translating_driver_errors() -> Iterator[None]:
     except sqlite3.Error as error:
         raise translate_driver_error(error) from error
     except UnicodeEncodeError as error:
-        raise InvalidInput(_HALF_OF_A_PAIR_MESSAGE) from error
+        raise InvalidInput(_LONE_SURROGATE_MESSAGE) from error
 
 
 def translate_driver_error(error: BaseException | None) -> MadeleineError:
@@ -130,14 +130,14 @@ def translate_driver_error(error: BaseException | None) -> MadeleineError:
     # The low byte is the primary code; the rest says which operation it was.
     extended_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     code = extended_code & 0xFF
-    if {code, extended_code} & _FULL_CODES:
+    if {code, extended_code} & _SQLITE_DISK_FULL_CODES:
         return StorageFull("The disk is full. Nothing was stored: free some space and try again.")
-    if code in _BUSY_CODES:
+    if code in _SQLITE_BUSY_CODES:
         return StorageBusy(
             "Another process is writing to the memory database. Nothing was stored: try again, "
             "or stop the other process if it should not be running."
         )
-    if code in _DAMAGED_CODES:
+    if code in _SQLITE_DAMAGED_FILE_CODES:
         return StorageError(f"The memory database cannot be read ({error}). Restore the file from a backup.")
     if str(error).startswith("Could not decode to UTF-8"):  # the rest of it quotes the text
         return StorageError(DAMAGED_ROW_MESSAGE.format("a text is not UTF-8"))
@@ -146,25 +146,25 @@ def translate_driver_error(error: BaseException | None) -> MadeleineError:
     return StorageError(f"The memory database failed ({error}). Try again; if it goes on, check the disk and the log.")
 
 
-_NOT_A_CHARACTER = {"22021", "22P05"}
-_DISK_FULL = {"53100", "53200"}
-_LOCKED = {"55P03", "40P01", "57014"}
-_REFUSED = {"28000", "28P01", "3D000", "42501"}
+_UNSTORABLE_CHARACTER_SQLSTATES = {"22021", "22P05"}
+_DISK_FULL_SQLSTATES = {"53100", "53200"}
+_LOCKED_SQLSTATES = {"55P03", "40P01", "57014"}
+_ACCESS_REFUSED_SQLSTATES = {"28000", "28P01", "3D000", "42501"}
 
 
 def _error_of_sqlstate(sqlstate: str, error: BaseException | None) -> StorageError | InvalidInput:
     """PostgreSQL's codes. The messages may quote a text, and are left out."""
     while error is not None:
         if isinstance(error, UnicodeEncodeError):
-            return InvalidInput(_HALF_OF_A_PAIR_MESSAGE)
+            return InvalidInput(_LONE_SURROGATE_MESSAGE)
         error = error.__cause__
-    if sqlstate in _NOT_A_CHARACTER:
+    if sqlstate in _UNSTORABLE_CHARACTER_SQLSTATES:
         return InvalidInput("The text holds the character U+0000, which PostgreSQL cannot keep. Nothing was stored.")
-    if sqlstate in _DISK_FULL:
+    if sqlstate in _DISK_FULL_SQLSTATES:
         return StorageFull("The disk of PostgreSQL is full. Nothing was stored: free some space and try again.")
-    if sqlstate in _LOCKED:
+    if sqlstate in _LOCKED_SQLSTATES:
         return StorageBusy("Another server is writing to the memory database. Nothing was stored: try again.")
-    if sqlstate in _REFUSED:
+    if sqlstate in _ACCESS_REFUSED_SQLSTATES:
         return StorageError(
             f"PostgreSQL refuses the user or the database of MADELEINE_DATABASE_URL (SQLSTATE {sqlstate}). Check the "
             "name, the password and the rights: the user must be allowed to create tables in the database."

@@ -10,11 +10,13 @@ from madeleine.storage.sql.tables.conversations import sessions
 
 _s = sessions.c
 SESSION_IS_IN_BOUND_PROJECT = sql_is_in_bound_or_no_project(_s.project)
-_SESSIONS_OF_OTHERS = select(_s.session_id).where(_s.being_id == bindparam("being"), not_(SESSION_IS_IN_BOUND_PROJECT))
+_SELECT_SESSION_IDS_OF_OTHER_PROJECTS = select(_s.session_id).where(
+    _s.being_id == bindparam("being"), not_(SESSION_IS_IN_BOUND_PROJECT)
+)
 
 
 def message_in_bound_project_condition(
     messages: ReadOnlyColumnCollection[str, ColumnElement[str]],
 ) -> ColumnElement[bool]:
     """Of a message of the being `being`: as `SESSION_IS_IN_BOUND_PROJECT` of its session."""
-    return messages.session_id.not_in(_SESSIONS_OF_OTHERS)
+    return messages.session_id.not_in(_SELECT_SESSION_IDS_OF_OTHER_PROJECTS)

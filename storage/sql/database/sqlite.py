@@ -40,29 +40,29 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_SQLITE_READER_CONNECTIONS = 4
-_MAX_WAITING_ROWS = 20
+_MAX_PENDING_ROWS_OR_WRITES = 20
 """Of one statement, or statements, that wait to be written with what follows."""
-_NAMED_BINDS = sqlite.dialect(paramstyle="named")
-_PRAGMAS = (
+_DIALECT_WITH_NAMED_BINDS = sqlite.dialect(paramstyle="named")
+_COMMON_PRAGMAS = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -8000",  # KiB for each connection
 )
 _WRITER_PRAGMAS = (
-    *_PRAGMAS,
+    *_COMMON_PRAGMAS,
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA journal_size_limit = 67108864",  # a patrol of 100,000 memories leaves a large log behind
 )
-_BRIEF_READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -2000")
-_MAX_BRIEF_READ_CHARS = 4_000
+_EVENT_LOOP_READER_PRAGMAS = ("PRAGMA query_only = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -2000")
+_MAX_BIND_CHARS_OF_EVENT_LOOP_READ = 4_000
 """Of the values of a brief read: a hundred ids."""
-_TRUNCATE_LOG = text("PRAGMA wal_checkpoint(TRUNCATE)")
-_READER_PRAGMAS = (*_PRAGMAS, "PRAGMA query_only = ON")
+_TRUNCATE_WRITE_AHEAD_LOG = text("PRAGMA wal_checkpoint(TRUNCATE)")
+_READER_PRAGMAS = (*_COMMON_PRAGMAS, "PRAGMA query_only = ON")
 
 
-def _create_engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
+def _create_sqlite_engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> AsyncEngine:
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(path)),
         poolclass=NullPool,
@@ -84,12 +84,12 @@ def _create_engine(path: Path, begin: str | None, pragmas: Iterable[str]) -> Asy
     return engine
 
 
-class _Connection(NamedTuple):
+class _SqliteConnection(NamedTuple):
     sql: AsyncConnection
     driver: aiosqlite.Connection
     """It runs all statements; `sql` opens and closes it."""
 
-    async def command(self, sql: str) -> None:
+    async def run_sql(self, sql: str) -> None:
         await run_to_end_despite_cancellation(self.driver.execute_fetchall(sql))
 
     async def read(
@@ -102,21 +102,21 @@ class _Connection(NamedTuple):
         )
         return cast(list[Row], rows)
 
-    async def write_all(self, writes: Sequence[_Write], *, commit: bool = False) -> None:
+    async def write_all(self, writes: Sequence[_WriteStatement], *, commit: bool = False) -> None:
         """Each in order, then the commit: one visit to the driver's thread for all of them."""
         # The driver has no public call for several statements at once.
         driver: Any = self.driver
         await run_to_end_despite_cancellation(driver._execute(partial(_run_writes, driver, writes, commit=commit)))
 
 
-class _Write(NamedTuple):
+class _WriteStatement(NamedTuple):
     """A statement that is run once for each of the binds."""
 
     sql: str
     binds: Sequence[Any]
 
 
-def _run_writes(driver: Any, writes: Sequence[_Write], *, commit: bool) -> None:
+def _run_writes(driver: Any, writes: Sequence[_WriteStatement], *, commit: bool) -> None:
     """In the driver's thread."""
     connection: sqlite3.Connection = driver._conn
     for sql, binds in writes:
@@ -131,10 +131,10 @@ def _run_writes(driver: Any, writes: Sequence[_Write], *, commit: bool) -> None:
 @lru_cache(maxsize=512)
 def compile_statement(statement: ClauseElement, columns: tuple[str, ...] | None = None) -> Compiled:
     """`columns`: the values that an INSERT or an UPDATE gets, where it does not name them itself."""
-    return statement.compile(dialect=_NAMED_BINDS, column_keys=columns)
+    return statement.compile(dialect=_DIALECT_WITH_NAMED_BINDS, column_keys=columns)
 
 
-def _file_identities(path: Path) -> list[tuple[int, int]]:
+def _device_and_inode_of_ledger_files(path: Path) -> list[tuple[int, int]]:
     """Device and inode of the database, its log and the log's index. Raises `OSError`, and for an emptied database."""
     found = [Path(f"{path}{suffix}").stat() for suffix in ("", "-wal", "-shm")]
     if not found[0].st_size:
@@ -146,17 +146,17 @@ class SqliteTransaction:
     """Few writes wait for the next read, for many writes or for the commit, to be carried out in one visit to the
     driver's thread, which takes longer than they do."""
 
-    def __init__(self, writer: _Connection) -> None:
+    def __init__(self, writer: _SqliteConnection) -> None:
         self._writer = writer
-        self._pending: list[_Write] = []
+        self._pending: list[_WriteStatement] = []
 
     async def execute_many(self, statement: ClauseElement, rows: Iterable[Mapping[str, Any]]) -> None:
         """Once for each of `rows`. An error may come with a later statement, or the commit."""
         remaining = iter(rows)
         while chunk := list(islice(remaining, ROWS_PER_CHUNK)):
             compiled = compile_statement(statement, tuple(chunk[0]))
-            self._pending.append(_Write(str(compiled), [compiled.construct_params(row) for row in chunk]))
-            if len(chunk) > _MAX_WAITING_ROWS or len(self._pending) > _MAX_WAITING_ROWS:
+            self._pending.append(_WriteStatement(str(compiled), [compiled.construct_params(row) for row in chunk]))
+            if len(chunk) > _MAX_PENDING_ROWS_OR_WRITES or len(self._pending) > _MAX_PENDING_ROWS_OR_WRITES:
                 await self._write_pending()
 
     async def _write_pending(self) -> None:
@@ -171,7 +171,7 @@ class SqliteTransaction:
         await self._write_pending()
         if not self._writer.driver.in_transaction:
             # Before a write the driver says so itself, 0.2 ms sooner; before a read it would not.
-            await self._writer.command("BEGIN IMMEDIATE")
+            await self._writer.run_sql("BEGIN IMMEDIATE")
         return await map_rows_in_chunks(await self._writer.read(statement, binds), from_row)
 
 
@@ -182,27 +182,27 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._writers = _create_engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
-        self._readers = _create_engine(path, None, _READER_PRAGMAS)
-        self._connections: list[_Connection] = []
+        self._writers = _create_sqlite_engine(path, "IMMEDIATE", _WRITER_PRAGMAS)
+        self._readers = _create_sqlite_engine(path, None, _READER_PRAGMAS)
+        self._connections: list[_SqliteConnection] = []
         self._write_lock = asyncio.Lock()
-        self._idle_readers: list[_Connection] = []
+        self._idle_readers: list[_SqliteConnection] = []
         self._reader_slots = asyncio.Semaphore(MAX_SQLITE_READER_CONNECTIONS)
         self._closed = False
 
     async def open(self) -> None:
         self._writer = await self._connect(self._writers)
-        await self._writer.command("SELECT 1 FROM sqlite_master")  # the first read makes the log
+        await self._writer.run_sql("SELECT 1 FROM sqlite_master")  # the first read makes the log
         self._brief_reader = sqlite3.connect(self._path, timeout=0, isolation_level=None, cached_statements=64)
-        for pragma in _BRIEF_READER_PRAGMAS:
+        for pragma in _EVENT_LOOP_READER_PRAGMAS:
             self._brief_reader.execute(pragma)
-        self._files = _file_identities(self._path)
+        self._files = _device_and_inode_of_ledger_files(self._path)
 
     def require_files_not_replaced(self) -> None:
         """Raises `LedgerLost` unless the files at their paths are those that were opened: what is written to a deleted
         file goes with its last process. Three calls to the system, 5 µs."""
         try:
-            if _file_identities(self._path) == self._files:
+            if _device_and_inode_of_ledger_files(self._path) == self._files:
                 return
             reason = "was replaced"
         except OSError as error:
@@ -212,19 +212,19 @@ class SqliteDatabase(Database):
             "acknowledged may be lost, and this process ends: put the file back, or restore a backup."
         )
 
-    async def _connect(self, engine: AsyncEngine) -> _Connection:
+    async def _connect(self, engine: AsyncEngine) -> _SqliteConnection:
         sql = await engine.connect()
         driver = cast(aiosqlite.Connection, (await sql.get_raw_connection()).driver_connection)
-        self._connections.append(_Connection(sql, driver))
+        self._connections.append(_SqliteConnection(sql, driver))
         return self._connections[-1]
 
     async def rows(self, statement: ClauseElement, from_row: Callable[[Row], T], /, **binds: Any) -> list[T]:
-        rows = self._read_briefly(statement, binds)
+        rows = self._read_quick_query_on_event_loop(statement, binds)
         return await map_rows_in_chunks(
             await self._read_in_thread(statement, binds) if rows is None else rows, from_row
         )
 
-    def _read_briefly(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
+    def _read_quick_query_on_event_loop(self, statement: ClauseElement, binds: Mapping[str, Any]) -> list[Row] | None:
         """What a `mark_query_as_runnable_on_event_loop` finds, on the event loop; None for another read, or one that
         cannot be made now."""
         is_brief = isinstance(statement, Executable) and statement.get_execution_options().get(
@@ -232,7 +232,7 @@ class SqliteDatabase(Database):
         )
         if not is_brief or self._closed:
             return None
-        if sum(len(bind) for bind in binds.values() if isinstance(bind, str)) > _MAX_BRIEF_READ_CHARS:
+        if sum(len(bind) for bind in binds.values() if isinstance(bind, str)) > _MAX_BIND_CHARS_OF_EVENT_LOOP_READ:
             return None
         compiled = compile_statement(statement)
         with suppress(sqlite3.Error):  # a thread waits for who writes to the files, and says what is wrong
@@ -264,7 +264,7 @@ class SqliteDatabase(Database):
             self.require_files_not_replaced()
             try:
                 if not durable:
-                    await self._writer.command("PRAGMA synchronous = NORMAL")
+                    await self._writer.run_sql("PRAGMA synchronous = NORMAL")
                 transaction = SqliteTransaction(self._writer)
                 yield transaction
                 await transaction.commit()
@@ -274,7 +274,7 @@ class SqliteDatabase(Database):
                 raise
             finally:
                 if not durable:
-                    await self._writer.command("PRAGMA synchronous = FULL")
+                    await self._writer.run_sql("PRAGMA synchronous = FULL")
 
     async def _roll_back(self) -> None:
         try:
@@ -294,12 +294,12 @@ class SqliteDatabase(Database):
         async with self._write_lock:
             self._refuse_if_closed()
             # Else the copy would be held in memory.
-            await self._writer.command("PRAGMA temp_store = FILE")
+            await self._writer.run_sql("PRAGMA temp_store = FILE")
             try:
-                await self._writer.command("VACUUM")
-                [(busy, _, _)] = await self._writer.read(_TRUNCATE_LOG, {})
+                await self._writer.run_sql("VACUUM")
+                [(busy, _, _)] = await self._writer.read(_TRUNCATE_WRITE_AHEAD_LOG, {})
             finally:
-                await self._writer.command("PRAGMA temp_store = MEMORY")
+                await self._writer.run_sql("PRAGMA temp_store = MEMORY")
         if busy:
             raise StorageBusy("Another process reads the memory database, so that its log cannot be emptied yet.")
 

@@ -29,7 +29,7 @@ from madeleine.storage.sql.tables.lifecycle import (
 metadata = declaring.metadata
 _keys, _optional, _required, _table = (
     declaring.make_primary_key_columns,
-    declaring.declare_optional_columns,
+    declaring.make_nullable_columns,
     declaring.make_not_null_columns,
     declaring.declare_table,
 )
@@ -99,7 +99,7 @@ memories_table = _table(
     lifecycle=[
         DeleteRowsNamingForgotten("id"),
         *map(ReferenceClearedWhenForgetting, ("resembles", "may_supersede")),
-        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._release_absorbed"),
+        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._give_absorbed_memories_to_heirs"),
         ForgottenRemovedByNamedFunction("memories.truth.relink_version_chains"),
         ColumnJournalingRule("memory", "id", _JOURNALLED_MEMORY_COLUMNS),
         *(DeletedWithUndoneMemory("id"), ArchiveWithMemoryRule("id")),
@@ -148,7 +148,7 @@ clusters_table = _table(
     *_optional(LargeBinary, "vector"),
     *_optional(Text, "model"),
     lifecycle=[
-        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._repair_clusters"),
+        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._recompute_and_rename_clusters"),
         ColumnJournalingRule("cluster", "id", ("name", "parent_id", "is_root", "vector", "model")),
     ],
 )
@@ -296,7 +296,7 @@ patrol_runs = _table(
     Column("state", Text, nullable=False, server_default="finished"),
     Index("ix_patrol_runs_started", "being_id", "started"),
     lifecycle=[
-        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._redact_reports"),
+        ForgottenRemovedByNamedFunction("erasing.memories._MemoryErasure._redact_patrol_reports"),
         LeaveUnchangedOnPatrolUndo("says that it was undone"),
     ],
 )

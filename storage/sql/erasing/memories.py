@@ -55,46 +55,46 @@ from madeleine.storage.sql.moving.source_imports import record_forgotten_importe
 from madeleine.storage.sql.tables.lifecycle import DeleteRowsNamingForgotten, dependent_rows_removal_statements
 
 _m = memories_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_REMOVE_MEMORIES = dependent_rows_removal_statements(metadata, DeleteRowsNamingForgotten)
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_DELETE_STATEMENTS_FOR_MEMORY_ROWS = dependent_rows_removal_statements(metadata, DeleteRowsNamingForgotten)
 _SELECT_REINFORCEMENT_TEXTS = select(reinforcements_table.c.text).where(
     in_bound_list_condition(reinforcements_table.c.memory_id, "ids")
 )
-_IS_OWN = without_index_use(_m.being_id) == _BEING
-_IS_REMAINING = (_IS_OWN, ~in_bound_list_condition(_m.id, "ids"))
-_SELECT_ABSORBED = select(_m.id, _m.absorbed_into).where(
-    *_IS_REMAINING, in_bound_list_condition(_m.absorbed_into, "ids")
+_IS_OF_BOUND_BEING = without_index_use(_m.being_id) == _BEING_ID_BIND
+_IS_REMAINING_MEMORY = (_IS_OF_BOUND_BEING, ~in_bound_list_condition(_m.id, "ids"))
+_SELECT_REMAINING_ABSORBED_MEMORIES = select(_m.id, _m.absorbed_into).where(
+    *_IS_REMAINING_MEMORY, in_bound_list_condition(_m.absorbed_into, "ids")
 )
-_SET_SURVIVOR = update_row_of_being_statement(memories_table, "absorbed_into")
-_SELECT_NOTES_OF_MEMORIES = select(notes_table.c.id).where(in_bound_list_condition(notes_table.c.memory_id, "ids"))
-_SELECT_SUMMARISED = (
-    select(_m.id).where(*_IS_REMAINING, in_bound_list_condition(_m.compressed_into, "ids")).order_by(_m.seq)
+_UPDATE_ABSORBED_INTO = update_row_of_being_statement(memories_table, "absorbed_into")
+_SELECT_NOTE_IDS_OF_MEMORIES = select(notes_table.c.id).where(in_bound_list_condition(notes_table.c.memory_id, "ids"))
+_SELECT_ORIGINALS_OF_SUMMARIES = (
+    select(_m.id).where(*_IS_REMAINING_MEMORY, in_bound_list_condition(_m.compressed_into, "ids")).order_by(_m.seq)
 )
-_CLEAR_SUMMARY = (
+_UNLINK_ORIGINALS_FROM_SUMMARIES = (
     update(memories_table)
-    .where(_IS_OWN, in_bound_list_condition(_m.compressed_into, "ids"))
+    .where(_IS_OF_BOUND_BEING, in_bound_list_condition(_m.compressed_into, "ids"))
     .values(compressed=False, compressed_into=None)
 )
-_SELECT_MEMBERS = (
-    select(*MEMORY_COLUMNS).where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
+_SELECT_CLUSTER_MEMBERS = (
+    select(*MEMORY_COLUMNS).where(_m.being_id == _BEING_ID_BIND, _m.cluster_id == bindparam("cluster")).order_by(_m.seq)
 )
-_SELECT_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING)
-_UPDATE_REPORT = update_row_of_being_statement(patrol_runs, "report")
+_SELECT_PATROL_REPORTS = select(patrol_runs.c.id, patrol_runs.c.report).where(patrol_runs.c.being_id == _BEING_ID_BIND)
+_UPDATE_PATROL_REPORT = update_row_of_being_statement(patrol_runs, "report")
 _c = ledger_copies_table.c
-_SELECT_COPIES = (
+_SELECT_LEDGER_COPY_PATHS_SINCE = (
     select(_c.path)
-    .where(equals_any(_c.being_id, "", _BEING), _c.made_at >= bindparam("earliest"))
+    .where(equals_any(_c.being_id, "", _BEING_ID_BIND), _c.made_at >= bindparam("earliest"))
     .order_by(_c.made_at, _c.path)
 )
-_SELECT_PENDING_SCRUBS = select(pending_scrub_marks_table.c.mark, pending_scrub_marks_table.c.memory_id).order_by(
+_SELECT_PENDING_SCRUB_MARKS = select(pending_scrub_marks_table.c.mark, pending_scrub_marks_table.c.memory_id).order_by(
     pending_scrub_marks_table.c.mark
 )
 _first = select(func.min(pending_scrub_marks_table.c.mark)).scalar_subquery()
-_SELECT_BACKLOG = select(
+_SELECT_SCRUB_BACKLOG = select(
     select(func.count(pending_scrub_marks_table.c.mark)).scalar_subquery(),
     select(pending_scrub_marks_table.c.erased_at).where(pending_scrub_marks_table.c.mark == _first).scalar_subquery(),
 )
-_CLEAR_SCRUB = delete(pending_scrub_marks_table).where(pending_scrub_marks_table.c.mark == bindparam("old_mark"))
+_DELETE_SCRUB_MARK = delete(pending_scrub_marks_table).where(pending_scrub_marks_table.c.mark == bindparam("old_mark"))
 
 
 class _MemoryErasure:
@@ -106,17 +106,17 @@ class _MemoryErasure:
         self._erased = erased
         self._ids = [memory.id for memory in erased]
         survivors = {memory.id: memory.absorbed_into for memory in erased}
-        self._heirs = {id_: _first_remaining(id_, survivors) for id_ in self._ids}
+        self._heirs = {id_: _first_unerased_in_chain(id_, survivors) for id_ in self._ids}
         later = {memory.id: memory.superseded_by or memory.absorbed_into for memory in erased}
-        self._successors = {id_: _first_remaining(id_, later) for id_ in self._ids}
+        self._successors = {id_: _first_unerased_in_chain(id_, later) for id_ in self._ids}
         self._binds = {"being": scope.being_id, "ids": json_list_bind_value(self._ids)}
 
     async def erase(self) -> ErasureResult:
         transaction, scope = self._transaction, self._scope
-        earlier = await self._earlier_texts()
-        words = await self._words(earlier)
-        timeline_texts = await self._timeline_texts(earlier)
-        absorbed = await self._release_absorbed()
+        earlier = await self._texts_and_themes_before_revisions()
+        words = await self._folded_text_of_erased_memories(earlier)
+        timeline_texts = await self._texts_of_erased_in_timelines(earlier)
+        absorbed = await self._give_absorbed_memories_to_heirs()
         relinked = await relink_version_chains(transaction, scope, self._successors)
         retold, heirs = await self._remove_texts_from_timelines(timeline_texts)
         # A session is summarised with all that its memories have absorbed.
@@ -126,15 +126,15 @@ class _MemoryErasure:
             *(memory.id for memory in relinked),
             *heirs,
             *(memory.id for memory in retold),
-            *await self._clear_summaries(),
+            *await self._release_originals_of_erased_summaries(),
             *summaries,
         ]
-        note_ids = await transaction.rows(_SELECT_NOTES_OF_MEMORIES, first_column_of_row, **self._binds)
-        for statement in _REMOVE_MEMORIES:
+        note_ids = await transaction.rows(_SELECT_NOTE_IDS_OF_MEMORIES, first_column_of_row, **self._binds)
+        for statement in _DELETE_STATEMENTS_FOR_MEMORY_ROWS:
             await transaction.execute_many(statement, [{"ids": json_list_bind_value(self._ids)}])
         await remove_ingest_digests_of_memories(transaction, scope, self._ids)
         changed = [*self._erased, *retold, *relinked]
-        names = await self._repair_clusters(changed, words)
+        names = await self._recompute_and_rename_clusters(changed, words)
         await delete_orphaned_vectors(transaction, [memory.content_hash for memory in self._erased])
         entries = await patrols.delete_diary_entries_about_memories(transaction, scope, self._ids)
         await patrols.delete_decision_requests_about_memories(
@@ -150,7 +150,7 @@ class _MemoryErasure:
             cluster_ids={memory.cluster_id for memory in changed if memory.cluster_id},
         )
         await patrols.redact_patrol_journal(transaction, scope, journalled)
-        await self._redact_reports(words, frozenset(names.values()))
+        await self._redact_patrol_reports(words, frozenset(names.values()))
         last = {id_ for id_, successor in self._successors.items() if successor is None}
         return ErasureResult(
             erased_ids=tuple(self._ids),
@@ -159,7 +159,7 @@ class _MemoryErasure:
             current_again_ids=tuple(memory.id for memory in relinked if memory.superseded_by in last),
         )
 
-    async def _earlier_texts(self) -> list[str]:
+    async def _texts_and_themes_before_revisions(self) -> list[str]:
         """Texts and themes before each change."""
         changes = [
             revision.before
@@ -167,13 +167,13 @@ class _MemoryErasure:
         ]
         return [text for before in changes for text in (before.text or "", *(before.themes or ()))]
 
-    async def _words(self, earlier: Iterable[str]) -> str:
+    async def _folded_text_of_erased_memories(self, earlier: Iterable[str]) -> str:
         """Every text that was ever stored about the memories, folded for `mentions`."""
         texts = [text for memory in self._erased for text in mentions.all_texts_of_memory(memory)]
         reinforced = await self._transaction.rows(_SELECT_REINFORCEMENT_TEXTS, first_column_of_row, **self._binds)
         return mentions.fold_and_join_texts([*texts, *earlier, *reinforced])
 
-    async def _timeline_texts(self, earlier: Collection[str]) -> frozenset[str]:
+    async def _texts_of_erased_in_timelines(self, earlier: Collection[str]) -> frozenset[str]:
         """Texts about the memories in timelines, without those about remaining memories that they had absorbed."""
         texts = {text for memory in self._erased for text in mentions.texts_taken_over_by_survivor(memory, earlier)}
         kept: set[str] = set()
@@ -181,7 +181,10 @@ class _MemoryErasure:
         wave = self._ids
         while wave:
             absorbed = await self._transaction.rows(
-                _SELECT_ABSORBED, first_two_columns_of_row, being=self._scope.being_id, ids=json_list_bind_value(wave)
+                _SELECT_REMAINING_ABSORBED_MEMORIES,
+                first_two_columns_of_row,
+                being=self._scope.being_id,
+                ids=json_list_bind_value(wave),
             )
             wave = [id_ for id_, _ in absorbed if id_ not in known]
             known.update(wave)
@@ -189,11 +192,13 @@ class _MemoryErasure:
         shortened = {text for text in texts if text.endswith("…") and any(one.startswith(text[:-1]) for one in kept)}
         return frozenset(texts - kept - shortened)
 
-    async def _release_absorbed(self) -> list[MemoryId]:
+    async def _give_absorbed_memories_to_heirs(self) -> list[MemoryId]:
         """Give the memories that the erased ones had absorbed to their heirs, if any (ruling 3); return their ids."""
-        absorbed = await self._transaction.rows(_SELECT_ABSORBED, first_two_columns_of_row, **self._binds)
+        absorbed = await self._transaction.rows(
+            _SELECT_REMAINING_ABSORBED_MEMORIES, first_two_columns_of_row, **self._binds
+        )
         rows = [row_of_being_binds(self._scope, id_, absorbed_into=self._heirs[survivor]) for id_, survivor in absorbed]
-        await self._transaction.execute_many(_SET_SURVIVOR, rows)
+        await self._transaction.execute_many(_UPDATE_ABSORBED_INTO, rows)
         return [id_ for id_, _ in absorbed]
 
     async def _remove_texts_from_timelines(self, texts: Collection[str]) -> tuple[list[Memory], list[MemoryId]]:
@@ -205,23 +210,23 @@ class _MemoryErasure:
         )
         remaining = [id_ for id_ in survivors if id_ not in self._heirs]
         tellers = await memories_with_ids(self._transaction, self._scope, remaining)
-        retold = await asyncio.to_thread(_without_texts, tellers, texts)
+        retold = await asyncio.to_thread(_memories_with_texts_removed, tellers, texts)
         changed = [old for old, _ in retold]
         await update_merge_survivors(self._transaction, self._scope, (new for _, new in retold))
         await delete_orphaned_vectors(self._transaction, [old.content_hash for old in changed])
         await mark_memories_for_index(self._transaction, [old.id for old in changed])
         return changed, [memory.id for memory in tellers if memory.id in heirs]
 
-    async def _clear_summaries(self) -> list[MemoryId]:
+    async def _release_originals_of_erased_summaries(self) -> list[MemoryId]:
         """Recall the originals of erased summaries again. Return those, and the remaining summaries that may tell of
         erased memories."""
-        originals = await self._transaction.rows(_SELECT_SUMMARISED, first_column_of_row, **self._binds)
-        await self._transaction.execute_many(_CLEAR_SUMMARY, [self._binds])
+        originals = await self._transaction.rows(_SELECT_ORIGINALS_OF_SUMMARIES, first_column_of_row, **self._binds)
+        await self._transaction.execute_many(_UNLINK_ORIGINALS_FROM_SUMMARIES, [self._binds])
         await mark_memories_for_index(self._transaction, originals)
         summaries = (memory.compressed_into for memory in self._erased)
         return [*originals, *(summary for summary in summaries if summary and summary not in self._heirs)]
 
-    async def _repair_clusters(self, changed: Iterable[Memory], words: str) -> dict[str, str]:
+    async def _recompute_and_rename_clusters(self, changed: Iterable[Memory], words: str) -> dict[str, str]:
         """Recompute the means that the changed memories were part of, and rename clusters whose names mention the
         words. Return the names of all clusters, by id."""
         transaction, scope = self._transaction, self._scope
@@ -246,9 +251,9 @@ class _MemoryErasure:
         renamed: dict[ClusterId, str] = {}
         removed: list[ClusterId] = []
         parents = {cluster.parent_id for cluster in known.values()}
-        for cluster in await asyncio.to_thread(_clusters_mentioning, list(known.values()), words):
+        for cluster in await asyncio.to_thread(_clusters_with_names_mentioning, list(known.values()), words):
             binds = {"being": self._scope.being_id, "cluster": cluster.id}
-            members = await self._transaction.rows(_SELECT_MEMBERS, memory_from_row, **binds)
+            members = await self._transaction.rows(_SELECT_CLUSTER_MEMBERS, memory_from_row, **binds)
             parent = known[cluster.parent_id].name if cluster.parent_id in known else ""
             name = mentions.cluster_name_after_forgetting(cluster.name, words, members, parent)
             if name != cluster.name and not members and cluster.id not in parents:
@@ -257,11 +262,13 @@ class _MemoryErasure:
                 renamed[cluster.id] = name
         return renamed, removed
 
-    async def _redact_reports(self, words: str, names: frozenset[str]) -> None:
-        reports = await self._transaction.rows(_SELECT_REPORTS, first_two_columns_of_row, being=self._scope.being_id)
-        redacted = await asyncio.to_thread(_redacted_reports, reports, words, names)
+    async def _redact_patrol_reports(self, words: str, names: frozenset[str]) -> None:
+        reports = await self._transaction.rows(
+            _SELECT_PATROL_REPORTS, first_two_columns_of_row, being=self._scope.being_id
+        )
+        redacted = await asyncio.to_thread(_redacted_patrol_reports, reports, words, names)
         rows = [row_of_being_binds(self._scope, run, report=report) for run, report in redacted]
-        await self._transaction.execute_many(_UPDATE_REPORT, rows)
+        await self._transaction.execute_many(_UPDATE_PATROL_REPORT, rows)
 
 
 async def erase_memories(transaction: Transaction, scope: Scope, memories: Sequence[Memory]) -> ErasureResult:
@@ -269,7 +276,9 @@ async def erase_memories(transaction: Transaction, scope: Scope, memories: Seque
     return await _MemoryErasure(transaction, scope, memories).erase() if memories else ErasureResult()
 
 
-async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: Sequence[Memory]) -> list[Memory]:
+async def _summaries_quoting_erased_memories(
+    transaction: Transaction, scope: Scope, erased: Sequence[Memory]
+) -> list[Memory]:
     """Summaries that hold the words of an erased memory: they are erased with it, and what else they stand for is
     recalled again until it is summarised anew (ruling 25). A passage names the summary that tells of it as well."""
     known = {memory.id for memory in erased}
@@ -284,7 +293,7 @@ async def _summaries_that_quote(transaction: Transaction, scope: Scope, erased: 
     return quoting
 
 
-def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:
+def _first_unerased_in_chain(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | None]) -> MemoryId | None:
     """The first memory in the chain of survivors, or of later versions, that is not erased."""
     unvisited = dict(survivors)
     while id_ is not None and id_ in unvisited:
@@ -292,13 +301,13 @@ def _first_remaining(id_: MemoryId | None, survivors: dict[MemoryId, MemoryId | 
     return None if id_ in survivors else id_
 
 
-def _without_texts(tellers: Iterable[Memory], texts: Collection[str]) -> list[tuple[Memory, Memory]]:
+def _memories_with_texts_removed(tellers: Iterable[Memory], texts: Collection[str]) -> list[tuple[Memory, Memory]]:
     """The memories that have taken over any of the texts, as they are and as they become."""
-    pairs = ((old, _without_taken_over(old, texts)) for old in tellers)
+    pairs = ((old, _memory_without_taken_over_texts(old, texts)) for old in tellers)
     return [(old, new) for old, new in pairs if new != old]
 
 
-def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
+def _memory_without_taken_over_texts(teller: Memory, texts: Collection[str]) -> Memory:
     return replace(
         teller,
         scene=mentions.scene_without_timeline_repeats_of_texts(teller.scene, texts),
@@ -307,11 +316,15 @@ def _without_taken_over(teller: Memory, texts: Collection[str]) -> Memory:
     )
 
 
-def _clusters_mentioning(known: Iterable[ClusterFieldsExceptVector], words: str) -> list[ClusterFieldsExceptVector]:
+def _clusters_with_names_mentioning(
+    known: Iterable[ClusterFieldsExceptVector], words: str
+) -> list[ClusterFieldsExceptVector]:
     return [cluster for cluster in known if not cluster.is_root and mentions.mentions_forgotten(cluster.name, words)]
 
 
-def _redacted_reports(reports: Iterable[tuple[str, str]], words: str, names: frozenset[str]) -> list[tuple[str, Any]]:
+def _redacted_patrol_reports(
+    reports: Iterable[tuple[str, str]], words: str, names: frozenset[str]
+) -> list[tuple[str, Any]]:
     """The reports that mentioned the words, by run. Every patrol has left one."""
     pairs = ((run, json.loads(report)) for run, report in reports)
     redacted = (
@@ -327,7 +340,7 @@ class ErasureRepository(DatabaseRepository):
         async with self._database.transaction() as transaction:
             brought = await restore_archived_to_erase(transaction, scope, ids)
             known = await memories_with_ids(transaction, scope, [MemoryId(id_) for id_ in ids])
-            known += await _summaries_that_quote(transaction, scope, known)
+            known += await _summaries_quoting_erased_memories(transaction, scope, known)
             memory_ids = [memory.id for memory in known]
             sources = [*(MessageId(id_) for id_ in ids), *await source_message_ids_of_memories(transaction, memory_ids)]
             messages, drawn = await erase_messages(transaction, scope, sources)
@@ -345,19 +358,19 @@ class ErasureRepository(DatabaseRepository):
             # A message does not say when it came here.
             earliest = 0 if messages else min(microseconds_from_moment(memory.created_at) for memory in known)
             binds = {"being": scope.being_id, "earliest": earliest}
-            copies = await transaction.rows(_SELECT_COPIES, first_column_of_row, **binds)
+            copies = await transaction.rows(_SELECT_LEDGER_COPY_PATHS_SINCE, first_column_of_row, **binds)
             return replace(erased, related_ids=related, message_ids=tuple(messages), copies=tuple(copies))
 
     async def pending_scrub_marks_with_memory_ids(self) -> list[tuple[int, MemoryId]]:
-        return await self._database.rows(_SELECT_PENDING_SCRUBS, first_two_columns_of_row)
+        return await self._database.rows(_SELECT_PENDING_SCRUB_MARKS, first_two_columns_of_row)
 
     async def read_scrub_backlog(self) -> ScrubBacklog:
-        [(count, erased_at)] = await self._database.rows(_SELECT_BACKLOG, first_two_columns_of_row)
+        [(count, erased_at)] = await self._database.rows(_SELECT_SCRUB_BACKLOG, first_two_columns_of_row)
         return ScrubBacklog(count, None if erased_at is None else moment_from_microseconds(erased_at))
 
     async def clear_scrub_marks(self, marks: Sequence[int]) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_CLEAR_SCRUB, [{"old_mark": mark} for mark in marks])
+            await transaction.execute_many(_DELETE_SCRUB_MARK, [{"old_mark": mark} for mark in marks])
 
     async def scrub_deleted_bytes(self) -> None:
         await self._database.scrub_deleted_bytes()

@@ -30,40 +30,46 @@ from madeleine.storage.sql.tables.conversations import (
 )
 
 _m, _s, _l = messages_table.c, sessions.c, message_memories_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = (in_bound_list_condition(_m.id, "ids"), without_index_use(_m.being_id) == _BEING)
-_IS_TOUCHED = (_s.being_id == _BEING, in_bound_list_condition(_s.session_id, "sessions"))
-_IN_SESSION = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_HAS_BOUND_ID_AND_BEING = (in_bound_list_condition(_m.id, "ids"), without_index_use(_m.being_id) == _BEING_ID_BIND)
+_SESSION_IS_IN_BOUND_LIST = (_s.being_id == _BEING_ID_BIND, in_bound_list_condition(_s.session_id, "sessions"))
+_MESSAGE_IS_OF_SESSION_ROW = (_m.being_id == _s.being_id, _m.session_id == _s.session_id)
 
-_SELECT_SOURCE_MESSAGES = select(_l.message_id).where(in_bound_list_condition(_l.memory_id, "ids"))
-_SELECT_MESSAGES = select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_IS_OWN).order_by(_m.seq)
-_SELECT_DRAWN_MEMORIES = (
+_SELECT_SOURCE_MESSAGE_IDS = select(_l.message_id).where(in_bound_list_condition(_l.memory_id, "ids"))
+_SELECT_MESSAGES_TO_ERASE = (
+    select(_m.id, _m.session_id, _m.key, _m.speaker, _m.text).where(*_HAS_BOUND_ID_AND_BEING).order_by(_m.seq)
+)
+_SELECT_MEMORY_IDS_DRAWN_FROM_MESSAGES = (
     select(_l.memory_id)
     .join(memories_table, memories_table.c.id == _l.memory_id)
-    .where(in_bound_list_condition(_l.message_id, "ids"), without_index_use(memories_table.c.being_id) == _BEING)
+    .where(
+        in_bound_list_condition(_l.message_id, "ids"), without_index_use(memories_table.c.being_id) == _BEING_ID_BIND
+    )
     .order_by(memories_table.c.seq)
 )
-_DELETE_LINKS = delete(message_memories_table).where(in_bound_list_condition(_l.message_id, "ids"))
-_DELETE_MESSAGES = delete(messages_table).where(*_IS_OWN)
-_INSERT_FORGOTTEN_KEY = insert_if_missing_statement(forgotten_keys_table)
-_SELECT_TITLES = select(_s.session_id, _s.title).where(*_IS_TOUCHED, _s.title != "", _s.title != ERASED_SESSION_TITLE)
-_CLEAR_TITLE = update(sessions).where(*_IS_TOUCHED).values(title=ERASED_SESSION_TITLE)
-_HAS_NO_MESSAGES = ~exists().where(*_IN_SESSION).correlate(sessions)
+_DELETE_MESSAGE_TO_MEMORY_LINKS = delete(message_memories_table).where(in_bound_list_condition(_l.message_id, "ids"))
+_DELETE_MESSAGES = delete(messages_table).where(*_HAS_BOUND_ID_AND_BEING)
+_INSERT_FORGOTTEN_KEY_HASH = insert_if_missing_statement(forgotten_keys_table)
+_SELECT_SESSION_TITLES = select(_s.session_id, _s.title).where(
+    *_SESSION_IS_IN_BOUND_LIST, _s.title != "", _s.title != ERASED_SESSION_TITLE
+)
+_ERASE_SESSION_TITLE = update(sessions).where(*_SESSION_IS_IN_BOUND_LIST).values(title=ERASED_SESSION_TITLE)
+_SESSION_HAS_NO_MESSAGES = ~exists().where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions)
 # What was counted stays, so that no position is given out twice; all else of it goes.
-_BLANK_EMPTY_SESSIONS = (
+_ERASE_DETAILS_OF_EMPTY_SESSIONS = (
     update(sessions)
-    .where(*_IS_TOUCHED, _HAS_NO_MESSAGES)
+    .where(*_SESSION_IS_IN_BOUND_LIST, _SESSION_HAS_NO_MESSAGES)
     .values(title=ERASED_SESSION_TITLE, interface="", failures=0, next_try=0, first_at=NO_FIRST_AT, last_at=NO_LAST_AT)
     .values(watched=_s.messages, put_off=0)
 )
-_UPDATE_SESSIONS = (
+_RECOMPUTE_TIMES_AND_READ_POSITION = (
     update(sessions)
-    .where(*_IS_TOUCHED, ~_HAS_NO_MESSAGES)
+    .where(*_SESSION_IS_IN_BOUND_LIST, ~_SESSION_HAS_NO_MESSAGES)
     .values(
-        first_at=select(func.min(_m.at)).where(*_IN_SESSION).correlate(sessions).scalar_subquery(),
-        last_at=select(func.max(_m.at)).where(*_IN_SESSION).correlate(sessions).scalar_subquery(),
+        first_at=select(func.min(_m.at)).where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions).scalar_subquery(),
+        last_at=select(func.max(_m.at)).where(*_MESSAGE_IS_OF_SESSION_ROW).correlate(sessions).scalar_subquery(),
         watched=case(
-            (exists().where(*_IN_SESSION, _m.position >= _s.watched).correlate(sessions), _s.watched),
+            (exists().where(*_MESSAGE_IS_OF_SESSION_ROW, _m.position >= _s.watched).correlate(sessions), _s.watched),
             else_=_s.messages,
         ),
     )
@@ -80,7 +86,7 @@ class _ErasedMessage(NamedTuple):
 
 async def source_message_ids_of_memories(transaction: Transaction, ids: Sequence[MemoryId]) -> list[MessageId]:
     """The messages that these memories were drawn from."""
-    return await transaction.rows(_SELECT_SOURCE_MESSAGES, first_column_of_row, ids=json_list_bind_value(ids))
+    return await transaction.rows(_SELECT_SOURCE_MESSAGE_IDS, first_column_of_row, ids=json_list_bind_value(ids))
 
 
 async def erase_messages(
@@ -89,33 +95,33 @@ async def erase_messages(
     """Return the ids of the messages that there were, and of the memories that were drawn from them. A session is
     erased with its last message, and its title as soon as it mentions an erased one."""
     erased = await transaction.rows(
-        _SELECT_MESSAGES, _ErasedMessage._make, ids=json_list_bind_value(ids), being=scope.being_id
+        _SELECT_MESSAGES_TO_ERASE, _ErasedMessage._make, ids=json_list_bind_value(ids), being=scope.being_id
     )
     if not erased:
         return [], []
     message_binds = {"ids": json_list_bind_value(message.id for message in erased), "being": scope.being_id}
-    drawn = await transaction.rows(_SELECT_DRAWN_MEMORIES, first_column_of_row, **message_binds)
+    drawn = await transaction.rows(_SELECT_MEMORY_IDS_DRAWN_FROM_MESSAGES, first_column_of_row, **message_binds)
     hashes = [message_key_hash(message.session_id, message.key) for message in erased if message.key is not None]
     await transaction.execute_many(
-        _INSERT_FORGOTTEN_KEY, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes]
+        _INSERT_FORGOTTEN_KEY_HASH, [{"being_id": scope.being_id, "key_hash": hash_} for hash_ in hashes]
     )
-    for statement in (_DELETE_LINKS, _DELETE_MESSAGES):
+    for statement in (_DELETE_MESSAGE_TO_MEMORY_LINKS, _DELETE_MESSAGES):
         await transaction.execute_many(statement, [message_binds])
     session_binds = {
         "sessions": json_list_bind_value({message.session_id for message in erased}),
         "being": scope.being_id,
     }
-    await transaction.execute_many(_BLANK_EMPTY_SESSIONS, [session_binds])
-    await transaction.execute_many(_UPDATE_SESSIONS, [session_binds])
-    titles = dict(await transaction.rows(_SELECT_TITLES, first_two_columns_of_row, **session_binds))
-    mentioning = await asyncio.to_thread(_sessions_with_words_of, titles, erased)
+    await transaction.execute_many(_ERASE_DETAILS_OF_EMPTY_SESSIONS, [session_binds])
+    await transaction.execute_many(_RECOMPUTE_TIMES_AND_READ_POSITION, [session_binds])
+    titles = dict(await transaction.rows(_SELECT_SESSION_TITLES, first_two_columns_of_row, **session_binds))
+    mentioning = await asyncio.to_thread(_sessions_with_titles_mentioning_erased, titles, erased)
     await transaction.execute_many(
-        _CLEAR_TITLE, [{"sessions": json_list_bind_value(mentioning), "being": scope.being_id}]
+        _ERASE_SESSION_TITLE, [{"sessions": json_list_bind_value(mentioning), "being": scope.being_id}]
     )
     return [message.id for message in erased], list(dict.fromkeys(drawn))
 
 
-def _sessions_with_words_of(titles: Mapping[str, str], erased: Sequence[_ErasedMessage]) -> list[str]:
+def _sessions_with_titles_mentioning_erased(titles: Mapping[str, str], erased: Sequence[_ErasedMessage]) -> list[str]:
     """Sessions whose title has words of their erased messages."""
     texts: dict[str, list[str]] = defaultdict(list)
     for message in erased:

@@ -51,80 +51,89 @@ from madeleine.storage.sql.patrols.journal import PATROL_JOURNAL_ROW_MAP, Journa
 from madeleine.storage.sql.tables.lifecycle import EraseRowsListingForgotten, tables_and_their_lifecycle_declarations
 
 _d, _j, _o = diary_entries_table.c, patrol_changes_table.c, decision_requests_table.c
-_BEING = bindparam("being", type_=_j.being_id.type)
+_BEING_ID_BIND = bindparam("being", type_=_j.being_id.type)
 
 
-def _lists_any(json_list: ColumnElement[Any]) -> ColumnElement[bool]:
+def _json_list_has_bound_id(json_list: ColumnElement[Any]) -> ColumnElement[bool]:
     """One of the `ids` is in the JSON list."""
     listed = json_list_item_rows(json_list)
     return exists().select_from(listed).where(in_bound_list_condition(listed.c.value, "ids"))
 
 
-_COUNT_DIARY_ENTRIES = select(func.count()).where(_d.being_id == _BEING, _lists_any(_d.sources))
-_ERASE_LISTINGS = [
+_COUNT_DIARY_ENTRIES_LISTING_MEMORIES = select(func.count()).where(
+    _d.being_id == _BEING_ID_BIND, _json_list_has_bound_id(_d.sources)
+)
+_ERASE_ROWS_LISTING_MEMORIES = [
     (update(table).values(listing.values) if listing.values else delete(table)).where(
-        table.c.being_id == _BEING, _lists_any(table.c[listing.column])
+        table.c.being_id == _BEING_ID_BIND, _json_list_has_bound_id(table.c[listing.column])
     )
     for table, listing in tables_and_their_lifecycle_declarations(metadata, EraseRowsListingForgotten)
 ]
-_SELECT_OPEN_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING, _o.settled_by.is_(None))
-_DELETE_REQUESTS = delete(decision_requests_table).where(_o.being_id == _BEING, in_bound_list_condition(_o.id, "ids"))
+_SELECT_OPEN_DECISION_REQUESTS = select(_o.id, _o.body).where(_o.being_id == _BEING_ID_BIND, _o.settled_by.is_(None))
+_DELETE_DECISION_REQUESTS = delete(decision_requests_table).where(
+    _o.being_id == _BEING_ID_BIND, in_bound_list_condition(_o.id, "ids")
+)
 
-_SELECT_CHANGES = select(*PATROL_JOURNAL_ROW_MAP.columns)
-_OF_MEMORIES_AND_NOTES = (
-    _j.being_id == _BEING,
+_SELECT_JOURNALLED_CHANGES = select(*PATROL_JOURNAL_ROW_MAP.columns)
+_CHANGE_IS_OF_BOUND_MEMORY_OR_NOTE = (
+    _j.being_id == _BEING_ID_BIND,
     in_bound_list_condition(_j.target, "ids"),
     or_(_j.kind == "memory", _j.kind == "note"),
 )
-_SELECT_OWN_CHANGES = _SELECT_CHANGES.where(*_OF_MEMORIES_AND_NOTES)
-_DELETE_OWN_CHANGES = delete(patrol_changes_table).where(*_OF_MEMORIES_AND_NOTES)
+_SELECT_CHANGES_OF_MEMORIES_AND_NOTES = _SELECT_JOURNALLED_CHANGES.where(*_CHANGE_IS_OF_BOUND_MEMORY_OR_NOTE)
+_DELETE_CHANGES_OF_MEMORIES_AND_NOTES = delete(patrol_changes_table).where(*_CHANGE_IS_OF_BOUND_MEMORY_OR_NOTE)
 
 
-def _contains(text: str) -> ColumnElement[bool]:
+def _change_contains_text(text: str) -> ColumnElement[bool]:
     return or_(sql_contains_text(_j.before, text), sql_contains_text(_j.after, text))
 
 
-def _names_any(field: str) -> ColumnElement[bool]:
+def _field_is_bound_id(field: str) -> ColumnElement[bool]:
     """The field is one of the `ids`."""
     return or_(*(in_bound_list_condition(sql_json_field(side, field), "ids") for side in (_j.before, _j.after)))
 
 
-def _field_lists_any(field: str) -> ColumnElement[bool]:
-    return or_(*(_lists_any(sql_json_field(side, field)) for side in (_j.before, _j.after)))
+def _list_field_has_bound_id(field: str) -> ColumnElement[bool]:
+    return or_(*(_json_list_has_bound_id(sql_json_field(side, field)) for side in (_j.before, _j.after)))
 
 
 # An object inside the object: a timeline has entries with a date, and plain texts besides.
-_HAS_DATED_ENTRIES = or_(
+_CHANGE_HAS_DATED_TIMELINE_ENTRIES = or_(
     sql_contains_text(sql_text_after_first_character(_j.before), "{"),
     sql_contains_text(sql_text_after_first_character(_j.after), "{"),
 )
 _SELECT_MEMORIES_WITH_CHANGED_TIMELINE = (
     select(_j.target)
-    .join(memories_table, (memories_table.c.id == _j.target) & (memories_table.c.being_id == _BEING))
+    .join(memories_table, (memories_table.c.id == _j.target) & (memories_table.c.being_id == _BEING_ID_BIND))
     .where(
-        _j.being_id == _BEING, _j.kind == "memory", _contains('"when_"'), sql_contains_text(memories_table.c.when_, "{")
+        _j.being_id == _BEING_ID_BIND,
+        _j.kind == "memory",
+        _change_contains_text('"when_"'),
+        sql_contains_text(memories_table.c.when_, "{"),
     )
     .distinct()
 )
-_SELECT_RELATED_CHANGES = _SELECT_CHANGES.where(
-    _j.being_id == _BEING,
+_SELECT_CHANGES_REFERRING_TO_MEMORIES = _SELECT_JOURNALLED_CHANGES.where(
+    _j.being_id == _BEING_ID_BIND,
     or_(
-        (_j.kind == "diary") & _field_lists_any("sources"),
-        (_j.kind == "thoughts") & _field_lists_any("think_sources"),
-        (_j.kind == "memory") & _contains('"when_"') & _HAS_DATED_ENTRIES,
-        (_j.kind == "memory") & _contains('"superseded_by"') & _names_any("superseded_by"),
-        (_j.kind == "memory") & _contains('_into"') & or_(_names_any("absorbed_into"), _names_any("compressed_into")),
+        (_j.kind == "diary") & _list_field_has_bound_id("sources"),
+        (_j.kind == "thoughts") & _list_field_has_bound_id("think_sources"),
+        (_j.kind == "memory") & _change_contains_text('"when_"') & _CHANGE_HAS_DATED_TIMELINE_ENTRIES,
+        (_j.kind == "memory") & _change_contains_text('"superseded_by"') & _field_is_bound_id("superseded_by"),
+        (_j.kind == "memory")
+        & _change_contains_text('_into"')
+        & or_(_field_is_bound_id("absorbed_into"), _field_is_bound_id("compressed_into")),
     ),
 )
-_UPDATE_CHANGE = (
+_UPDATE_JOURNALLED_CHANGE = (
     update(patrol_changes_table)
     .where(_j.seq == bindparam("old_seq"))
     .values(before=bindparam("new_before"), after=bindparam("new_after"))
 )
-_DELETE_CHANGE = delete(patrol_changes_table).where(_j.seq == bindparam("old_seq"))
-_SELECT_CLUSTER_NAMES = select(
+_DELETE_JOURNALLED_CHANGE = delete(patrol_changes_table).where(_j.seq == bindparam("old_seq"))
+_SELECT_JOURNALLED_CLUSTER_NAMES = select(
     _j.seq, _j.target, sql_json_field(_j.before, "name"), sql_json_field(_j.after, "name")
-).where(_j.being_id == _BEING, _j.kind == "cluster")
+).where(_j.being_id == _BEING_ID_BIND, _j.kind == "cluster")
 # In SQL, so that the vectors beside the names are not moved. NULL stays NULL.
 _RENAME_BEFORE, _RENAME_AFTER = (
     update(patrol_changes_table)
@@ -132,9 +141,9 @@ _RENAME_BEFORE, _RENAME_AFTER = (
     .values({side.name: expression_setting_json_key(side, "name", bindparam("new_name"))})
     for side in (_j.before, _j.after)
 )
-_CLEAR_CLUSTER_VECTORS = (
+_CLEAR_JOURNALLED_CLUSTER_VECTORS = (
     update(patrol_changes_table)
-    .where(_j.being_id == _BEING, _j.kind == "cluster", in_bound_list_condition(_j.target, "ids"))
+    .where(_j.being_id == _BEING_ID_BIND, _j.kind == "cluster", in_bound_list_condition(_j.target, "ids"))
     .values({side.name: expression_setting_json_key(side, "vector") for side in (_j.before, _j.after)})
 )
 
@@ -148,8 +157,8 @@ async def delete_diary_entries_about_memories(transaction: Transaction, scope: S
     """Delete the diary entries that were written from the memories, and the points for the next session: a derived text
     may tell of what is forgotten. Return the number of entries."""
     binds = {"being": scope.being_id, "ids": json_list_bind_value(ids)}
-    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES, first_column_of_row, **binds)
-    for statement in _ERASE_LISTINGS:
+    [entries] = await transaction.rows(_COUNT_DIARY_ENTRIES_LISTING_MEMORIES, first_column_of_row, **binds)
+    for statement in _ERASE_ROWS_LISTING_MEMORIES:
         await transaction.execute_many(statement, [binds])
     return int(entries)
 
@@ -158,16 +167,20 @@ async def delete_decision_requests_about_memories(
     transaction: Transaction, scope: Scope, ids: Collection[MemoryId], words: str
 ) -> None:
     """Delete open requests that show the memories, or hold a text that was written from more than they show."""
-    requests = await transaction.rows(_SELECT_OPEN_REQUESTS, first_two_columns_of_row, being=scope.being_id)
-    telling = await asyncio.to_thread(_requests_telling_of, requests, ids, words)
-    await transaction.execute_many(_DELETE_REQUESTS, [{"being": scope.being_id, "ids": json_list_bind_value(telling)}])
+    requests = await transaction.rows(_SELECT_OPEN_DECISION_REQUESTS, first_two_columns_of_row, being=scope.being_id)
+    telling = await asyncio.to_thread(_ids_of_requests_telling_of_memories, requests, ids, words)
+    await transaction.execute_many(
+        _DELETE_DECISION_REQUESTS, [{"being": scope.being_id, "ids": json_list_bind_value(telling)}]
+    )
 
 
-def _requests_telling_of(requests: Iterable[tuple[str, str]], ids: Collection[MemoryId], words: str) -> list[str]:
-    return [request_id for request_id, body in requests if _tells_of(json.loads(body), ids, words)]
+def _ids_of_requests_telling_of_memories(
+    requests: Iterable[tuple[str, str]], ids: Collection[MemoryId], words: str
+) -> list[str]:
+    return [request_id for request_id, body in requests if _request_tells_of_memories(json.loads(body), ids, words)]
 
 
-def _tells_of(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) -> bool:
+def _request_tells_of_memories(body: Mapping[str, Any], ids: Collection[MemoryId], words: str) -> bool:
     if body.get("earlier") or body.get("think") or mentions_forgotten(body.get("cluster", ""), words):
         return True
     # A summary's request holds what its memories had absorbed when it was made.
@@ -200,66 +213,78 @@ async def redact_patrol_journal(
     transaction: Transaction, scope: Scope, erased: ErasedMemoryTracesInPatrolJournal
 ) -> None:
     own = {"being": scope.being_id, "ids": json_list_bind_value([*erased.heirs, *erased.note_ids])}
-    own_changes = await transaction.rows(_SELECT_OWN_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
-    await transaction.execute_many(_DELETE_OWN_CHANGES, [own])
+    own_changes = await transaction.rows(_SELECT_CHANGES_OF_MEMORIES_AND_NOTES, PATROL_JOURNAL_ROW_MAP.from_row, **own)
+    await transaction.execute_many(_DELETE_CHANGES_OF_MEMORIES_AND_NOTES, [own])
     related_to = {"being": scope.being_id, "ids": json_list_bind_value(erased.heirs)}
-    related = await transaction.rows(_SELECT_RELATED_CHANGES, PATROL_JOURNAL_ROW_MAP.from_row, **related_to)
-    cleaned = await asyncio.to_thread(_cleaned_changes, related, erased)
+    related = await transaction.rows(
+        _SELECT_CHANGES_REFERRING_TO_MEMORIES, PATROL_JOURNAL_ROW_MAP.from_row, **related_to
+    )
+    cleaned = await asyncio.to_thread(_redacted_changes, related, erased)
     await transaction.execute_many(
-        _DELETE_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after]
+        _DELETE_JOURNALLED_CHANGE, [{"old_seq": new.seq} for _, new in cleaned if new.before == new.after]
     )
     updated = (
         {"old_seq": new.seq, "new_before": encode_column_value(new.before), "new_after": encode_column_value(new.after)}
         for _, new in cleaned
         if new.before != new.after
     )
-    await transaction.execute_many(_UPDATE_CHANGE, updated)
-    hashes = _field_values(own_changes, "content_hash")
+    await transaction.execute_many(_UPDATE_JOURNALLED_CHANGE, updated)
+    hashes = _values_of_field_in_changes(own_changes, "content_hash")
     for old, new in cleaned:
-        hashes |= _field_values([old], "content_hash") - _field_values([new], "content_hash")
+        hashes |= _values_of_field_in_changes([old], "content_hash") - _values_of_field_in_changes(
+            [new], "content_hash"
+        )
     await delete_orphaned_vectors(transaction, [ContentHash(hash_) for hash_ in hashes])
-    clusters = json_list_bind_value({*erased.cluster_ids, *_field_values(own_changes, "cluster_id")})
-    await transaction.execute_many(_CLEAR_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
+    clusters = json_list_bind_value({*erased.cluster_ids, *_values_of_field_in_changes(own_changes, "cluster_id")})
+    await transaction.execute_many(_CLEAR_JOURNALLED_CLUSTER_VECTORS, [{"being": scope.being_id, "ids": clusters}])
     # Clusters of long ago are renamed too.
-    names = await transaction.rows(_SELECT_CLUSTER_NAMES, tuple, being=scope.being_id)
-    before, after = await asyncio.to_thread(_renamed_clusters, names, erased)
+    names = await transaction.rows(_SELECT_JOURNALLED_CLUSTER_NAMES, tuple, being=scope.being_id)
+    before, after = await asyncio.to_thread(_cluster_names_to_replace, names, erased)
     await transaction.execute_many(_RENAME_BEFORE, before)
     await transaction.execute_many(_RENAME_AFTER, after)
 
 
-def _field_values(changes: Iterable[PatrolJournalRow], field: str) -> set[str]:
+def _values_of_field_in_changes(changes: Iterable[PatrolJournalRow], field: str) -> set[str]:
     sides = (side for change in changes for side in (change.before, change.after))
     return {value for side in sides if side and (value := side.get(field))}
 
 
-def _cleaned_changes(
+def _redacted_changes(
     changes: Iterable[PatrolJournalRow], erased: ErasedMemoryTracesInPatrolJournal
 ) -> list[tuple[PatrolJournalRow, PatrolJournalRow]]:
     """The changes that told of the memories, as they are and as they are to be."""
-    cleaned = ((change, _cleaned_change(change, erased)) for change in changes)
+    cleaned = ((change, _redacted_change(change, erased)) for change in changes)
     return [(old, new) for old, new in cleaned if old != new]
 
 
-def _cleaned_change(change: PatrolJournalRow, erased: ErasedMemoryTracesInPatrolJournal) -> PatrolJournalRow:
+def _redacted_change(change: PatrolJournalRow, erased: ErasedMemoryTracesInPatrolJournal) -> PatrolJournalRow:
     before, after = change.before, change.after
     if change.kind == "memory":
-        told = _tells_in_timeline(before, erased) or _tells_in_timeline(after, erased)
-        before, after = (_without_ties(fields, erased, told=told) for fields in (before, after))
+        told = _timeline_repeats_erased_texts(before, erased) or _timeline_repeats_erased_texts(after, erased)
+        before, after = (_fields_without_links_to_erased(fields, erased, told=told) for fields in (before, after))
         return replace(change, before=before, after=after)
     sources = "sources" if change.kind == "diary" else "think_sources"
-    return replace(change, before=_unless_listed(before, sources, erased), after=_unless_listed(after, sources, erased))
+    return replace(
+        change,
+        before=_fields_unless_written_from_erased(before, sources, erased),
+        after=_fields_unless_written_from_erased(after, sources, erased),
+    )
 
 
-def _tells_in_timeline(fields: JournalFields | None, erased: ErasedMemoryTracesInPatrolJournal) -> bool:
-    return fields is not None and "when_" in fields and _without_texts(fields["when_"], erased) != fields["when_"]
+def _timeline_repeats_erased_texts(fields: JournalFields | None, erased: ErasedMemoryTracesInPatrolJournal) -> bool:
+    return (
+        fields is not None
+        and "when_" in fields
+        and _timeline_without_erased_texts(fields["when_"], erased) != fields["when_"]
+    )
 
 
-def _without_texts(when: str, erased: ErasedMemoryTracesInPatrolJournal) -> str:
+def _timeline_without_erased_texts(when: str, erased: ErasedMemoryTracesInPatrolJournal) -> str:
     scene = Scene(action="", when=decode_timeline(when))
     return timeline_as_search_text(scene_without_timeline_repeats_of_texts(scene, erased.timeline_texts).when)
 
 
-def _without_ties(
+def _fields_without_links_to_erased(
     fields: JournalFields | None, erased: ErasedMemoryTracesInPatrolJournal, *, told: bool
 ) -> JournalFields | None:
     """The fields as if the memories had never been merged or summarised, or superseded anything. `told`: a timeline
@@ -268,7 +293,7 @@ def _without_ties(
         return None
     cleaned = dict(fields)
     if "when_" in cleaned:
-        cleaned["when_"] = _without_texts(cleaned["when_"], erased)
+        cleaned["when_"] = _timeline_without_erased_texts(cleaned["when_"], erased)
     if told:
         cleaned.pop("content_hash", None)
         taken_over = {name: cleaned[name] for name in ("feeling", "lesson") if name in cleaned}
@@ -284,13 +309,13 @@ def _without_ties(
     return cleaned
 
 
-def _unless_listed(
+def _fields_unless_written_from_erased(
     fields: JournalFields | None, sources: str, erased: ErasedMemoryTracesInPatrolJournal
 ) -> JournalFields | None:
     return fields if fields and erased.heirs.keys().isdisjoint(decode_json_list(fields[sources])) else None
 
 
-def _renamed_clusters(
+def _cluster_names_to_replace(
     names: Iterable[Row], erased: ErasedMemoryTracesInPatrolJournal
 ) -> tuple[list[JournalFields], list[JournalFields]]:
     """The names to replace before and after each change. A few names occur again and again: each is read once."""

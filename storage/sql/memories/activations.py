@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 REACTIVATION_BATCH_DELAY_SECONDS = 1.0
 """Time from the first record of a batch to its write: a burst of recalls is one transaction."""
-MAX_REACTIVATION_RETRY_SECONDS = 30.0
+MAX_REACTIVATION_RETRY_PAUSE_SECONDS = 30.0
 """The longest pause between attempts while the disk is full."""
 
 _m = memories_table.c
-_COUNT_ACTIVATION = (
+_UPDATE_REACTIVATED_MEMORY = (
     update(memories_table)
     .where(_m.id == bindparam("target"), _m.being_id == bindparam("being"))
     .values(
@@ -103,7 +103,7 @@ class ReactivationAndAuditWriter:
                 await self.flush()
                 pause = REACTIVATION_BATCH_DELAY_SECONDS
             except Exception as error:  # of any kind: the records are kept, and nothing else would write them
-                pause = min(max(2 * pause, 1.0), MAX_REACTIVATION_RETRY_SECONDS)
+                pause = min(max(2 * pause, 1.0), MAX_REACTIVATION_RETRY_PAUSE_SECONDS)
                 is_full = isinstance(error, StorageFull)
                 level = logging.WARNING if is_full else logging.ERROR
                 message = "writing reactivations failed (%s); retrying in %.0f s"
@@ -117,7 +117,7 @@ class ReactivationAndAuditWriter:
             return
         try:
             async with self._database.transaction() as transaction:
-                await transaction.execute_many(_COUNT_ACTIVATION, activations)
+                await transaction.execute_many(_UPDATE_REACTIVATED_MEMORY, activations)
                 await append_audit_entries(transaction, entries)
         except BaseException:
             self._activations[:0] = activations

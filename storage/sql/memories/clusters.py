@@ -23,15 +23,15 @@ from madeleine.storage.sql.database.mapping import RowMap, vector_from_bytes
 from madeleine.storage.sql.database.tables import clusters_table, embeddings_table, memories_table
 
 _c, _m = clusters_table.c, memories_table.c
-_BEING: BindParameter[str] = bindparam("being")
-_CLUSTER = RowMap(Cluster, clusters_table)
-_SELECT_ALL_CLUSTERS = select(*_CLUSTER.columns).where(_c.being_id == _BEING).order_by(_c.id)
+_BEING_ID_BIND: BindParameter[str] = bindparam("being")
+_CLUSTER_ROW_MAP = RowMap(Cluster, clusters_table)
+_SELECT_ALL_CLUSTERS = select(*_CLUSTER_ROW_MAP.columns).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
 _SELECT_CLUSTERS_WITHOUT_VECTORS = (
-    select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING).order_by(_c.id)
+    select(_c.id, _c.name, _c.parent_id, _c.is_root).where(_c.being_id == _BEING_ID_BIND).order_by(_c.id)
 )
-_SELECT_CLUSTERS = (
-    select(*_CLUSTER.columns)
-    .where(in_bound_list_condition(_c.id, "ids"), without_index_use(_c.being_id) == _BEING)
+_SELECT_CLUSTERS_BY_IDS = (
+    select(*_CLUSTER_ROW_MAP.columns)
+    .where(in_bound_list_condition(_c.id, "ids"), without_index_use(_c.being_id) == _BEING_ID_BIND)
     .order_by(_c.id)
 )
 _UPSERT_CLUSTER = upsert_statement(
@@ -43,16 +43,16 @@ _UPSERT_CLUSTER = upsert_statement(
     "model",
     where=_c.being_id == columns_of_row_proposed_for_insertion(clusters_table).being_id,
 )
-_SELECT_MEMBER_VECTORS = (
+_SELECT_CLUSTER_MEMBER_VECTORS = (
     select((_m.status == "active") & (_m.truth == "current"), embeddings_table.c.vector)
     .join(
         embeddings_table,
         and_(embeddings_table.c.content_hash == _m.content_hash, embeddings_table.c.model == bindparam("model")),
     )
-    .where(_m.being_id == _BEING, _m.cluster_id == bindparam("cluster"))
+    .where(_m.being_id == _BEING_ID_BIND, _m.cluster_id == bindparam("cluster"))
     .order_by(_m.seq)
 )
-_DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.being_id == _BEING)
+_DELETE_CLUSTER = delete(clusters_table).where(_c.id == bindparam("old_id"), _c.being_id == _BEING_ID_BIND)
 
 
 class ClusterFieldsExceptVector(NamedTuple):
@@ -72,13 +72,15 @@ async def read_all_clusters_omitting_vectors(reads: SqlRowReader, scope: Scope) 
 async def read_clusters(reads: SqlRowReader, scope: Scope, ids: Iterable[str] | None = None) -> list[Cluster]:
     """The being's clusters with these ids, or all, in order of id."""
     if ids is None:
-        return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER.from_row, being=scope.being_id)
-    return await reads.rows(_SELECT_CLUSTERS, _CLUSTER.from_row, being=scope.being_id, ids=json_list_bind_value(ids))
+        return await reads.rows(_SELECT_ALL_CLUSTERS, _CLUSTER_ROW_MAP.from_row, being=scope.being_id)
+    return await reads.rows(
+        _SELECT_CLUSTERS_BY_IDS, _CLUSTER_ROW_MAP.from_row, being=scope.being_id, ids=json_list_bind_value(ids)
+    )
 
 
 async def upsert_clusters(transaction: Transaction, scope: Scope, changed: Sequence[Cluster]) -> None:
     await transaction.execute_many(
-        _UPSERT_CLUSTER, [_CLUSTER.to_row(cluster, being_id=scope.being_id) for cluster in changed]
+        _UPSERT_CLUSTER, [_CLUSTER_ROW_MAP.to_row(cluster, being_id=scope.being_id) for cluster in changed]
     )
 
 
@@ -93,18 +95,22 @@ async def clusters_with_recomputed_vectors(
     """The clusters as they are after members have left: the vector is the mean of the active, current members
     (spec P3, ruling 14), of the others if there is none such, None if there are none. Nothing of the members that left
     remains in it."""
-    return [replace(cluster, vector=await _mean(transaction, scope, cluster)) for cluster in clusters if cluster.model]
+    return [
+        replace(cluster, vector=await _mean_vector_of_members(transaction, scope, cluster))
+        for cluster in clusters
+        if cluster.model
+    ]
 
 
-async def _mean(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vector | None:
+async def _mean_vector_of_members(transaction: Transaction, scope: Scope, cluster: Cluster) -> Vector | None:
     binds = {"being": scope.being_id, "cluster": cluster.id, "model": cluster.model}
-    members = await transaction.rows(_SELECT_MEMBER_VECTORS, _to_membership_and_vector, **binds)
+    members = await transaction.rows(_SELECT_CLUSTER_MEMBER_VECTORS, _to_active_current_flag_and_vector, **binds)
     active = [vector for counts, vector in members if counts]
     rows = active or [vector for _, vector in members]
     return unit_mean_vector(np.stack(rows)) if rows else None
 
 
-def _to_membership_and_vector(row: Row) -> tuple[bool, Vector]:
+def _to_active_current_flag_and_vector(row: Row) -> tuple[bool, Vector]:
     return bool(row[0]), vector_from_bytes(row[1])
 
 

@@ -42,7 +42,7 @@ _SELECT_MEMORIES_TO_EXTRACT_FROM = (
     .order_by(_m.seq)
 )
 _n = mentions_table.c
-_SELECT_KNOWN_NAMES = (
+_SELECT_KNOWN_ENTITY_KEYS = (
     select(_n.entity)
     .where(
         _n.being_id == bindparam("being", type_=_n.being_id.type),
@@ -51,15 +51,15 @@ _SELECT_KNOWN_NAMES = (
     )
     .distinct()
 )
-_SELECT_AS_READ = select(_m.id, _m.content_hash, _m.themes).where(in_bound_list_condition(_m.id, "ids"))
-_DELETE_EXTRACTED = [
+_SELECT_CURRENT_HASH_AND_THEMES = select(_m.id, _m.content_hash, _m.themes).where(in_bound_list_condition(_m.id, "ids"))
+_DELETE_EXTRACTION_RESULTS = [
     delete(table).where(in_bound_list_condition(table.c.memory_id, "ids"))
     for table in (graph_extractions_table, mentions_table, extracted_relations_table)
 ]
-_MARK_FOR_EXTRACTION = _DELETE_EXTRACTED[0]
-_INSERT_EXTRACTED = insert(graph_extractions_table)
+_MARK_FOR_EXTRACTION = _DELETE_EXTRACTION_RESULTS[0]
+_INSERT_EXTRACTION_RECORD = insert(graph_extractions_table)
 _INSERT_MENTION, _INSERT_RELATION = map(insert_if_missing_statement, (mentions_table, extracted_relations_table))
-_MENTION = RowMap(EntityMention, mentions_table)
+_MENTION_ROW_MAP = RowMap(EntityMention, mentions_table)
 
 
 def relation_row(table: Table, being: BeingId, relation: RelationTriple, **others: object) -> dict[str, object]:
@@ -81,23 +81,23 @@ class GraphExtractionRepository(DatabaseRepository):
 
     async def known_entity_keys_among(self, scope: Scope, keys: Collection[str]) -> set[str]:
         binds = {"being": scope.being_id, "keys": json_list_bind_value(keys)}
-        return set(await self._database.rows(_SELECT_KNOWN_NAMES, first_column_of_row, **binds))
+        return set(await self._database.rows(_SELECT_KNOWN_ENTITY_KEYS, first_column_of_row, **binds))
 
     async def write_extracted_entities(self, extracted: Sequence[MemoryWithExtractedEntities]) -> None:
         by_id = {one.memory.id: one for one in extracted}
         ids = {"ids": json_list_bind_value(by_id)}
         # It can be done again: no need to sync the disk for it.
         async with self._database.transaction(durable=False) as transaction:
-            rows = await transaction.rows(_SELECT_AS_READ, tuple, **ids)
+            rows = await transaction.rows(_SELECT_CURRENT_HASH_AND_THEMES, tuple, **ids)
             kept = [
                 by_id[id_]
                 for id_, hash_, themes in rows
                 if (hash_, decode_json_list(themes)) == (by_id[id_].memory.content_hash, by_id[id_].memory.themes)
             ]
-            for statement in _DELETE_EXTRACTED:
+            for statement in _DELETE_EXTRACTION_RESULTS:
                 await transaction.execute_many(statement, [ids])
             await transaction.execute_many(
-                _INSERT_EXTRACTED,
+                _INSERT_EXTRACTION_RECORD,
                 [
                     {
                         "memory_id": one.memory.id,
@@ -110,7 +110,7 @@ class GraphExtractionRepository(DatabaseRepository):
             await transaction.execute_many(
                 _INSERT_MENTION,
                 [
-                    _MENTION.to_row(mention, being_id=one.memory.being_id, entity=mention.key)
+                    _MENTION_ROW_MAP.to_row(mention, being_id=one.memory.being_id, entity=mention.key)
                     for one in kept
                     for mention in one.mentions
                 ],

@@ -40,7 +40,7 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, memory_fr
 from madeleine.storage.sql.database.tables import clusters_table, embeddings_table, index_pending_table, memories_table
 
 _e, _m, _p = embeddings_table.c, memories_table.c, index_pending_table.c
-_SELECT_VECTORS = mark_query_as_runnable_on_event_loop(
+_SELECT_CACHED_VECTORS = mark_query_as_runnable_on_event_loop(
     select(_e.content_hash, _e.vector).where(
         _e.model == bindparam("model"), in_bound_list_condition(_e.content_hash, "hashes")
     )
@@ -55,31 +55,35 @@ _SELECT_HASHES_OF_MODEL = select(_e.content_hash).where(_e.model == bindparam("m
 _DELETE_VECTORS_OF_MODEL = delete(embeddings_table).where(
     _e.model == bindparam("old_model"), in_bound_list_condition(_e.content_hash, "hashes")
 )
-_PASS_CLUSTERS_ON = (
+_SET_SUCCESSOR_MODEL_OF_CLUSTERS = (
     update(clusters_table).where(clusters_table.c.model == bindparam("old_model")).values(model=bindparam("new_model"))
 )
-_COUNT_VECTORS = (
+_COUNT_VECTORS_BY_MODEL = (
     select(_e.model, func.count()).where(exists().where(_m.content_hash == _e.content_hash)).group_by(_e.model)
 )
 _INSERT_INDEX_MARK = insert(index_pending_table)
-_MARK_MEMORIES_WITH_TEXTS = insert(index_pending_table).from_select(
+_MARK_MEMORIES_WITH_HASHES_FOR_INDEX = insert(index_pending_table).from_select(
     ["memory_id"], select(_m.id).where(in_bound_list_condition(_m.content_hash, "hashes"))
 )
 _SELECT_OLDEST_INDEX_MARKS = select(_p.mark, _p.memory_id).order_by(_p.mark).limit(bindparam("limit"))
 _SELECT_LAST_INDEX_MARK = select(func.coalesce(func.max(_p.mark), 0))
-_SELECT_LAST_MARK_EVER = select(sql_last_sequence_number(literal_column("'index_pending'"), literal_column("'mark'")))
+_SELECT_LAST_ISSUED_INDEX_MARK = select(
+    sql_last_sequence_number(literal_column("'index_pending'"), literal_column("'mark'"))
+)
 _LEDGER_ID_SETTING = "ledger"
 _DELETE_INDEX_MARK = delete(index_pending_table).where(_p.mark == bindparam("old_mark"))
-_DELETE_MARKS_OF_MEMORIES = delete(index_pending_table).where(
+_DELETE_INDEX_MARKS_OF_MEMORIES = delete(index_pending_table).where(
     in_bound_list_condition(_p.memory_id, "ids"), _p.mark <= bindparam("up_to")
 )
-_SELECT_MEMORIES_OF_ALL_BEINGS = select(*MEMORY_COLUMNS).where(in_bound_list_condition(_m.id, "ids"))
+_SELECT_MEMORIES_OF_ANY_BEING_BY_IDS = select(*MEMORY_COLUMNS).where(in_bound_list_condition(_m.id, "ids"))
 _SELECT_MEMORY_PAGE = (
     select(*MEMORY_COLUMNS).where(_m.id > bindparam("after")).order_by(_m.id).limit(bindparam("limit"))
 )
 _COUNT_MEMORIES = select(func.count()).select_from(memories_table)
 _COUNT_MEMORIES_BY_BEING = select(_m.being_id, func.count()).group_by(_m.being_id).order_by(_m.being_id)
-_SELECT_KNOWN_HASHES = select(_m.content_hash).where(in_bound_list_condition(_m.content_hash, "hashes")).distinct()
+_SELECT_HASHES_HELD_BY_MEMORIES = (
+    select(_m.content_hash).where(in_bound_list_condition(_m.content_hash, "hashes")).distinct()
+)
 _SELECT_MEMORIES_WITHOUT_VECTOR = (
     select(*MEMORY_COLUMNS)
     .where(~exists().where(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
@@ -94,7 +98,9 @@ async def cached_vectors_by_hash(
     if not hashes:
         return {}
     decode = vector_from_compact_bytes if is_model_name_of_piece_vectors(model) else vector_from_bytes
-    rows = await reads.rows(_SELECT_VECTORS, first_two_columns_of_row, model=model, hashes=json_list_bind_value(hashes))
+    rows = await reads.rows(
+        _SELECT_CACHED_VECTORS, first_two_columns_of_row, model=model, hashes=json_list_bind_value(hashes)
+    )
     return {hash_: decode(stored) for hash_, stored in rows}
 
 
@@ -114,7 +120,9 @@ async def cache_vectors_and_mark_for_indexing(
     if vectors:
         async with database.transaction(needs_index_space=True) as transaction:
             await cache_vectors(transaction, model, vectors)
-            await transaction.execute_many(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(vectors)}])
+            await transaction.execute_many(
+                _MARK_MEMORIES_WITH_HASHES_FOR_INDEX, [{"hashes": json_list_bind_value(vectors)}]
+            )
 
 
 async def delete_orphaned_vectors(transaction: Transaction, hashes: Sequence[ContentHash]) -> None:
@@ -145,10 +153,10 @@ class IndexingRepository(VectorRepository):
         async with self._database.transaction(durable=False) as transaction:
             await transaction.execute_many(_DELETE_INDEX_MARK, [{"old_mark": mark} for mark in marks])
 
-    async def clear_pending_index_marks(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
+    async def clear_index_marks_of_memories(self, ids: Sequence[MemoryId], *, up_to: int) -> None:
         async with self._database.transaction(durable=False) as transaction:
             await transaction.execute_many(
-                _DELETE_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}]
+                _DELETE_INDEX_MARKS_OF_MEMORIES, [{"ids": json_list_bind_value(ids), "up_to": up_to}]
             )
 
     async def last_index_mark(self) -> int:
@@ -156,7 +164,7 @@ class IndexingRepository(VectorRepository):
 
     async def memories_of_any_being(self, ids: Sequence[MemoryId]) -> list[Memory]:
         found = await self._database.rows(
-            _SELECT_MEMORIES_OF_ALL_BEINGS, memory_from_row, ids=json_list_bind_value(ids)
+            _SELECT_MEMORIES_OF_ANY_BEING_BY_IDS, memory_from_row, ids=json_list_bind_value(ids)
         )
         return records_in_order_of_ids(ids, found)
 
@@ -175,13 +183,17 @@ class IndexingRepository(VectorRepository):
         """Ignores texts that no memory has: one that was forgotten while it was being embedded leaves no vector."""
         async with self._database.transaction() as transaction:
             known = set(
-                await transaction.rows(_SELECT_KNOWN_HASHES, first_column_of_row, hashes=json_list_bind_value(vectors))
+                await transaction.rows(
+                    _SELECT_HASHES_HELD_BY_MEMORIES, first_column_of_row, hashes=json_list_bind_value(vectors)
+                )
             )
             missing = {hash_: vector for hash_, vector in vectors.items() if hash_ in known}
             await cache_vectors(transaction, model, missing)
             if mark:
                 told = [hash_ for hash_, vector in missing.items() if vector.size]
-                await transaction.execute_many(_MARK_MEMORIES_WITH_TEXTS, [{"hashes": json_list_bind_value(told)}])
+                await transaction.execute_many(
+                    _MARK_MEMORIES_WITH_HASHES_FOR_INDEX, [{"hashes": json_list_bind_value(told)}]
+                )
 
     async def memories_without_vector(self, model: EmbeddingModelName, *, limit: int) -> list[Memory]:
         return await self._database.rows(_SELECT_MEMORIES_WITHOUT_VECTOR, memory_from_row, model=model, limit=limit)
@@ -192,7 +204,9 @@ class IndexingRepository(VectorRepository):
         hashes = await self._database.rows(_SELECT_HASHES_OF_MODEL, first_column_of_row, model=model, limit=limit)
         if hashes:
             async with self._database.transaction() as transaction:
-                await transaction.execute_many(_PASS_CLUSTERS_ON, [{"old_model": model, "new_model": successor}])
+                await transaction.execute_many(
+                    _SET_SUCCESSOR_MODEL_OF_CLUSTERS, [{"old_model": model, "new_model": successor}]
+                )
                 await transaction.execute_many(
                     _DELETE_VECTORS_OF_MODEL, [{"old_model": model, "hashes": json_list_bind_value(hashes)}]
                 )
@@ -211,7 +225,7 @@ class IndexingRepository(VectorRepository):
 
     async def count_vectors_by_model(self) -> dict[EmbeddingModelName, int]:
         """Of memories' texts, by the model that made them."""
-        return dict(await self._database.rows(_COUNT_VECTORS, first_two_columns_of_row))
+        return dict(await self._database.rows(_COUNT_VECTORS_BY_MODEL, first_two_columns_of_row))
 
     async def ledger_id_and_last_issued_index_mark(self) -> tuple[str, int]:
         """The ledger's id, made at the first call, and the number of the last index mark, worked off or not."""
@@ -219,7 +233,7 @@ class IndexingRepository(VectorRepository):
         if id_ is None:
             async with self._database.transaction() as transaction:
                 id_ = await write_store_setting_once(transaction, _LEDGER_ID_SETTING, uuid.uuid4().hex)
-        return str(id_), int((await self._database.rows(_SELECT_LAST_MARK_EVER, first_column_of_row))[0])
+        return str(id_), int((await self._database.rows(_SELECT_LAST_ISSUED_INDEX_MARK, first_column_of_row))[0])
 
     async def setting(self, name: str) -> Any:
         return await read_store_setting(self._database, name)

@@ -22,7 +22,7 @@ from madeleine.storage.sql.database.tables import memories_table
 from madeleine.storage.sql.memories.reading import RecallRepository
 
 _m = memories_table.c
-_SELECT_KNOWLEDGE = (
+_SELECT_ORGANISATION_KNOWLEDGE = (
     select(*MEMORY_COLUMNS)
     .where(
         _m.knowledge.is_not(None),
@@ -42,7 +42,7 @@ async def read_organisation_knowledge(
     """As `SharedKnowledgeReader.knowledge_of_kinds`."""
     binds: dict[str, Any] = {"kinds": dialect.json_list_bind_value(kinds), "being": ORGANISATION_BEING_ID}
     binds["as_of"] = as_of and microseconds_from_moment(as_of)
-    return await reads.rows(_SELECT_KNOWLEDGE, memory_from_row, limit=limit, **binds)
+    return await reads.rows(_SELECT_ORGANISATION_KNOWLEDGE, memory_from_row, limit=limit, **binds)
 
 
 class OrganisationKnowledgeRepository(RecallRepository):

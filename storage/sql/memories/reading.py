@@ -62,19 +62,24 @@ _a, _c, _e, _m, _p, _r = (
     profile_entries_table.c,
     revisions_table.c,
 )
-_BEING = bindparam("being", type_=_m.being_id.type)
-_HAS_OWN_ID = (dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING)
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_HAS_BOUND_ID_AND_BEING = (
+    dialect.in_bound_list_condition(_m.id, "ids"),
+    dialect.without_index_use(_m.being_id) == _BEING_ID_BIND,
+)
 
-_SELECT_MEMORIES = mark_query_as_runnable_on_event_loop(select(*MEMORY_COLUMNS).where(*_HAS_OWN_ID))
-_REVISION = RowMap(MemoryChanges, revisions_table)
+_SELECT_MEMORIES_BY_IDS = mark_query_as_runnable_on_event_loop(select(*MEMORY_COLUMNS).where(*_HAS_BOUND_ID_AND_BEING))
+_REVISION_ROW_MAP = RowMap(MemoryChanges, revisions_table)
 _SELECT_REVISIONS = (
-    select(_r.memory_id, _r.at, _r.client, *_REVISION.columns)
-    .where(dialect.in_bound_list_condition(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING)
+    select(_r.memory_id, _r.at, _r.client, *_REVISION_ROW_MAP.columns)
+    .where(
+        dialect.in_bound_list_condition(_r.memory_id, "ids"), dialect.without_index_use(_r.being_id) == _BEING_ID_BIND
+    )
     .order_by(_r.seq)
 )
 
 _IS_DISABLED_PREFERENCE = exists().where(
-    dialect.without_index_use(_p.being_id) == _BEING,
+    dialect.without_index_use(_p.being_id) == _BEING_ID_BIND,
     _p.kind == "preferences",
     _p.memory_id == _m.id,
     _p.enabled.is_(False),
@@ -96,17 +101,21 @@ _IS_STANDING_PREFERENCE = (
 _SELECT_MATCHING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
     .join_from(memories_table, _matching, _matching.c.value == _m.id)
-    .where(dialect.without_index_use(_m.being_id) == _BEING, *_IS_ENABLED_PREFERENCE)
+    .where(dialect.without_index_use(_m.being_id) == _BEING_ID_BIND, *_IS_ENABLED_PREFERENCE)
     .order_by(_matching.c.key)
     .limit(bindparam("most"))
 )
 _SELECT_STANDING_PREFERENCES = (
     select(*MEMORY_COLUMNS)
-    .where(_m.being_id == _BEING, *_IS_STANDING_PREFERENCE, _m.tool != literal_column(f"'{REPORT_FAILURE_TOOL_NAME}'"))
+    .where(
+        _m.being_id == _BEING_ID_BIND,
+        *_IS_STANDING_PREFERENCE,
+        _m.tool != literal_column(f"'{REPORT_FAILURE_TOOL_NAME}'"),
+    )
     .order_by(_m.importance.desc(), _m.created_at.desc(), _m.seq.desc())
     .limit(bindparam("most"))
 )
-_RANKING_STATE = RowMap(
+_RANKING_STATE_ROW_MAP = RowMap(
     MemoryRankingState,
     memories_table,
     last_active=type_coerce(
@@ -116,66 +125,68 @@ _RANKING_STATE = RowMap(
         dialect.UtcMicrosColumnType(),
     ),
 )
-_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE.columns).where(*_HAS_OWN_ID)
+_SELECT_RANKING_STATES = select(_m.id, *_RANKING_STATE_ROW_MAP.columns).where(*_HAS_BOUND_ID_AND_BEING)
 
-_ACTIVE_COUNT = func.count().filter(_m.status == "active")
-_SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING)
+_ACTIVE_MEMORY_COUNT = func.count().filter(_m.status == "active")
+_SELECT_CLUSTER_ID = select(_c.id).where(_c.id == bindparam("cluster"), _c.being_id == _BEING_ID_BIND)
 _parents = clusters_table.alias("parents")
-_CLUSTER_SUMMARY = RowMap(
+_CLUSTER_WITH_COUNTS_ROW_MAP = RowMap(
     ClusterWithMemoryCounts,
     clusters_table,
     parent=func.coalesce(_parents.c.name, ""),
-    active=_ACTIVE_COUNT,
+    active=_ACTIVE_MEMORY_COUNT,
     dying=func.count().filter(_m.status == "dying"),
     dead=func.count().filter(_m.status == "dead"),
 )
-_SELECT_CLUSTER_SUMMARIES = (
-    select(*_CLUSTER_SUMMARY.columns)
+_SELECT_CLUSTERS_WITH_MEMORY_COUNTS = (
+    select(*_CLUSTER_WITH_COUNTS_ROW_MAP.columns)
     .select_from(clusters_table)
     .outerjoin(_parents, and_(_parents.c.id == _c.parent_id, _parents.c.being_id == _c.being_id))
     .outerjoin(memories_table, and_(_m.being_id == _c.being_id, _m.cluster_id == _c.id))
-    .where(_c.being_id == _BEING)
+    .where(_c.being_id == _BEING_ID_BIND)
     .group_by(_c.id, _parents.c.name)
-    .order_by(_c.is_root.desc(), _ACTIVE_COUNT.desc(), _c.name, _c.id)
+    .order_by(_c.is_root.desc(), _ACTIVE_MEMORY_COUNT.desc(), _c.name, _c.id)
 )
 _SELECT_FEELINGS_IN_CLUSTERS = select(_m.cluster_id, _m.emotions, _m.emotion).where(
-    _m.being_id == _BEING,
+    _m.being_id == _BEING_ID_BIND,
     _m.cluster_id.is_not(None),
     _m.status == "active",
     or_(_m.emotions != "[]", _m.emotion.is_not(None)),
 )
 _previous = memories_table.alias("previous")
-_PREVIOUS_HAPPENED_AT = (
+_LAST_OF_PREVIOUS_PAGE_HAPPENED_AT = (
     select(_previous.c.happened_at)
-    .where(_previous.c.id == bindparam("after"), _previous.c.being_id == _BEING)
+    .where(_previous.c.id == bindparam("after"), _previous.c.being_id == _BEING_ID_BIND)
     .scalar_subquery()
 )
 _SELECT_CLUSTER_MEMORIES = (
     select(*MEMORY_COLUMNS)
     .where(
-        _m.being_id == _BEING,
+        _m.being_id == _BEING_ID_BIND,
         _m.cluster_id == bindparam("cluster"),
         MEMORY_IS_IN_BOUND_PROJECT,
         # Nothing comes after a memory that is not the being's: no page is shown twice.
         or_(
             bindparam("after", type_=_m.id.type).is_(None),
-            _m.happened_at < _PREVIOUS_HAPPENED_AT,
-            and_(_m.happened_at == _PREVIOUS_HAPPENED_AT, _m.id > bindparam("after")),
+            _m.happened_at < _LAST_OF_PREVIOUS_PAGE_HAPPENED_AT,
+            and_(_m.happened_at == _LAST_OF_PREVIOUS_PAGE_HAPPENED_AT, _m.id > bindparam("after")),
         ),
     )
     .order_by(_m.happened_at.desc(), _m.id)
     .limit(bindparam("limit"))
 )
 
-_IS_CHANGE_EVENT = and_(_a.being_id == _BEING, dialect.equals_any(_a.event, "update", "forget", "patrol"))
-_SELECT_LAST_AUDIT = select(func.max(_a.seq), func.count().filter(_IS_CHANGE_EVENT)).where(_a.seq > bindparam("after"))
+_IS_CHANGE_EVENT = and_(_a.being_id == _BEING_ID_BIND, dialect.equals_any(_a.event, "update", "forget", "patrol"))
+_SELECT_LAST_AUDIT_NUMBER_AND_CHANGE_COUNT = select(func.max(_a.seq), func.count().filter(_IS_CHANGE_EVENT)).where(
+    _a.seq > bindparam("after")
+)
 # In the order of numbers, which all beings share, so that nothing before `after` is read again.
 _SELECT_VECTORS_STORED_AFTER = (
     select(_m.seq, _e.vector)
     .outerjoin(embeddings_table, and_(_e.model == bindparam("model"), _e.content_hash == _m.content_hash))
     .where(
         _m.seq > bindparam("after"),
-        dialect.without_index_use(_m.being_id) == _BEING,
+        dialect.without_index_use(_m.being_id) == _BEING_ID_BIND,
         dialect.without_index_use(_m.status) != "dead",
     )
     .order_by(_m.seq)
@@ -187,7 +198,7 @@ async def memories_with_ids(reads: SqlRowReader, scope: Scope, ids: Sequence[Mem
     return records_in_order_of_ids(
         ids,
         await reads.rows(
-            _SELECT_MEMORIES, memory_from_row, ids=dialect.json_list_bind_value(ids), being=scope.being_id
+            _SELECT_MEMORIES_BY_IDS, memory_from_row, ids=dialect.json_list_bind_value(ids), being=scope.being_id
         ),
     )
 
@@ -204,20 +215,23 @@ async def revisions_of_memories_oldest_first(
 def _to_revision(row: Row) -> MemoryValuesBeforeChange:
     memory_id, at, client, *before = row
     return MemoryValuesBeforeChange(
-        memory_id=memory_id, at=moment_from_microseconds(at), client=client, before=_REVISION.from_row(tuple(before))
+        memory_id=memory_id,
+        at=moment_from_microseconds(at),
+        client=client,
+        before=_REVISION_ROW_MAP.from_row(tuple(before)),
     )
 
 
 def _to_id_and_ranking_state(row: Row) -> tuple[MemoryId, MemoryRankingState]:
-    return row[0], _RANKING_STATE.from_row(row[1:])
+    return row[0], _RANKING_STATE_ROW_MAP.from_row(row[1:])
 
 
-def _to_felt_in_cluster(row: Row) -> tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]:
+def _to_cluster_id_and_feelings(row: Row) -> tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]:
     cluster_id, emotions, emotion = row
     return cluster_id, decode_json_list_cached(emotions), decode_emotion_vector(emotion) if emotion else None
 
 
-def _to_seq_and_vector(row: Row) -> tuple[int, Vector | None]:
+def _to_sequence_number_and_vector(row: Row) -> tuple[int, Vector | None]:
     seq, vector = row
     return seq, None if vector is None else vector_from_bytes(vector)
 
@@ -271,7 +285,7 @@ class RecallRepository(MemoryReadRepository):
         binds = {"ids": dialect.json_list_bind_value(ids), "being": scope.being_id}
         return dict(await self._database.rows(_SELECT_RANKING_STATES, _to_id_and_ranking_state, **binds))
 
-    async def cluster_memories(
+    async def memories_of_cluster(
         self, scope: Scope, cluster_id: ClusterId, *, limit: int, after: str | None
     ) -> list[Memory] | None:
         binds = {"being": scope.being_id, "cluster": cluster_id}
@@ -282,21 +296,25 @@ class RecallRepository(MemoryReadRepository):
         return None
 
     async def clusters_with_memory_counts(self, scope: Scope) -> list[ClusterWithMemoryCounts]:
-        return await self._database.rows(_SELECT_CLUSTER_SUMMARIES, _CLUSTER_SUMMARY.from_row, being=scope.being_id)
+        return await self._database.rows(
+            _SELECT_CLUSTERS_WITH_MEMORY_COUNTS, _CLUSTER_WITH_COUNTS_ROW_MAP.from_row, being=scope.being_id
+        )
 
     async def feelings_of_clustered_memories(
         self, scope: Scope
     ) -> list[tuple[ClusterId, tuple[Emotion, ...], EmotionVector | None]]:
-        return await self._database.rows(_SELECT_FEELINGS_IN_CLUSTERS, _to_felt_in_cluster, being=scope.being_id)
+        return await self._database.rows(
+            _SELECT_FEELINGS_IN_CLUSTERS, _to_cluster_id_and_feelings, being=scope.being_id
+        )
 
     async def last_audit_number_and_whether_changed(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         [(last, changes)] = await self._database.rows(
-            _SELECT_LAST_AUDIT, first_two_columns_of_row, being=scope.being_id, after=after
+            _SELECT_LAST_AUDIT_NUMBER_AND_CHANGE_COUNT, first_two_columns_of_row, being=scope.being_id, after=after
         )
         return (after if last is None else last), changes > 0
 
-    async def memory_numbers_and_vectors_after(
+    async def memory_sequence_numbers_and_vectors_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
         binds = {"being": scope.being_id, "model": model, "after": after, "limit": limit}
-        return await self._database.rows(_SELECT_VECTORS_STORED_AFTER, _to_seq_and_vector, **binds)
+        return await self._database.rows(_SELECT_VECTORS_STORED_AFTER, _to_sequence_number_and_vector, **binds)

@@ -15,24 +15,24 @@ from madeleine.storage.sql.tables.archive import archived_memories_table
 from madeleine.storage.sql.tables.conversations import messages_table
 
 _m = tables.memories_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
 _number = dialect.json_list_item_rows(bindparam("numbers"))
 _a = archived_memories_table.c
-_ASKED_NUMBERS = select(dialect.json_item_as_integer(_number.c.value))
+_REQUESTED_MEMORY_NUMBERS = select(dialect.json_item_as_integer(_number.c.value))
 # What is archived keeps its number: it can be named, to be restored or forgotten.
-_SELECT_IDS_OF_NUMBERS = union_all(
-    select(_m.number, _m.id).where(_m.being_id == _BEING, _m.number.in_(_ASKED_NUMBERS)),
-    select(_a.number, _a.memory_id).where(_a.being_id == _BEING, _a.number.in_(_ASKED_NUMBERS)),
+_SELECT_MEMORY_IDS_OF_NUMBERS = union_all(
+    select(_m.number, _m.id).where(_m.being_id == _BEING_ID_BIND, _m.number.in_(_REQUESTED_MEMORY_NUMBERS)),
+    select(_a.number, _a.memory_id).where(_a.being_id == _BEING_ID_BIND, _a.number.in_(_REQUESTED_MEMORY_NUMBERS)),
 )
-_SELECT_NUMBERS_OF_IDS = union_all(
+_SELECT_NUMBERS_OF_MEMORY_IDS = union_all(
     select(_m.id, _m.number).where(
-        dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+        dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND
     ),
     select(_a.memory_id, _a.number).where(
-        dialect.in_bound_list_condition(_a.memory_id, "ids"), dialect.without_index_use(_a.being_id) == _BEING
+        dialect.in_bound_list_condition(_a.memory_id, "ids"), dialect.without_index_use(_a.being_id) == _BEING_ID_BIND
     ),
 )
-_TABLES: Mapping[IdKind, Table] = {
+_TABLE_BY_ID_KIND: Mapping[IdKind, Table] = {
     "memory": tables.memories_table,
     "message": messages_table,
     "note": tables.notes_table,
@@ -49,11 +49,13 @@ def _select_ids_beginning_with(table: Table) -> Select[tuple[str]]:
     return (
         select(table.c.id)
         .join_from(beginning, table, in_range)
-        .where(dialect.without_index_use(table.c.being_id) == _BEING)
+        .where(dialect.without_index_use(table.c.being_id) == _BEING_ID_BIND)
     )
 
 
-_SELECT_IDS_BEGINNING_WITH = {kind: _select_ids_beginning_with(table) for kind, table in _TABLES.items()}
+_SELECT_IDS_BEGINNING_WITH_BY_KIND = {
+    kind: _select_ids_beginning_with(table) for kind, table in _TABLE_BY_ID_KIND.items()
+}
 
 
 class ShortIdRepository(DatabaseRepository):
@@ -61,12 +63,12 @@ class ShortIdRepository(DatabaseRepository):
 
     async def ids_of_numbers(self, scope: Scope, numbers: Sequence[int]) -> dict[int, MemoryId]:
         binds = {"being": scope.being_id, "numbers": str(list(numbers))}
-        return dict(await self._database.rows(_SELECT_IDS_OF_NUMBERS, first_two_columns_of_row, **binds))
+        return dict(await self._database.rows(_SELECT_MEMORY_IDS_OF_NUMBERS, first_two_columns_of_row, **binds))
 
     async def numbers_of_ids(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
-        return dict(await self._database.rows(_SELECT_NUMBERS_OF_IDS, first_two_columns_of_row, **binds))
+        return dict(await self._database.rows(_SELECT_NUMBERS_OF_MEMORY_IDS, first_two_columns_of_row, **binds))
 
     async def ids_beginning_with_any(self, scope: Scope, kind: IdKind, beginnings: Sequence[str]) -> list[str]:
         binds = {"being": scope.being_id, "beginnings": dialect.json_list_bind_value(beginnings)}
-        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH[kind], first_column_of_row, **binds)
+        return await self._database.rows(_SELECT_IDS_BEGINNING_WITH_BY_KIND[kind], first_column_of_row, **binds)

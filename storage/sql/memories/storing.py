@@ -28,7 +28,7 @@ from madeleine.memory.rules.dynamics.revision import (
     memory_after_changes,
     memory_values_before_change,
 )
-from madeleine.memory.rules.dynamics.truth import TruthActOutcome
+from madeleine.memory.rules.dynamics.truth import TruthChangeOutcome
 from madeleine.memory.rules.storing.retelling import (
     MemoryRetelling,
     RetellingAdditions,
@@ -68,24 +68,24 @@ INGEST_DIGEST_SECRET_SETTING = "ingested_secret"
 """In the store's settings: 32 random bytes in hexadecimal digits, made with the first outcome."""
 
 _i, _m, _r = tables.ingest_outcomes_table.c, tables.memories_table.c, tables.reinforcements_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = dialect.without_index_use(_m.being_id) == _BEING
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_IS_OF_BOUND_BEING = dialect.without_index_use(_m.being_id) == _BEING_ID_BIND
 
-_SELECT_IDS_BY_HASH = mark_query_as_runnable_on_event_loop(
+_SELECT_MEMORY_IDS_BY_CONTENT_HASH = mark_query_as_runnable_on_event_loop(
     select(_m.id)
     .where(
         _m.content_hash == bindparam("hash"),
-        _IS_OWN,
+        _IS_OF_BOUND_BEING,
         MEMORY_IS_IN_BOUND_PROJECT,
         or_(_m.status != "dead", _m.truth != "current", _m.absorbed_into.is_not(None)),
     )
     .order_by(or_(_m.status == "dead", _m.truth != "current"), _m.seq)
     .limit(5)
 )
-_SELECT_NEXT_TURNS = mark_query_as_runnable_on_event_loop(
+_SELECT_NEXT_TURN_NUMBERS = mark_query_as_runnable_on_event_loop(
     select(_m.session_id, func.max(_m.turn) + 1)
     .where(
-        _m.being_id == _BEING,
+        _m.being_id == _BEING_ID_BIND,
         _m.session_id != literal_column("''"),
         dialect.in_bound_list_condition(_m.session_id, "sessions"),
     )
@@ -100,48 +100,48 @@ _ORIGINAL_TEXT = (
     .scalar_subquery()
 )
 """The text as it was stored, of a memory whose text was changed since: its key stands for that text."""
-_SELECT_KEY_OUTCOMES = mark_query_as_runnable_on_event_loop(
+_SELECT_IDEMPOTENCY_KEY_OUTCOMES = mark_query_as_runnable_on_event_loop(
     union_all(
         select(_m.key, _m.id, func.coalesce(_ORIGINAL_TEXT, _m.action), literal("stored")).where(
-            _m.being_id == _BEING, dialect.in_bound_list_condition(_m.key, "keys")
+            _m.being_id == _BEING_ID_BIND, dialect.in_bound_list_condition(_m.key, "keys")
         ),
         select(_r.key, _r.memory_id, _r.text, literal("reinforced")).where(
-            _r.being_id == _BEING, dialect.in_bound_list_condition(_r.key, "keys")
+            _r.being_id == _BEING_ID_BIND, dialect.in_bound_list_condition(_r.key, "keys")
         ),
     )
 )
-_INSERTED_COLUMNS = [column.name for column in _m if column.name not in ("seq", "since", "stopped_at")]
+_INSERTED_MEMORY_COLUMNS = [column.name for column in _m if column.name not in ("seq", "since", "stopped_at")]
 _cycle = sql_patrol_cycle(bindparam("new_being_id"))
 INSERT_MEMORY = insert(tables.memories_table).values(
-    {name: bindparam(f"new_{name}") for name in _INSERTED_COLUMNS}
+    {name: bindparam(f"new_{name}") for name in _INSERTED_MEMORY_COLUMNS}
     | {
         "since": _cycle - bindparam("new_session_count"),
         "stopped_at": case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
     }
 )
-_ADD_TO_LAST_NUMBER = dialect.upsert_statement(
+_ADD_TO_LAST_MEMORY_NUMBER = dialect.upsert_statement(
     tables.last_memory_numbers_table,
     last=tables.last_memory_numbers_table.c.last
     + dialect.columns_of_row_proposed_for_insertion(tables.last_memory_numbers_table).last,
 )
-_SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
-    tables.last_memory_numbers_table.c.being_id == _BEING
+_SELECT_LAST_MEMORY_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
+    tables.last_memory_numbers_table.c.being_id == _BEING_ID_BIND
 )
-_PREFERENCE = RowMap(ProfileEntry, tables.profile_entries_table)
+_PROFILE_ENTRY_ROW_MAP = RowMap(ProfileEntry, tables.profile_entries_table)
 _INSERT_PREFERENCE = insert(tables.profile_entries_table)
 _UPDATE_PREFERENCE = update_row_of_being_statement(tables.profile_entries_table, "value", "updated_at", key="memory_id")
-_REINFORCED_COLUMNS = (
+_COLUMNS_CHANGED_BY_REINFORCEMENT = (
     "access_count", "last_accessed", "importance", "pinned", "themes", "lesson", "emotions", "emotion", "retold",
     "folded", "folded_themes", "valid_from", "may_supersede",
 )  # fmt: skip
-_UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_REINFORCED_COLUMNS)
-_REINFORCEMENT = RowMap(MemoryRetelling, tables.reinforcements_table)
+_UPDATE_REINFORCED_MEMORY = update_row_of_being_statement(tables.memories_table, *_COLUMNS_CHANGED_BY_REINFORCEMENT)
+_REINFORCEMENT_ROW_MAP = RowMap(MemoryRetelling, tables.reinforcements_table)
 _INSERT_REINFORCEMENT = insert(tables.reinforcements_table)
-_SELECT_SOURCES = select(messages_table.c.id).where(
+_SELECT_EXISTING_SOURCE_MESSAGE_IDS = select(messages_table.c.id).where(
     dialect.in_bound_list_condition(messages_table.c.id, "ids"),
-    dialect.without_index_use(messages_table.c.being_id) == _BEING,
+    dialect.without_index_use(messages_table.c.being_id) == _BEING_ID_BIND,
 )
-_INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(message_memories_table).from_select(
+_INSERT_MESSAGE_MEMORY_LINK = dialect.insert_if_missing_statement(message_memories_table).from_select(
     ["message_id", "memory_id"],
     select(messages_table.c.id, _m.id)
     .join_from(
@@ -149,25 +149,25 @@ _INSERT_MESSAGE_LINK = dialect.insert_if_missing_statement(message_memories_tabl
         tables.memories_table,
         dialect.without_index_use(messages_table.c.being_id) == dialect.without_index_use(_m.being_id),
     )
-    .where(messages_table.c.id == bindparam("message"), _m.id == bindparam("memory"), _IS_OWN),
+    .where(messages_table.c.id == bindparam("message"), _m.id == bindparam("memory"), _IS_OF_BOUND_BEING),
 )
-_CHANGED_COLUMNS = (
+_COLUMNS_CHANGED_BY_MEMORY_UPDATE = (
     "action", "importance", "themes", "pinned", "fresh", "cluster_id", "content_hash", "folded", "folded_themes",
     "resembles", "may_supersede", "when_", "happened_at", "span_start", "span_end",
 )  # fmt: skip
-_UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories_table, *_CHANGED_COLUMNS)
-_CLEAR_RESEMBLES = (
-    update(tables.memories_table).where(_IS_OWN, _m.resembles == bindparam("target")).values(resembles=None)
+_UPDATE_CHANGED_MEMORY = update_row_of_being_statement(tables.memories_table, *_COLUMNS_CHANGED_BY_MEMORY_UPDATE)
+_CLEAR_RESEMBLES_POINTERS_TO_MEMORY = (
+    update(tables.memories_table).where(_IS_OF_BOUND_BEING, _m.resembles == bindparam("target")).values(resembles=None)
 )
-_REVISION = RowMap(MemoryChanges, tables.revisions_table)
+_REVISION_ROW_MAP = RowMap(MemoryChanges, tables.revisions_table)
 _INSERT_REVISION = insert(tables.revisions_table)
-_SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING, _i.key == bindparam("keyed_digest"))
+_SELECT_INGEST_OUTCOME = select(_i.outcome).where(_i.being_id == _BEING_ID_BIND, _i.key == bindparam("keyed_digest"))
 _INSERT_INGEST_OUTCOME = dialect.insert_if_missing_statement(tables.ingest_outcomes_table)
 _chunk = dialect.json_list_item_rows(dialect.sql_json_field(_i.outcome, "chunks"))
 _REMOVE_INGEST_DIGESTS = (
     update(tables.ingest_outcomes_table)
     .where(
-        _i.being_id == _BEING,
+        _i.being_id == _BEING_ID_BIND,
         select(_chunk.c.value)
         .where(dialect.in_bound_list_condition(dialect.sql_json_field(_chunk.c.value, "id"), "ids"))
         .exists(),
@@ -181,7 +181,9 @@ async def read_idempotency_key_outcomes(
 ) -> dict[str, IdempotencyKeyOutcome]:
     if not keys:
         return {}
-    rows = await reads.rows(_SELECT_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.json_list_bind_value(keys))
+    rows = await reads.rows(
+        _SELECT_IDEMPOTENCY_KEY_OUTCOMES, tuple, being=scope.being_id, keys=dialect.json_list_bind_value(keys)
+    )
     return {key: IdempotencyKeyOutcome(id_, text, status) for key, id_, text, status in rows}
 
 
@@ -190,35 +192,35 @@ async def insert_and_number_memories(transaction: Transaction, scope: Scope, new
     Returns them with their numbers."""
     if any(memory.being_id != scope.being_id for memory in new):
         raise InvalidInput("A memory can only be stored for the being that the connection serves.")
-    new = await _numbered(transaction, scope, new)
+    new = await _assign_memory_numbers(transaction, scope, new)
     await transaction.execute_many(
         INSERT_MEMORY, [{f"new_{name}": value for name, value in row_from_memory(memory).items()} for memory in new]
     )
     await mark_memories_for_index(transaction, [memory.id for memory in new])
-    preferences = [_preference(memory) for memory in new if is_preference(memory)]
+    preferences = [_profile_entry_of_preference(memory) for memory in new if is_preference(memory)]
     await transaction.execute_many(
-        _INSERT_PREFERENCE, [_PREFERENCE.to_row(entry, being_id=scope.being_id) for entry in preferences]
+        _INSERT_PREFERENCE, [_PROFILE_ENTRY_ROW_MAP.to_row(entry, being_id=scope.being_id) for entry in preferences]
     )
     stored = [(memory.provenance.tool, memory.id, memory.created_at) for memory in new]
     await record_audit_entry_per_tool(transaction, scope, "store", stored)
     return new
 
 
-async def _numbered(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
+async def _assign_memory_numbers(transaction: Transaction, scope: Scope, new: Sequence[Memory]) -> list[Memory]:
     if not new:
         return []
-    await transaction.execute_many(_ADD_TO_LAST_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
-    [last] = await transaction.rows(_SELECT_LAST_NUMBER, first_column_of_row, being=scope.being_id)
+    await transaction.execute_many(_ADD_TO_LAST_MEMORY_NUMBER, [{"being_id": scope.being_id, "last": len(new)}])
+    [last] = await transaction.rows(_SELECT_LAST_MEMORY_NUMBER, first_column_of_row, being=scope.being_id)
     return [replace(memory, number=number) for number, memory in enumerate(new, start=last - len(new) + 1)]
 
 
-def _preference(memory: Memory) -> ProfileEntry:
+def _profile_entry_of_preference(memory: Memory) -> ProfileEntry:
     return ProfileEntry(
         kind="preferences", name=memory.id, value=memory.scene.action, updated_at=memory.created_at, memory_id=memory.id
     )
 
 
-async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+async def _refuse_taken_idempotency_keys(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
     """Here and not only in the tables' constraints: a key counts for both tables, and the error names it."""
     batch_keys = [*(memory.key for memory in batch.new), *(record.key for record in batch.reinforcements)]
     keys = [key for key in batch_keys if key is not None]
@@ -228,13 +230,15 @@ async def _refuse_taken_keys(transaction: Transaction, scope: Scope, batch: Stor
             raise KeyConflict(key)
 
 
-async def _refuse_forgotten_sources(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
+async def _refuse_forgotten_source_messages(transaction: Transaction, scope: Scope, batch: StoreBatch) -> None:
     """Here, because a message may be forgotten until the transaction begins, and none is in it."""
     sources = {message for messages in batch.sources.values() for message in messages}
     if not sources:
         return
     binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(sources)}
-    if forgotten := sources - set(await transaction.rows(_SELECT_SOURCES, first_column_of_row, **binds)):
+    if forgotten := sources - set(
+        await transaction.rows(_SELECT_EXISTING_SOURCE_MESSAGE_IDS, first_column_of_row, **binds)
+    ):
         raise SourcesForgotten(forgotten)
 
 
@@ -255,12 +259,15 @@ async def _reinforce_memories(
         memories_now[id_] = memory_after_retelling(before, reinforcement)
         added.append(additions_of_retelling(before, memories_now[id_]))
     rows = [row_from_memory(memory) for memory in memories_now.values()]
-    binds = [row_of_being_binds(scope, row["id"], **{name: row[name] for name in _REINFORCED_COLUMNS}) for row in rows]
+    binds = [
+        row_of_being_binds(scope, row["id"], **{name: row[name] for name in _COLUMNS_CHANGED_BY_REINFORCEMENT})
+        for row in rows
+    ]
     await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, binds)
     changed_ids = [memory.id for memory in known if retelling_changes_index(memory, memories_now[memory.id])]
     await mark_memories_for_index(transaction, changed_ids)
     await transaction.execute_many(
-        _INSERT_REINFORCEMENT, [_REINFORCEMENT.to_row(record, being_id=scope.being_id) for record in batch]
+        _INSERT_REINFORCEMENT, [_REINFORCEMENT_ROW_MAP.to_row(record, being_id=scope.being_id) for record in batch]
     )
     reinforced = [(record.tool, record.memory_id, record.at) for record in batch]
     await record_audit_entry_per_tool(transaction, scope, "reinforce", reinforced)
@@ -275,7 +282,7 @@ async def remove_reinforcement_additions(
     for addition in added:
         memory = memory_without_retelling(memory, addition)
     row = row_from_memory(memory)
-    binds = row_of_being_binds(scope, memory.id, **{name: row[name] for name in _REINFORCED_COLUMNS})
+    binds = row_of_being_binds(scope, memory.id, **{name: row[name] for name in _COLUMNS_CHANGED_BY_REINFORCEMENT})
     await transaction.execute_many(_UPDATE_REINFORCED_MEMORY, [binds])
     if retelling_changes_index(before, memory):
         await mark_memories_for_index(transaction, [memory.id])
@@ -300,7 +307,7 @@ class MemoryRepository(MemoryReadRepository):
 
     async def ids_with_content_hash(self, scope: Scope, hash_: ContentHash) -> list[MemoryId]:
         binds = {"hash": hash_, "being": scope.being_id, "project": scope.project}
-        return await self._database.rows(_SELECT_IDS_BY_HASH, first_column_of_row, **binds)
+        return await self._database.rows(_SELECT_MEMORY_IDS_BY_CONTENT_HASH, first_column_of_row, **binds)
 
     async def current_version_id_by_memory_id(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, MemoryId]:
         return await current_version_id_by_memory_id(self._database, scope, ids)
@@ -309,15 +316,15 @@ class MemoryRepository(MemoryReadRepository):
         if not (named := {session for session in sessions if session}):
             return {}
         binds = {"being": scope.being_id, "sessions": dialect.json_list_bind_value(named)}
-        turns = await self._database.rows(_SELECT_NEXT_TURNS, first_two_columns_of_row, **binds)
+        turns = await self._database.rows(_SELECT_NEXT_TURN_NUMBERS, first_two_columns_of_row, **binds)
         return dict.fromkeys(named, 0) | dict(turns)
 
     async def commit_store_batch(self, scope: Scope, batch: StoreBatch) -> CommittedMemories:
         async with self._database.transaction(needs_index_space=True) as transaction:
             # Vectors first: a write begins the transaction by itself, a read with a statement of its own.
             await cache_vectors(transaction, batch.model, batch.vectors)
-            await _refuse_taken_keys(transaction, scope, batch)
-            await _refuse_forgotten_sources(transaction, scope, batch)
+            await _refuse_taken_idempotency_keys(transaction, scope, batch)
+            await _refuse_forgotten_source_messages(transaction, scope, batch)
             new = await insert_and_number_memories(transaction, scope, batch.new)
             added = await _reinforce_memories(transaction, scope, batch.reinforcements)
             if batch.import_id:
@@ -325,7 +332,7 @@ class MemoryRepository(MemoryReadRepository):
             await insert_lessons(transaction, scope, batch.lessons)
             links = [(memory, message) for memory, messages in batch.sources.items() for message in messages]
             await transaction.execute_many(
-                _INSERT_MESSAGE_LINK,
+                _INSERT_MESSAGE_MEMORY_LINK,
                 [{"being": scope.being_id, "memory": memory, "message": message} for memory, message in links],
             )
             changed = (
@@ -333,13 +340,15 @@ class MemoryRepository(MemoryReadRepository):
             )
             return CommittedMemories(new, changed)
 
-    async def retract(self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime) -> TruthActOutcome | None:
+    async def retract(
+        self, scope: Scope, memory_id: MemoryId, reason: str, *, at: datetime
+    ) -> TruthChangeOutcome | None:
         async with self._database.transaction() as transaction:
             return await truth.retract_memory(transaction, scope, memory_id, reason, at=at, tool="update_memory")
 
     async def undo_last_truth_change(
         self, scope: Scope, memory_id: MemoryId, *, at: datetime
-    ) -> TruthActOutcome | None:
+    ) -> TruthChangeOutcome | None:
         async with self._database.transaction() as transaction:
             return await truth.undo_last_truth_change(transaction, scope, memory_id, at=at, tool="update_memory")
 
@@ -364,7 +373,7 @@ class MemoryRepository(MemoryReadRepository):
             new = memory_after_changes(old, done)
             await cache_vectors(transaction, model, {h: v for h, v in vectors.items() if h == new.content_hash})
             row = row_from_memory(new)
-            columns = {name: row[name] for name in _CHANGED_COLUMNS}
+            columns = {name: row[name] for name in _COLUMNS_CHANGED_BY_MEMORY_UPDATE}
             await transaction.execute_many(_UPDATE_CHANGED_MEMORY, [row_of_being_binds(scope, new.id, **columns)])
             before = memory_values_before_change(old, done, at=at, client=scope.client)
             provenance = {
@@ -373,11 +382,13 @@ class MemoryRepository(MemoryReadRepository):
                 "at": microseconds_from_moment(at),
                 "client": scope.client,
             }
-            await transaction.execute_many(_INSERT_REVISION, [_REVISION.to_row(before.before, **provenance)])
+            await transaction.execute_many(_INSERT_REVISION, [_REVISION_ROW_MAP.to_row(before.before, **provenance)])
             if new.content_hash != old.content_hash:
                 await delete_orphaned_vectors(transaction, [old.content_hash])
                 await recompute_cluster_vectors(transaction, scope, [old.cluster_id] if old.cluster_id else [])
-                await transaction.execute_many(_CLEAR_RESEMBLES, [{"target": new.id, "being": scope.being_id}])
+                await transaction.execute_many(
+                    _CLEAR_RESEMBLES_POINTERS_TO_MEMORY, [{"target": new.id, "being": scope.being_id}]
+                )
                 preference = row_of_being_binds(scope, new.id, value=new.scene.action, updated_at=at)
                 await transaction.execute_many(_UPDATE_PREFERENCE, [preference])
             await mark_memories_for_index(transaction, [new.id])

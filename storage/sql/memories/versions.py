@@ -21,18 +21,20 @@ from madeleine.storage.sql.database.memory_rows import MEMORY_COLUMNS, MEMORY_IS
 from madeleine.storage.sql.database.tables import memories_table
 
 _m = memories_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = without_index_use(_m.being_id) == _BEING
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_IS_OF_BOUND_BEING = without_index_use(_m.being_id) == _BEING_ID_BIND
 _asked = json_list_item_rows(bindparam("ids"))
 _next = func.coalesce(_m.superseded_by, _m.absorbed_into)
 _later = select(_asked.c.value.label("origin"), _asked.c.value.label("id")).cte("later", recursive=True)
 _later = _later.union(
     select(_later.c.origin, _next)
     .select_from(_later.join(memories_table, _m.id == _later.c.id))
-    .where(_IS_OWN, _next.is_not(None))
+    .where(_IS_OF_BOUND_BEING, _next.is_not(None))
 )
 _latest = (
-    select(_later.c.origin, _later.c.id).join(memories_table, _m.id == _later.c.id).where(_IS_OWN, _next.is_(None))
+    select(_later.c.origin, _later.c.id)
+    .join(memories_table, _m.id == _later.c.id)
+    .where(_IS_OF_BOUND_BEING, _next.is_(None))
 )
 _SELECT_CURRENT_VERSIONS = mark_query_as_runnable_on_event_loop(_latest)
 _ends = _latest.cte("ends")
@@ -44,22 +46,22 @@ _versions = _versions.union(
             memories_table,
             or_(
                 # With the being, as `ix_memories_superseded` has them: else all of the being's memories are read.
-                and_(_m.being_id == _BEING, _m.superseded_by.is_not(None), _m.superseded_by == _versions.c.id),
+                and_(_m.being_id == _BEING_ID_BIND, _m.superseded_by.is_not(None), _m.superseded_by == _versions.c.id),
                 _m.absorbed_into == _versions.c.id,
             ),
         )
     )
-    .where(_IS_OWN)
+    .where(_IS_OF_BOUND_BEING)
 )
-_SELECT_VERSIONS = (
+_SELECT_ALL_VERSIONS = (
     select(_versions.c.origin, *MEMORY_COLUMNS)
     .select_from(_versions.join(memories_table, _m.id == _versions.c.id))
     .where(_m.absorbed_into.is_(None))
     .order_by(_m.valid_until.is_(None), _m.valid_until, _m.seq)
 )
-_is_found = (_IS_OWN, MEMORY_IS_IN_BOUND_PROJECT, _m.status != "dead", _m.compressed.is_(False))
+_is_found = (_IS_OF_BOUND_BEING, MEMORY_IS_IN_BOUND_PROJECT, _m.status != "dead", _m.compressed.is_(False))
 _is_current = (*_is_found, _m.truth == "current")
-_SELECT_PLANS = mark_query_as_runnable_on_event_loop(
+_SELECT_PLANNED_SUCCESSORS = mark_query_as_runnable_on_event_loop(
     select(*MEMORY_COLUMNS)
     .where(_m.may_supersede == bindparam("id"), _m.valid_from.is_not(None), *_is_current)
     .order_by(_m.seq)
@@ -97,7 +99,7 @@ _told_again = _told_again.union(
     .select_from(_told_again.join(_after_table, _after.id == _told_again.c.newer))
     .where(_next_after.is_not(None))
 )
-_SELECT_TOLD_LATER = mark_query_as_runnable_on_event_loop(
+_SELECT_POSSIBLE_NEWER_VERSION_PAIRS = mark_query_as_runnable_on_event_loop(
     union_all(
         select(_proposed.c.newer, _proposed.c.older, true(), false())
         .join(memories_table, _m.id == _proposed.c.newer)
@@ -128,7 +130,7 @@ async def all_versions_by_memory_id(
 ) -> dict[MemoryId, list[Memory]]:
     """The versions of each memory that exists, itself included, the current one last."""
     rows = await reads.rows(
-        _SELECT_VERSIONS, _to_origin_and_memory, being=scope.being_id, ids=json_list_bind_value(ids)
+        _SELECT_ALL_VERSIONS, _to_requested_id_and_version, being=scope.being_id, ids=json_list_bind_value(ids)
     )
     versions: defaultdict[MemoryId, list[Memory]] = defaultdict(list)
     for origin, memory in rows:
@@ -138,7 +140,9 @@ async def all_versions_by_memory_id(
 
 async def planned_successors_of_memory(reads: SqlRowReader, scope: Scope, memory_id: MemoryId) -> list[Memory]:
     """Current memories that were said to take its place from a day on, the one told last behind."""
-    return await reads.rows(_SELECT_PLANS, memory_from_row, being=scope.being_id, project=scope.project, id=memory_id)
+    return await reads.rows(
+        _SELECT_PLANNED_SUCCESSORS, memory_from_row, being=scope.being_id, project=scope.project, id=memory_id
+    )
 
 
 async def possible_newer_version_pairs(
@@ -148,14 +152,14 @@ async def possible_newer_version_pairs(
     if not ids:
         return []
     binds = {"being": scope.being_id, "project": scope.project, "ids": json_list_bind_value(ids)}
-    return list(await reads.rows(_SELECT_TOLD_LATER, _to_later_memory, **binds))
+    return list(await reads.rows(_SELECT_POSSIBLE_NEWER_VERSION_PAIRS, _to_possible_newer_version_pair, **binds))
 
 
-def _to_later_memory(row: Row) -> PossibleNewerVersionPair:
+def _to_possible_newer_version_pair(row: Row) -> PossibleNewerVersionPair:
     return PossibleNewerVersionPair(
         newer=row[0], older=row[1], is_proposed=bool(row[2]), has_superseded_text=bool(row[3])
     )
 
 
-def _to_origin_and_memory(row: Row) -> tuple[MemoryId, Memory]:
+def _to_requested_id_and_version(row: Row) -> tuple[MemoryId, Memory]:
     return row[0], memory_from_row(tuple(row[1:]))

@@ -49,7 +49,7 @@ from madeleine.storage.sql.tables.lessons import lessons_table
 _m, _s = tables.memories_table.c, sessions.c
 EXPORT_COMPRESSION_LEVEL = 6
 _last_numbers = tables.last_memory_numbers_table.c
-_JSON_COLUMNS = ("when_", "retold", "emotion")
+_UNTYPED_JSON_MEMORY_COLUMNS = ("when_", "retold", "emotion")
 """Of the memories; JSON without saying so by their type."""
 
 
@@ -92,19 +92,24 @@ class ExportedTable:
     def to_record(self, row: Row) -> ExportRecord:
         """Raises `ValueError` for a row that no writer leaves there."""
         fields = self.columns_by_field
-        values = {name: _decode(column, stored) for (name, column), stored in zip(fields.items(), row, strict=True)}
+        values = {
+            name: _decode_exported_column_value(column, stored)
+            for (name, column), stored in zip(fields.items(), row, strict=True)
+        }
         return self.record.model_validate(values)
 
     def to_row(self, record: ExportRecord) -> dict[str, Any]:
         """Values by column; without those that are derived."""
         return {
-            self.column_name(name): _encode(self.table.c[self.column_name(name)], getattr(record, name))
+            self.column_name(name): _encode_exported_column_value(
+                self.table.c[self.column_name(name)], getattr(record, name)
+            )
             for name in self.columns_by_field
             if name not in self.expressions
         }
 
 
-def _decode(column: ColumnElement[Any], stored: Any) -> Any:
+def _decode_exported_column_value(column: ColumnElement[Any], stored: Any) -> Any:
     if stored is None:
         return None
     if isinstance(column.type, UtcMicrosColumnType):
@@ -113,12 +118,15 @@ def _decode(column: ColumnElement[Any], stored: Any) -> Any:
         return bool(stored)
     if isinstance(column.type, PackedRecordsColumnType):
         return [json.loads(line) for line in zlib.decompress(stored).splitlines()]
-    if isinstance(column.type, TextListColumnType | JsonTextColumnType) or getattr(column, "name", "") in _JSON_COLUMNS:
+    if (
+        isinstance(column.type, TextListColumnType | JsonTextColumnType)
+        or getattr(column, "name", "") in _UNTYPED_JSON_MEMORY_COLUMNS
+    ):
         return json.loads(stored)
     return stored
 
 
-def _encode(column: ColumnElement[Any], value: Any) -> Any:
+def _encode_exported_column_value(column: ColumnElement[Any], value: Any) -> Any:
     if isinstance(column.type, JsonTextColumnType) and value is not None:
         return json.dumps(dict(value), ensure_ascii=False)
     if isinstance(column.type, PackedRecordsColumnType):
@@ -157,7 +165,7 @@ _known_beings = union(
 ).subquery("known_beings")
 
 
-def _of_being(value: ColumnElement[Any], being: ColumnElement[Any], default: Any) -> ColumnElement[Any]:
+def _being_value_or_default(value: ColumnElement[Any], being: ColumnElement[Any], default: Any) -> ColumnElement[Any]:
     found = select(value).where(being == _known_beings.c.being_id).scalar_subquery()
     return type_coerce(func.coalesce(found, default), value.type)
 
@@ -169,10 +177,10 @@ EXPORTED_TABLES: tuple[ExportedTable, ...] = (
         (),
         expressions={
             "being": _known_beings.c.being_id,
-            "cycle": _of_being(_beings.cycle, _beings.being_id, 0),
-            "think": _of_being(_beings.think, _beings.being_id, "[]"),
-            "think_sources": _of_being(_beings.think_sources, _beings.being_id, "[]"),
-            "last_number": _of_being(_last_numbers.last, _last_numbers.being_id, 0),
+            "cycle": _being_value_or_default(_beings.cycle, _beings.being_id, 0),
+            "think": _being_value_or_default(_beings.think, _beings.being_id, "[]"),
+            "think_sources": _being_value_or_default(_beings.think_sources, _beings.being_id, "[]"),
+            "last_number": _being_value_or_default(_last_numbers.last, _last_numbers.being_id, 0),
         },
         derived=frozenset({"being_id", "cycle", "think", "think_sources"}),
     ),

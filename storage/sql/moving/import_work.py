@@ -52,7 +52,7 @@ from madeleine.storage.sql.tables.conversations import sessions
 
 EXPORTED_TABLE_BY_RECORD_TYPE = {exported.record_type_name: exported for exported in EXPORTED_TABLES}
 _s, _a = sessions.c, tables.audit_entries_table.c
-_BEING = bindparam("being", type_=_s.being_id.type)
+_BEING_ID_BIND = bindparam("being", type_=_s.being_id.type)
 _forgotten_id = json_list_item_rows(_a.ids)
 SELECT_FORGOTTEN_IDS = (
     select(_forgotten_id.c.value)
@@ -63,7 +63,7 @@ SELECT_FORGOTTEN_IDS = (
 )
 UPDATE_SESSION_AFTER_IMPORT = (
     update(sessions)
-    .where(_s.being_id == _BEING, _s.session_id == bindparam("session"))
+    .where(_s.being_id == _BEING_ID_BIND, _s.session_id == bindparam("session"))
     .values(
         messages=sql_greatest(_s.messages, bindparam("end")),
         # What is imported was read by the memory thread that it comes from, but not what waits here.
@@ -72,10 +72,10 @@ UPDATE_SESSION_AFTER_IMPORT = (
         last_at=sql_greatest(_s.last_at, bindparam("latest")),
     )
 )
-_INSERT_IMPORTED_ROW = insert_if_missing_statement(tables.imported_rows_table)
+_INSERT_IMPORTED_ROW_RECORD = insert_if_missing_statement(tables.imported_rows_table)
 
 
-def _select_existing(exported: ExportedTable) -> Select[Any]:
+def _select_existing_records(exported: ExportedTable) -> Select[Any]:
     """Rows of any being by id; of the beings of the batch, where the key is only theirs."""
     key = exported.columns_by_field[exported.record.key_fields[-1]]
     statement = select(*exported.columns_by_field.values()).where(in_bound_list_condition(key, "keys"))
@@ -85,20 +85,22 @@ def _select_existing(exported: ExportedTable) -> Select[Any]:
 
 
 SELECT_EXISTING_BY_RECORD_TYPE = {
-    type_: _select_existing(table) for type_, table in EXPORTED_TABLE_BY_RECORD_TYPE.items() if table.record.key_fields
+    type_: _select_existing_records(table)
+    for type_, table in EXPORTED_TABLE_BY_RECORD_TYPE.items()
+    if table.record.key_fields
 }
 # A name that holds a NUL is not found by a list in JSON.
-_INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "core_block", "diary")
+_RECORD_TYPES_INSERTED_IF_MISSING = ("message_memory", "forgotten_key", "session", "profile", "core_block", "diary")
 INSERT_BY_RECORD_TYPE = {
-    type_: (insert_if_missing_statement if type_ in _INSERTED_IF_MISSING else insert)(table.table)
+    type_: (insert_if_missing_statement if type_ in _RECORD_TYPES_INSERTED_IF_MISSING else insert)(table.table)
     for type_, table in EXPORTED_TABLE_BY_RECORD_TYPE.items()
     if type_ not in ("being", "memory")
 }
-T = TypeVar("T", bound=ExportRecord)
+ExportRecordT = TypeVar("ExportRecordT", bound=ExportRecord)
 RECORDS_PER_IMPORT_BATCH = 500
 
 
-_SELECT_BEINGS = {
+_SELECT_OWNERS_BY_RECORD_TYPE = {
     table.record_type_name: select(table.table.c.id, table.table.c.being_id).where(
         in_bound_list_condition(table.table.c.id, "keys")
     )
@@ -127,7 +129,7 @@ class ImportInTransaction:
         self._left_out_counts: Counter[str] = Counter()
         self._left_out: list[RecordLeftOutOfImport] = []
 
-    async def _new(self, batch: Sequence[T]) -> list[T]:
+    async def _new_records(self, batch: Sequence[ExportRecordT]) -> list[ExportRecordT]:
         """Those that are not here; the others are counted, and named where they are different."""
         type_ = batch[0].type
         exported = EXPORTED_TABLE_BY_RECORD_TYPE[type_]
@@ -136,7 +138,7 @@ class ImportInTransaction:
             binds["beings"] = json_list_bind_value({record.being for record in batch})
         rows = await self._rows(SELECT_EXISTING_BY_RECORD_TYPE[type_], exported.to_record, **binds)
         existing = {row.identity: row for row in rows}
-        new: dict[tuple[str, ...], T] = {}
+        new: dict[tuple[str, ...], ExportRecordT] = {}
         for record in batch:
             here = existing.get(record.identity)
             if here is None:
@@ -149,9 +151,11 @@ class ImportInTransaction:
                 self._known[type_] += 1
         return list(new.values())
 
-    async def _beings_of(self, type_: str, ids: Sequence[str]) -> dict[str, str]:
+    async def _owner_being_by_record_id(self, type_: str, ids: Sequence[str]) -> dict[str, str]:
         """Whose the records with these ids are that there are."""
-        rows = await self._rows(_SELECT_BEINGS[type_], first_two_columns_of_row, keys=json_list_bind_value(set(ids)))
+        rows = await self._rows(
+            _SELECT_OWNERS_BY_RECORD_TYPE[type_], first_two_columns_of_row, keys=json_list_bind_value(set(ids))
+        )
         return dict(rows)
 
     async def _insert(self, records: Sequence[ExportRecord]) -> None:
@@ -161,9 +165,9 @@ class ImportInTransaction:
         exported = EXPORTED_TABLE_BY_RECORD_TYPE[type_]
         rows = [exported.to_row(record) | derived_columns_of_record(record) for record in records]
         await self._transaction.execute_many(INSERT_BY_RECORD_TYPE[type_], rows)
-        await self._remember(records)
+        await self._record_as_added(records)
 
-    async def _remember(self, records: Sequence[ExportRecord]) -> None:
+    async def _record_as_added(self, records: Sequence[ExportRecord]) -> None:
         if not records:
             return
         type_ = records[0].type
@@ -178,7 +182,7 @@ class ImportInTransaction:
             }
             for record in records
         ]
-        await self._transaction.execute_many(_INSERT_IMPORTED_ROW, rows)
+        await self._transaction.execute_many(_INSERT_IMPORTED_ROW_RECORD, rows)
 
     async def _rows(self, statement: Any, make: Any = first_column_of_row, **binds: Any) -> list[Any]:
         return await self._transaction.rows(statement, make, **binds)
@@ -220,8 +224,8 @@ def batch_records_by_type(records: Iterator[AnyExportRecord]) -> Iterator[list[A
             yield batch
 
 
-def being_and_records_pairs(records: Sequence[T]) -> list[tuple[str, list[T]]]:
-    beings: defaultdict[str, list[T]] = defaultdict(list)
+def being_and_records_pairs(records: Sequence[ExportRecordT]) -> list[tuple[str, list[ExportRecordT]]]:
+    beings: defaultdict[str, list[ExportRecordT]] = defaultdict(list)
     for record in records:
         beings[record.being].append(record)
     return list(beings.items())

@@ -62,32 +62,35 @@ from madeleine.storage.sql.moving.source_imports import last_sequence_numbers
 from madeleine.storage.sql.tables.conversations import forgotten_keys_table, messages_table, sessions
 from madeleine.storage.sql.tables.core_blocks import core_blocks_table
 
-_POINTERS = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
+_COLUMNS_POINTING_TO_MEMORIES = ("absorbed_into", "compressed_into", "resembles", "superseded_by", "may_supersede")
 _m, _s = tables.memories_table.c, sessions.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_SELECT_LAST_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
-    tables.last_memory_numbers_table.c.being_id == _BEING
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_SELECT_LAST_MEMORY_NUMBER = select(tables.last_memory_numbers_table.c.last).where(
+    tables.last_memory_numbers_table.c.being_id == _BEING_ID_BIND
 )
-_UPSERT_LAST_NUMBER = upsert_statement(tables.last_memory_numbers_table, "last")
-_SELECT_TAKEN_NUMBERS = select(_m.number).where(_m.being_id == _BEING, _m.number > bindparam("floor"))
-_SELECT_CLOCK = select(tables.beings_table.c.cycle).where(tables.beings_table.c.being_id == _BEING)
-_SELECT_SESSIONS = select(_s.session_id, _s.messages).where(
-    _s.being_id == _BEING, in_bound_list_condition(_s.session_id, "sessions")
+_UPSERT_LAST_MEMORY_NUMBER = upsert_statement(tables.last_memory_numbers_table, "last")
+_SELECT_TAKEN_MEMORY_NUMBERS = select(_m.number).where(_m.being_id == _BEING_ID_BIND, _m.number > bindparam("floor"))
+_SELECT_PATROL_CYCLE = select(tables.beings_table.c.cycle).where(tables.beings_table.c.being_id == _BEING_ID_BIND)
+_SELECT_NEXT_MESSAGE_POSITIONS = select(_s.session_id, _s.messages).where(
+    _s.being_id == _BEING_ID_BIND, in_bound_list_condition(_s.session_id, "sessions")
 )
 _messages = messages_table.c
-_SELECT_MESSAGE_PLACES = select(_messages.session_id, _messages.position, _messages.key).where(
-    _messages.being_id == _BEING, in_bound_list_condition(_messages.session_id, "sessions")
+_SELECT_MESSAGE_POSITIONS_AND_KEYS = select(_messages.session_id, _messages.position, _messages.key).where(
+    _messages.being_id == _BEING_ID_BIND, in_bound_list_condition(_messages.session_id, "sessions")
 )
-_SELECT_FORGOTTEN_KEYS = select(forgotten_keys_table.c.key_hash).where(
-    forgotten_keys_table.c.being_id == _BEING, in_bound_list_condition(forgotten_keys_table.c.key_hash, "hashes")
+_SELECT_FORGOTTEN_MESSAGE_KEY_HASHES = select(forgotten_keys_table.c.key_hash).where(
+    forgotten_keys_table.c.being_id == _BEING_ID_BIND,
+    in_bound_list_condition(forgotten_keys_table.c.key_hash, "hashes"),
 )
-_SELECT_BLOCK_NAMES = select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING).distinct()
-_SELECT_BEINGS_WITH_RUNS = select(tables.patrol_runs.c.being_id).distinct()
-_POINT_TO_KNOWN = [
+_SELECT_CORE_BLOCK_NAMES = (
+    select(core_blocks_table.c.name).where(core_blocks_table.c.being_id == _BEING_ID_BIND).distinct()
+)
+_SELECT_BEINGS_WITH_PATROL_RUNS = select(tables.patrol_runs.c.being_id).distinct()
+_REPLACE_POINTERS_TO_ALIASED_MEMORY = [
     update(tables.memories_table)
-    .where(_m[name] == bindparam("old"), _m.being_id == _BEING)
+    .where(_m[name] == bindparam("old"), _m.being_id == _BEING_ID_BIND)
     .values({name: bindparam("new")})
-    for name in _POINTERS
+    for name in _COLUMNS_POINTING_TO_MEMORIES
 ]
 _INSERT_IMPORT = insert(tables.imports_table)
 
@@ -116,44 +119,44 @@ class ExportFileImport(ImportInTransaction):
 
     async def load_import_target_state(self, header: ExportHeader) -> None:
         self._forgotten = set(await self._rows(SELECT_FORGOTTEN_IDS))
-        self._beings_with_runs = set(await self._rows(_SELECT_BEINGS_WITH_RUNS))
+        self._beings_with_runs = set(await self._rows(_SELECT_BEINGS_WITH_PATROL_RUNS))
         for being in header.beings:
-            lasts = await self._rows(_SELECT_LAST_NUMBER, being=being)
+            lasts = await self._rows(_SELECT_LAST_MEMORY_NUMBER, being=being)
             self._is_fresh[being] = not lasts
             self._number_floor[being] = max([0, *lasts])
-            self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_BLOCK_NAMES, being=being)}
+            self._blocks_here |= {(being, name) for name in await self._rows(_SELECT_CORE_BLOCK_NAMES, being=being)}
 
     async def import_all_records(self, records: Iterator[AnyExportRecord]) -> None:
         batches = batch_records_by_type(records)
         by_type: Mapping[str, Callable[[Any], Awaitable[None]]] = {
-            "being": self._take_being,
-            "memory": self._take_memory,
-            "reinforcement": self._take_reinforcement,
-            "revision": self._take_part,
-            "truth_act": self._take_part,
-            "lesson": self._take_part,
-            "stated_relation": self._take_part,
-            "core_block": self._take_core_block,
-            "message": self._take_message,
-            "message_memory": self._take_message_memory,
-            "forgotten_key": self._take_forgotten_key,
-            "archived_memory": self._take_archived_memory,
-            "patrol_run": self._take_patrol_run,
-            "patrol_change": self._take_patrol_change,
+            "being": self._import_beings,
+            "memory": self._import_memories,
+            "reinforcement": self._import_reinforcements,
+            "revision": self._import_memory_parts,
+            "truth_act": self._import_memory_parts,
+            "lesson": self._import_memory_parts,
+            "stated_relation": self._import_memory_parts,
+            "core_block": self._import_core_blocks,
+            "message": self._import_messages,
+            "message_memory": self._import_message_memory_links,
+            "forgotten_key": self._import_forgotten_message_keys,
+            "archived_memory": self._import_archived_memories,
+            "patrol_run": self._import_patrol_runs,
+            "patrol_change": self._import_patrol_changes,
         }
         while batch := await asyncio.to_thread(next, batches, None):
-            await by_type.get(batch[0].type, self._take)(batch)
+            await by_type.get(batch[0].type, self._import_independent_records)(batch)
 
     async def finish(self, header: ExportHeader) -> ImportReport:
         for old, new in self._aliases.items():
             for being in header.beings:
-                for statement in _POINT_TO_KNOWN:
+                for statement in _REPLACE_POINTERS_TO_ALIASED_MEMORY:
                     await self._transaction.execute_many(statement, [{"old": old, "new": new, "being": being}])
         await self._transaction.execute_many(
-            _UPSERT_LAST_NUMBER,
+            _UPSERT_LAST_MEMORY_NUMBER,
             [{"being_id": being, "last": last} for being, last in self._number_floor.items() if last],
         )
-        await self._erase_forgotten()
+        await self._erase_imported_forgotten_memories()
         await rebuild_archive_group_digests(self._transaction, self._stale_groups)
         kept = [id_ for id_ in self._memories if self._memories[id_]]
         await mark_memories_for_index(self._transaction, kept)
@@ -190,7 +193,7 @@ class ExportFileImport(ImportInTransaction):
             cluster_ids=self._clusters,  # type: ignore[arg-type]
         )
 
-    async def _erase_forgotten(self) -> None:
+    async def _erase_imported_forgotten_memories(self) -> None:
         """What was forgotten here was added, so that all that tells of it is found; now it is erased with that."""
         for being, ids in self._to_erase.items():
             scope = Scope(BeingId(being), self._client)
@@ -201,10 +204,10 @@ class ExportFileImport(ImportInTransaction):
 
     # --- by type
 
-    async def _take(self, batch: Sequence[ExportRecord]) -> None:
+    async def _import_independent_records(self, batch: Sequence[ExportRecord]) -> None:
         """Records that nothing but their key ties to what is here."""
         new: list[ExportRecord] = []
-        for record in await self._new(batch):
+        for record in await self._new_records(batch):
             if not self._forgotten.isdisjoint(ids_referenced_by_record(record)):
                 self._leave_out("forgotten", record)
             elif isinstance(record, ProfileExportRecord | NoteExportRecord) and record.memory_id in self._aliases:
@@ -214,21 +217,21 @@ class ExportFileImport(ImportInTransaction):
         self._clusters += [record.id for record in new if isinstance(record, ClusterExportRecord)]
         await self._insert(new)
 
-    async def _take_being(self, batch: Sequence[BeingExportRecord]) -> None:
+    async def _import_beings(self, batch: Sequence[BeingExportRecord]) -> None:
         for record in batch:
             if self._is_fresh[record.being]:
                 self._number_floor[record.being] = record.last_number
-            has_clock = await self._rows(_SELECT_CLOCK, being=record.being)
+            has_clock = await self._rows(_SELECT_PATROL_CYCLE, being=record.being)
             if not has_clock and (record.cycle or record.think):
                 row: dict[str, Any] = {"being_id": record.being, "cycle": record.cycle}
                 row |= {name: encode_json_list(getattr(record, name)) for name in ("think", "think_sources")}
                 await self._transaction.execute_many(insert(tables.beings_table), [row])
-                await self._remember([record])
+                await self._record_as_added([record])
             else:
                 self._known["being"] += 1
 
-    async def _take_memory(self, batch: Sequence[MemoryExportRecord]) -> None:
-        new = await self._new(batch)
+    async def _import_memories(self, batch: Sequence[MemoryExportRecord]) -> None:
+        new = await self._new_records(batch)
         for being, records in being_and_records_pairs(new):
             await self._insert_memories(being, records)
 
@@ -239,7 +242,7 @@ class ExportFileImport(ImportInTransaction):
         rows, added = [], []
         # Where the being had memories, a number up to the last may have been a forgotten one's.
         floor = 0 if self._is_fresh[being] else self._number_floor[being]
-        taken = set(await self._rows(_SELECT_TAKEN_NUMBERS, being=being, floor=floor))
+        taken = set(await self._rows(_SELECT_TAKEN_MEMORY_NUMBERS, being=being, floor=floor))
         for record in records:
             if record.key is not None and (outcome := outcomes.get(record.key)):
                 if outcome.text == record.action:
@@ -266,11 +269,11 @@ class ExportFileImport(ImportInTransaction):
             if id_ not in self._forgotten:
                 added.append(record)
         await self._transaction.execute_many(INSERT_MEMORY, rows)
-        await self._remember(added)
+        await self._record_as_added(added)
 
-    async def _take_archived_memory(self, batch: Sequence[ArchivedMemoryExportRecord]) -> None:
-        new = await self._new(batch)
-        here = await self._beings_of("memory", [record.memory_id for record in new])
+    async def _import_archived_memories(self, batch: Sequence[ArchivedMemoryExportRecord]) -> None:
+        new = await self._new_records(batch)
+        here = await self._owner_being_by_record_id("memory", [record.memory_id for record in new])
         archived = json_list_bind_value(record.memory_id for record in new)
         known = {*here, *dict(await self._rows(SELECT_OWNERS_OF_ARCHIVED_MEMORIES, tuple, ids=archived))}
         self._known["archived_memory"] += sum(record.memory_id in known for record in new)
@@ -279,9 +282,9 @@ class ExportFileImport(ImportInTransaction):
                 self._leave_out("forgotten", record)
                 self._stale_groups.add(record.group_id)
         kept = [record for record in new if record.memory_id not in self._forgotten | known]
-        await self._insert([self._renumbered_entry(record) for record in kept])
+        await self._insert([self._renumbered_archived_memory(record) for record in kept])
 
-    def _renumbered_entry(self, record: ArchivedMemoryExportRecord) -> ArchivedMemoryExportRecord:
+    def _renumbered_archived_memory(self, record: ArchivedMemoryExportRecord) -> ArchivedMemoryExportRecord:
         floor = self._number_floor[record.being]
         if self._is_fresh[record.being] or record.number > floor:
             return record
@@ -290,7 +293,7 @@ class ExportFileImport(ImportInTransaction):
         memory, *parts = record.records
         return record.model_copy(update={"number": number, "records": ({**memory, "number": number}, *parts)})
 
-    async def _take_part(self, batch: Sequence[MemoryPartExportRecord]) -> None:
+    async def _import_memory_parts(self, batch: Sequence[MemoryPartExportRecord]) -> None:
         """What belongs to a memory comes with it, and not to one that is here."""
         if not batch:
             return
@@ -301,38 +304,40 @@ class ExportFileImport(ImportInTransaction):
         await self._transaction.execute_many(INSERT_BY_RECORD_TYPE[batch[0].type], rows)
         self._added[batch[0].type] += len(own)
 
-    async def _take_core_block(self, batch: Sequence[CoreBlockExportRecord]) -> None:
+    async def _import_core_blocks(self, batch: Sequence[CoreBlockExportRecord]) -> None:
         """A block with all its versions, where there is none of its name: versions of two stores make no history."""
         here = [record for record in batch if (record.being, record.name) in self._blocks_here]
-        for record in await self._new(here) if here else ():
+        for record in await self._new_records(here) if here else ():
             self._leave_out("different", record)
         if new := [record for record in batch if (record.being, record.name) not in self._blocks_here]:
-            await self._take(new)
+            await self._import_independent_records(new)
 
-    async def _take_reinforcement(self, batch: Sequence[ReinforcementExportRecord]) -> None:
+    async def _import_reinforcements(self, batch: Sequence[ReinforcementExportRecord]) -> None:
         kept: list[ReinforcementExportRecord] = []
         for being, records in being_and_records_pairs(batch):
             keys = [record.key for record in records if record.key is not None]
             scope = Scope(BeingId(being), self._client)
             taken = await read_idempotency_key_outcomes(self._transaction, scope, keys)
             kept += [r.model_copy(update={"key": None}) if r.key in taken else r for r in records]
-        await self._take_part(kept)
+        await self._import_memory_parts(kept)
 
-    async def _take_message(self, batch: Sequence[MessageExportRecord]) -> None:
-        for being, records in being_and_records_pairs(await self._new(batch)):
+    async def _import_messages(self, batch: Sequence[MessageExportRecord]) -> None:
+        for being, records in being_and_records_pairs(await self._new_records(batch)):
             await self._insert_messages(being, records)
 
     async def _insert_messages(self, being: str, records: Sequence[MessageExportRecord]) -> None:
         names = json_list_bind_value({record.session_id for record in records})
-        ends = dict(await self._rows(_SELECT_SESSIONS, tuple, being=being, sessions=names))
+        ends = dict(await self._rows(_SELECT_NEXT_MESSAGE_POSITIONS, tuple, being=being, sessions=names))
         places: defaultdict[str, set[int]] = defaultdict(set)
         keys: set[tuple[str, str]] = set()
-        for session, position, key in await self._rows(_SELECT_MESSAGE_PLACES, tuple, being=being, sessions=names):
+        for session, position, key in await self._rows(
+            _SELECT_MESSAGE_POSITIONS_AND_KEYS, tuple, being=being, sessions=names
+        ):
             places[session].add(position)
             keys.add((session, key))
         hashes = {r.id: message_key_hash(r.session_id, r.key) for r in records if r.key is not None}
         binds = {"being": being, "hashes": json_list_bind_value(hashes.values())}
-        forgotten = set(await self._rows(_SELECT_FORGOTTEN_KEYS, **binds))
+        forgotten = set(await self._rows(_SELECT_FORGOTTEN_MESSAGE_KEY_HASHES, **binds))
         added: list[MessageExportRecord] = []
         for record in records:
             if record.id in self._forgotten or hashes.get(record.id) in forgotten:
@@ -363,13 +368,13 @@ class ExportFileImport(ImportInTransaction):
             UPDATE_SESSION_AFTER_IMPORT, [row for row in extended if row["end"] > ends[row["session"]]]
         )
 
-    async def _take_message_memory(self, batch: Sequence[MessageMemoryExportRecord]) -> None:
+    async def _import_message_memory_links(self, batch: Sequence[MessageMemoryExportRecord]) -> None:
         links = [
             record.model_copy(update={"memory_id": self._aliases.get(record.memory_id, record.memory_id)})
             for record in batch
         ]
-        messages = await self._beings_of("message", [record.message_id for record in links])
-        memories = await self._beings_of("memory", named := [record.memory_id for record in links])
+        messages = await self._owner_being_by_record_id("message", [record.message_id for record in links])
+        memories = await self._owner_being_by_record_id("memory", named := [record.memory_id for record in links])
         memories |= dict(await self._rows(SELECT_OWNERS_OF_ARCHIVED_MEMORIES, tuple, ids=json_list_bind_value(named)))
         kept = [
             record
@@ -379,18 +384,18 @@ class ExportFileImport(ImportInTransaction):
         rows = [EXPORTED_TABLE_BY_RECORD_TYPE["message_memory"].to_row(record) for record in kept]
         await self._transaction.execute_many(INSERT_BY_RECORD_TYPE["message_memory"], rows)
 
-    async def _take_forgotten_key(self, batch: Sequence[ExportRecord]) -> None:
+    async def _import_forgotten_message_keys(self, batch: Sequence[ExportRecord]) -> None:
         rows = [EXPORTED_TABLE_BY_RECORD_TYPE["forgotten_key"].to_row(record) for record in batch]
         await self._transaction.execute_many(INSERT_BY_RECORD_TYPE["forgotten_key"], rows)
 
-    async def _take_patrol_run(self, batch: Sequence[ExportRecord]) -> None:
+    async def _import_patrol_runs(self, batch: Sequence[ExportRecord]) -> None:
         """The journal of a being that has none here: undo needs what follows a run to be behind it."""
         new = [record for record in batch if record.being not in self._beings_with_runs]
         self._known["patrol_run"] += len(batch) - len(new)
         self._runs.update(record.identity[0] for record in new)
         await self._insert(new)
 
-    async def _take_patrol_change(self, batch: Sequence[PatrolChangeExportRecord]) -> None:
+    async def _import_patrol_changes(self, batch: Sequence[PatrolChangeExportRecord]) -> None:
         own = [record for record in batch if record.run_id in self._runs]
         table = EXPORTED_TABLE_BY_RECORD_TYPE["patrol_change"]
         await self._transaction.execute_many(

@@ -22,15 +22,15 @@ from madeleine.storage.sql.moving.importing import ExportFileImport
 from madeleine.storage.sql.moving.undo_import import ImportUndo
 
 _i, _c = tables.imports_table.c, tables.clusters_table.c
-_PAST_IMPORT = RowMap(PastImport, tables.imports_table)
-_SELECT_IMPORTS = select(*_PAST_IMPORT.columns).order_by(_i.at.desc(), _i.id)
-_SET_MODEL = (
+_PAST_IMPORT_ROW_MAP = RowMap(PastImport, tables.imports_table)
+_SELECT_IMPORTS = select(*_PAST_IMPORT_ROW_MAP.columns).order_by(_i.at.desc(), _i.id)
+_SET_MODEL_OF_CLUSTERS_WITHOUT_ONE = (
     update(tables.clusters_table)
     .where(in_bound_list_condition(_c.id, "ids"), _c.model.is_(None))
     .values(model=bindparam("new_model"))
 )
 _r, _m = tables.imported_rows_table.c, tables.memories_table.c
-_SELECT_SHARED_ROW = (
+_SELECT_IMPORTED_SHARED_MEMORY = (
     select(_m.id)
     .join_from(tables.imported_rows_table, tables.memories_table, _m.id == _r.memory_id)
     .where(_r.import_id == bindparam("import"), _m.being_id == bindparam("organisation"))
@@ -40,19 +40,19 @@ _SELECT_CLUSTER_BEINGS = select(_c.being_id).where(in_bound_list_condition(_c.id
 
 
 _p = tables.ledger_copies_table.c
-_COPY = RowMap(LedgerCopyFileRecord, tables.ledger_copies_table)
-_SELECT_COPIES = select(*_COPY.columns).order_by(_p.made_at, _p.path)
-_UPSERT_COPY = upsert_statement(tables.ledger_copies_table, "kind", "being_id", "made_at")
-_DELETE_COPY = delete(tables.ledger_copies_table).where(_p.path == bindparam("old_path"))
+_LEDGER_COPY_ROW_MAP = RowMap(LedgerCopyFileRecord, tables.ledger_copies_table)
+_SELECT_LEDGER_COPY_RECORDS = select(*_LEDGER_COPY_ROW_MAP.columns).order_by(_p.made_at, _p.path)
+_UPSERT_LEDGER_COPY_RECORD = upsert_statement(tables.ledger_copies_table, "kind", "being_id", "made_at")
+_DELETE_LEDGER_COPY_RECORD = delete(tables.ledger_copies_table).where(_p.path == bindparam("old_path"))
 
 
-class _RolledBack(Exception):
+class _RollBackImport(Exception):
     """Ends a transaction that is not to be kept."""
 
 
-def _require_kept(report: ImportReport, *, dry_run: bool) -> None:
+def _roll_back_if_dry_run_or_empty(report: ImportReport, *, dry_run: bool) -> None:
     if dry_run or not report.added:
-        raise _RolledBack
+        raise _RollBackImport
 
 
 class ImportRepository(DatabaseRepository):
@@ -75,8 +75,8 @@ class ImportRepository(DatabaseRepository):
                 await work.load_import_target_state(header)
                 await work.import_all_records(records)
                 report = await work.finish(header)
-                _require_kept(report, dry_run=dry_run)
-        except _RolledBack:
+                _roll_back_if_dry_run_or_empty(report, dry_run=dry_run)
+        except _RollBackImport:
             assert report is not None
             return replace(report, id="")
         return report
@@ -98,17 +98,17 @@ class ImportRepository(DatabaseRepository):
 
     async def import_holds_shared_knowledge(self, import_id: str) -> bool:
         binds = {"import": import_id, "organisation": ORGANISATION_BEING_ID}
-        return bool(await self._database.rows(_SELECT_SHARED_ROW, first_column_of_row, **binds))
+        return bool(await self._database.rows(_SELECT_IMPORTED_SHARED_MEMORY, first_column_of_row, **binds))
 
     async def past_imports(self) -> list[PastImport]:
-        return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT.from_row)
+        return await self._database.rows(_SELECT_IMPORTS, _PAST_IMPORT_ROW_MAP.from_row)
 
     async def recompute_cluster_vectors(self, ids: Sequence[ClusterId], *, model: EmbeddingModelName) -> None:
         if not ids:
             return
         async with self._database.transaction() as transaction:
             binds = {"ids": json_list_bind_value(ids)}
-            await transaction.execute_many(_SET_MODEL, [binds | {"new_model": model}])
+            await transaction.execute_many(_SET_MODEL_OF_CLUSTERS_WITHOUT_ONE, [binds | {"new_model": model}])
             for being in await transaction.rows(_SELECT_CLUSTER_BEINGS, first_column_of_row, **binds):
                 await recompute_cluster_vectors(transaction, Scope(BeingId(being)), ids)
 
@@ -118,11 +118,11 @@ class LedgerCopyRecordRepository(DatabaseRepository):
 
     async def record_ledger_copy(self, copy: LedgerCopyFileRecord) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_UPSERT_COPY, [_COPY.to_row(copy)])
+            await transaction.execute_many(_UPSERT_LEDGER_COPY_RECORD, [_LEDGER_COPY_ROW_MAP.to_row(copy)])
 
     async def recorded_ledger_copies(self) -> list[LedgerCopyFileRecord]:
-        return await self._database.rows(_SELECT_COPIES, _COPY.from_row)
+        return await self._database.rows(_SELECT_LEDGER_COPY_RECORDS, _LEDGER_COPY_ROW_MAP.from_row)
 
     async def delete_ledger_copy_records(self, paths: Sequence[str]) -> None:
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_DELETE_COPY, [{"old_path": path} for path in paths])
+            await transaction.execute_many(_DELETE_LEDGER_COPY_RECORD, [{"old_path": path} for path in paths])

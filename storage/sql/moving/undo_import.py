@@ -16,7 +16,7 @@ from madeleine.memory.model import BeingId, MemoryId, Scope
 from madeleine.memory.moving.ports import ImportUndoResult
 from madeleine.memory.rules.storing.retelling import RetellingAdditions
 from madeleine.storage.sql.administration import record_audit_entry
-from madeleine.storage.sql.archive.restoring import restore_memories
+from madeleine.storage.sql.archive.restoring import restore_archived_memories
 from madeleine.storage.sql.database import tables
 from madeleine.storage.sql.database.dialect import in_bound_list_condition, json_list_bind_value, json_list_item_rows
 from madeleine.storage.sql.database.engine import Transaction
@@ -39,12 +39,12 @@ from madeleine.storage.sql.tables.conversations import message_memories_table, m
 _i, _r, _m = tables.imports_table.c, tables.imported_rows_table.c, tables.memories_table.c
 _messages, _links, _s = messages_table.c, message_memories_table.c, sessions.c
 _SELECT_IMPORT = select(_i.id, _i.state, _i.last_numbers).where(_i.id == bindparam("import"))
-_SELECT_ROWS = select(_r.type, _r.key, _r.digest).where(_r.import_id == bindparam("import"))
-_SELECT_BEINGS = select(_m.id, _m.being_id).where(in_bound_list_condition(_m.id, "ids"))
+_SELECT_IMPORTED_ROW_RECORDS = select(_r.type, _r.key, _r.digest).where(_r.import_id == bindparam("import"))
+_SELECT_BEINGS_OF_MEMORIES = select(_m.id, _m.being_id).where(in_bound_list_condition(_m.id, "ids"))
 _own = json_list_item_rows(bindparam("ids"))
 _IS_OWN = _m.id.in_(select(_own.c.value))
-_POINTERS = (_m.absorbed_into, _m.compressed_into, _m.superseded_by)
-_SELECT_CHANGED_SINCE = union(
+_COLUMNS_POINTING_TO_MEMORIES = (_m.absorbed_into, _m.compressed_into, _m.superseded_by)
+_SELECT_MEMORIES_CHANGED_SINCE_IMPORT = union(
     *(
         select(table.c.memory_id).where(
             table.c.seq > bindparam(table.name), in_bound_list_condition(table.c.memory_id, "ids")
@@ -54,13 +54,13 @@ _SELECT_CHANGED_SINCE = union(
     # Others that point to them, and those of them that point to others.
     *(
         select(pointer).where(in_bound_list_condition(pointer, "ids"), ~in_bound_list_condition(_m.id, "ids"))
-        for pointer in _POINTERS
+        for pointer in _COLUMNS_POINTING_TO_MEMORIES
     ),
     *(
         select(_m.id).where(
             in_bound_list_condition(_m.id, "ids"), pointer.is_not(None), ~in_bound_list_condition(pointer, "ids")
         )
-        for pointer in _POINTERS
+        for pointer in _COLUMNS_POINTING_TO_MEMORIES
     ),
 )
 _source = json_list_item_rows(tables.diary_entries_table.c.sources)
@@ -69,7 +69,7 @@ _SELECT_DIARY_SOURCES = (
     .select_from(tables.diary_entries_table)
     .join(_source, true())
 )
-_REMOVED_MESSAGES = (in_bound_list_condition(_messages.id, "ids"),)
+_MESSAGE_HAS_BOUND_ID = (in_bound_list_condition(_messages.id, "ids"),)
 _DELETE_LINKS = delete(message_memories_table).where(in_bound_list_condition(_links.message_id, "ids"))
 _DELETE_EMPTY_SESSION = delete(sessions).where(
     _s.being_id == bindparam("own_being"),
@@ -83,13 +83,13 @@ _DELETE_EMPTY_CLUSTER = delete(tables.clusters_table).where(
     ~exists().where(_m.cluster_id == _c.id),
     ~exists().where(_child.c.parent_id == _c.id, _child.c.id != _c.id),
 )
-_DELETE_CLOCK = delete(tables.beings_table).where(
+_DELETE_BEING_WITHOUT_MEMORIES = delete(tables.beings_table).where(
     tables.beings_table.c.being_id == bindparam("own_being"),
     ~exists().where(_m.being_id == tables.beings_table.c.being_id),
 )
-_SET_STATE = update(tables.imports_table).where(_i.id == bindparam("import")).values(state="undone")
-_DELETE_ROWS = delete(tables.imported_rows_table).where(_r.import_id == bindparam("import"))
-_SELECT_REINFORCEMENTS = select(_r.key, _r.memory_id, _r.digest).where(
+_MARK_IMPORT_UNDONE = update(tables.imports_table).where(_i.id == bindparam("import")).values(state="undone")
+_DELETE_IMPORTED_ROW_RECORDS = delete(tables.imported_rows_table).where(_r.import_id == bindparam("import"))
+_SELECT_IMPORTED_REINFORCEMENTS = select(_r.key, _r.memory_id, _r.digest).where(
     _r.import_id == bindparam("import"), _r.type == "reinforcement"
 )
 _told = tables.reinforcements_table.c
@@ -97,11 +97,11 @@ _DELETE_REINFORCEMENTS = delete(tables.reinforcements_table).where(
     _told.being_id == bindparam("own_being"), in_bound_list_condition(_told.key, "keys")
 )
 _w, _g = archived_memories_table.c, archive_groups_table.c
-_DELETE_ARCHIVED = delete(archived_memories_table).where(in_bound_list_condition(_w.id, "ids"))
-_DELETE_EMPTY_GROUPS = delete(archive_groups_table).where(
+_DELETE_ARCHIVED_MEMORIES = delete(archived_memories_table).where(in_bound_list_condition(_w.id, "ids"))
+_DELETE_EMPTY_ARCHIVE_GROUPS = delete(archive_groups_table).where(
     in_bound_list_condition(_g.id, "ids"), ~exists().where(_w.group_id == _g.id)
 )
-_UNCHANGED_ONLY = ("note", "profile", "core_block", "diary", "patrol_run")
+_RECORD_TYPES_REMOVED_IF_UNCHANGED = ("note", "profile", "core_block", "diary", "patrol_run")
 
 
 class ImportUndo:
@@ -118,16 +118,16 @@ class ImportUndo:
     async def undo(self) -> ImportUndoResult:
         """Raises `CannotUndo`."""
         last_numbers = await self._require_undoable()
-        rows = await self._rows(_SELECT_ROWS, tuple, **{"import": self._import_id})
+        rows = await self._rows(_SELECT_IMPORTED_ROW_RECORDS, tuple, **{"import": self._import_id})
         keys: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
         digests = {(type_, key): digest for type_, key, digest in rows}
         for type_, key, _ in rows:
             keys[type_].append(tuple(json.loads(key)))
-        await self._remove_archived(keys)
-        await self._take_back_reinforcements()
+        await self._remove_archived_memories(keys)
+        await self._remove_reinforcements()
         # What lists memories goes before them, while it can be told from what was written since.
-        for type_ in _UNCHANGED_ONLY:
-            await self._remove_unchanged(EXPORTED_TABLE_BY_RECORD_TYPE[type_], keys[type_], digests)
+        for type_ in _RECORD_TYPES_REMOVED_IF_UNCHANGED:
+            await self._remove_unchanged_records(EXPORTED_TABLE_BY_RECORD_TYPE[type_], keys[type_], digests)
         erased = await self._remove_memories([key[0] for key in keys["memory"]], last_numbers)
         await self._remove_messages([key[0] for key in keys["message"]])
         sessions = [{"own_being": being, "own_session": session} for being, session in keys["session"]]
@@ -135,9 +135,11 @@ class ImportUndo:
         clusters = json_list_bind_value(key[0] for key in keys["cluster"])
         for _ in range(2):  # a root after what lies below it
             await self._transaction.execute_many(_DELETE_EMPTY_CLUSTER, [{"ids": clusters}])
-        await self._transaction.execute_many(_DELETE_CLOCK, [{"own_being": key[0]} for key in keys["being"]])
-        await self._transaction.execute_many(_SET_STATE, [{"import": self._import_id}])
-        await self._transaction.execute_many(_DELETE_ROWS, [{"import": self._import_id}])
+        await self._transaction.execute_many(
+            _DELETE_BEING_WITHOUT_MEMORIES, [{"own_being": key[0]} for key in keys["being"]]
+        )
+        await self._transaction.execute_many(_MARK_IMPORT_UNDONE, [{"import": self._import_id}])
+        await self._transaction.execute_many(_DELETE_IMPORTED_ROW_RECORDS, [{"import": self._import_id}])
         scope = Scope(BeingId(""), self._client)
         await record_audit_entry(
             self._transaction, scope, "import", self._at, tool="madeleine import --undo", ids=[self._import_id]
@@ -159,11 +161,11 @@ class ImportUndo:
         return dict(json.loads(last_numbers))
 
     async def _remove_memories(self, ids: list[str], last_numbers: dict[str, int]) -> ErasureResult:
-        kept = await self._changed_since(ids, last_numbers)
+        kept = await self._memory_ids_changed_since_import(ids, last_numbers)
         self._kept["memory"] = len(kept)
         beings: defaultdict[str, list[MemoryId]] = defaultdict(list)
         removable = json_list_bind_value(id_ for id_ in ids if id_ not in kept)
-        for id_, being in await self._rows(_SELECT_BEINGS, tuple, ids=removable):
+        for id_, being in await self._rows(_SELECT_BEINGS_OF_MEMORIES, tuple, ids=removable):
             beings[being].append(MemoryId(id_))
         erased: list[MemoryId] = []
         for being, own in beings.items():
@@ -176,23 +178,23 @@ class ImportUndo:
         self._removed["memory"] = len(erased)
         return ErasureResult(erased_ids=tuple(erased))
 
-    async def _remove_archived(self, keys: Mapping[str, Sequence[tuple[str, ...]]]) -> None:
+    async def _remove_archived_memories(self, keys: Mapping[str, Sequence[tuple[str, ...]]]) -> None:
         """What came as archived goes; what was archived since it came is looked at as a memory."""
         ids = json_list_bind_value(key[0] for key in keys["memory"])
         beings: defaultdict[str, list[str]] = defaultdict(list)
         for id_, being in await self._rows(SELECT_OWNERS_OF_ARCHIVED_MEMORIES, tuple, ids=ids):
             beings[being].append(id_)
         for being, own in beings.items():
-            await restore_memories(self._transaction, Scope(BeingId(being), self._client), own)
+            await restore_archived_memories(self._transaction, Scope(BeingId(being), self._client), own)
         entries = [key[0] for key in keys["archived_memory"]]
-        await self._transaction.execute_many(_DELETE_ARCHIVED, [{"ids": json_list_bind_value(entries)}])
+        await self._transaction.execute_many(_DELETE_ARCHIVED_MEMORIES, [{"ids": json_list_bind_value(entries)}])
         groups = json_list_bind_value(key[0] for key in keys["archive_group"])
-        await self._transaction.execute_many(_DELETE_EMPTY_GROUPS, [{"ids": groups}])
+        await self._transaction.execute_many(_DELETE_EMPTY_ARCHIVE_GROUPS, [{"ids": groups}])
         self._removed["archived_memory"] = len(entries)
 
-    async def _take_back_reinforcements(self) -> None:
+    async def _remove_reinforcements(self) -> None:
         """Retellings that the import has added, of memories that were here and of its own."""
-        rows = await self._rows(_SELECT_REINFORCEMENTS, tuple, **{"import": self._import_id})
+        rows = await self._rows(_SELECT_IMPORTED_REINFORCEMENTS, tuple, **{"import": self._import_id})
         added: defaultdict[str, list[RetellingAdditions]] = defaultdict(list)
         keys: defaultdict[str, list[str]] = defaultdict(list)
         for key, memory_id, digest in rows:
@@ -207,7 +209,7 @@ class ImportUndo:
             await self._transaction.execute_many(_DELETE_REINFORCEMENTS, [binds])
             self._removed["reinforcement"] += len(own_keys)
 
-    async def _changed_since(self, ids: list[str], last_numbers: dict[str, int]) -> set[str]:
+    async def _memory_ids_changed_since_import(self, ids: list[str], last_numbers: dict[str, int]) -> set[str]:
         """Those that were told again, corrected, superseded or retracted, merged, summarised or written of since; and
         those that they hang together with."""
         kept: set[str] = set()
@@ -217,7 +219,9 @@ class ImportUndo:
             kept |= new
             others = json_list_bind_value(id_ for id_ in ids if id_ not in kept)
             numbers = {name: last_numbers[name] for name in ("reinforcements", "revisions", "truth_acts")}
-            new = set(await self._rows(_SELECT_CHANGED_SINCE, first_column_of_row, ids=others, **numbers))
+            new = set(
+                await self._rows(_SELECT_MEMORIES_CHANGED_SINCE_IMPORT, first_column_of_row, ids=others, **numbers)
+            )
             if not new:
                 return kept
 
@@ -225,11 +229,11 @@ class ImportUndo:
         drawn_from = select(_links.message_id).where(in_bound_list_condition(_links.message_id, "ids"))
         kept = set(await self._rows(drawn_from, first_column_of_row, ids=json_list_bind_value(ids)))
         removable = [id_ for id_ in ids if id_ not in kept]
-        statement = delete(messages_table).where(*_REMOVED_MESSAGES)
+        statement = delete(messages_table).where(*_MESSAGE_HAS_BOUND_ID)
         await self._transaction.execute_many(statement, [{"ids": json_list_bind_value(removable)}])
         self._removed["message"], self._kept["message"] = len(removable), len(kept)
 
-    async def _remove_unchanged(
+    async def _remove_unchanged_records(
         self, exported: ExportedTable, keys: Iterable[tuple[str, ...]], digests: dict[tuple[str, str], str]
     ) -> None:
         identities = set(keys)

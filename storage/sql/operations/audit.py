@@ -20,7 +20,7 @@ from madeleine.storage.sql.database.mapping import RowMap, first_column_of_row
 from madeleine.storage.sql.database.tables import audit_entries_table
 from madeleine.storage.sql.tables.operations import audited_actions_table
 
-_FILTERED = ("agent_id", "action", "verdict", "risk")
+_FILTER_FIELD_NAMES = ("agent_id", "action", "verdict", "risk")
 _w, _a = audited_actions_table.c, audit_entries_table.c
 _of_application = select(*audited_actions_table.c, literal("application", Text).label("source"))
 _of_memory = select(
@@ -34,10 +34,10 @@ _of_memory = select(
 )
 
 
-def _asked_for(actions: Select[Any], *order: str) -> FromClause:
+def _latest_filtered_actions(actions: Select[Any], *order: str) -> FromClause:
     """The last ones of those that meet `_binds`, so that the union has few to sort."""
     rows = actions.subquery()
-    is_asked_for = (equals_if_bound(rows.c[name], name) for name in _FILTERED)
+    is_asked_for = (equals_if_bound(rows.c[name], name) for name in _FILTER_FIELD_NAMES)
     return (
         select(*rows.c)
         .where(*is_asked_for, sql_is_in_bound_period(rows.c.at))
@@ -48,14 +48,16 @@ def _asked_for(actions: Select[Any], *order: str) -> FromClause:
 
 
 # The memory's are numbered as they happened, and have no index by time.
-_each = (_asked_for(_of_application, "at", "seq"), _asked_for(_of_memory, "seq"))
+_each = (_latest_filtered_actions(_of_application, "at", "seq"), _latest_filtered_actions(_of_memory, "seq"))
 _all = union_all(*(select(*actions.c) for actions in _each)).subquery("all_actions")
 _columns: dict[str, Any] = {name: _all.c[name] for name in AuditRecord.model_fields}
-_ANY_RECORD = RowMap(AuditRecord, **_columns)
-_RECORD = RowMap(AuditRecord, audited_actions_table)
-_SELECT = select(*_ANY_RECORD.columns).order_by(_all.c.at.desc(), _all.c.seq.desc()).limit(bindparam("limit"))
-_INSERT = insert(audited_actions_table)
-_SELECT_ID = select(_w.id).where(_w.id == bindparam("record_id"))
+_ANY_AUDIT_RECORD_ROW_MAP = RowMap(AuditRecord, **_columns)
+_APPLICATION_AUDIT_RECORD_ROW_MAP = RowMap(AuditRecord, audited_actions_table)
+_SELECT_AUDIT_RECORDS = (
+    select(*_ANY_AUDIT_RECORD_ROW_MAP.columns).order_by(_all.c.at.desc(), _all.c.seq.desc()).limit(bindparam("limit"))
+)
+_INSERT_AUDIT_RECORD = insert(audited_actions_table)
+_SELECT_AUDIT_RECORD_ID = select(_w.id).where(_w.id == bindparam("record_id"))
 
 
 class SqlAuditRepository(DatabaseRepository):
@@ -64,13 +66,15 @@ class SqlAuditRepository(DatabaseRepository):
     async def save(self, record: AuditRecord) -> None:
         require_audit_record_of_application(record)
         async with self._database.transaction() as transaction:
-            if await transaction.rows(_SELECT_ID, first_column_of_row, record_id=record.id):
+            if await transaction.rows(_SELECT_AUDIT_RECORD_ID, first_column_of_row, record_id=record.id):
                 raise ActionAlreadyRecorded(record.id)
-            await transaction.execute_many(_INSERT, [_RECORD.to_row(record)])
+            await transaction.execute_many(_INSERT_AUDIT_RECORD, [_APPLICATION_AUDIT_RECORD_ROW_MAP.to_row(record)])
 
     async def query(
         self, *, limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[AuditFilter]
     ) -> tuple[AuditRecord, ...]:
-        binds: dict[str, Any] = {name: filter.get(name) for name in _FILTERED}
+        binds: dict[str, Any] = {name: filter.get(name) for name in _FILTER_FIELD_NAMES}
         binds |= period_binds(filter.get("since"), filter.get("until"))
-        return tuple(await self._database.rows(_SELECT, _ANY_RECORD.from_row, limit=limit, **binds))
+        return tuple(
+            await self._database.rows(_SELECT_AUDIT_RECORDS, _ANY_AUDIT_RECORD_ROW_MAP.from_row, limit=limit, **binds)
+        )

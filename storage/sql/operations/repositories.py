@@ -14,14 +14,14 @@ from madeleine.storage.sql.operations.records import (
     SqlProjectRepository,
     SqlSettingsRepository,
 )
-from madeleine.storage.sql.operations.tasks import SqlMessageRepository, SqlTaskRepository
+from madeleine.storage.sql.operations.tasks import SqlChannelMessageRepository, SqlTaskRepository
 
 
 class OperationalRepositories:
     def __init__(self, database: Database) -> None:
         self.tasks = SqlTaskRepository(database)
         self.cost_records = SqlCostRecordRepository(database)
-        self.messages = SqlMessageRepository(database)
+        self.messages = SqlChannelMessageRepository(database)
         self.audit_entries = SqlAuditRepository(database)
         self.agent_states = SqlAgentStateRepository(database)
         self.settings = SqlSettingsRepository(database)

@@ -19,25 +19,27 @@ from madeleine.storage.sql.operations.records import OperationalRecordRepository
 from madeleine.storage.sql.tables.operations import channel_messages_table, tasks_table
 
 _t, _r, _m = tasks_table.c, patrol_runs.c, channel_messages_table.c
-_PATROL = literal("patrol", Text)
+_PATROL_LITERAL = literal("patrol", Text)
 _all = union_all(
     select(*tasks_table.c, literal("task", Text).label("kind")),
     select(
-        *(_r.id, _PATROL.label("title"), _r.state.label("status"), _r.being_id.label("assigned_to")),
-        *(literal("", Text).label("project"), _r.started, _r.finished, _r.report, _PATROL),
+        *(_r.id, _PATROL_LITERAL.label("title"), _r.state.label("status"), _r.being_id.label("assigned_to")),
+        *(literal("", Text).label("project"), _r.started, _r.finished, _r.report, _PATROL_LITERAL),
     ),
 ).subquery("all_tasks")
 _columns: dict[str, Any] = dict(_all.c)
-_FILTERED = ("status", "assigned_to", "project")
-_TASK = RowMap(Task, **_columns)
+_FILTER_FIELD_NAMES = ("status", "assigned_to", "project")
+_TASK_ROW_MAP = RowMap(Task, **_columns)
 _SELECT_TASKS = (
-    select(*_TASK.columns)
-    .where(*(equals_if_bound(_all.c[name], name) for name in (*_FILTERED, "kind")))
+    select(*_TASK_ROW_MAP.columns)
+    .where(*(equals_if_bound(_all.c[name], name) for name in (*_FILTER_FIELD_NAMES, "kind")))
     .order_by(_all.c.created_at, _all.c.id)
     .limit(bindparam("limit"))
 )
 # A patrol's id is a UUID that it was given here.
-_SELECT_TASK = select(*_TASK.columns).where(_all.c.id == bindparam("task_id")).order_by(_all.c.kind.desc()).limit(1)
+_SELECT_TASK = (
+    select(*_TASK_ROW_MAP.columns).where(_all.c.id == bindparam("task_id")).order_by(_all.c.kind.desc()).limit(1)
+)
 
 
 class SqlTaskRepository(OperationalRecordRepository[Task]):
@@ -50,49 +52,51 @@ class SqlTaskRepository(OperationalRecordRepository[Task]):
         await super().save(task)
 
     async def get(self, task_id: str) -> Task | None:
-        found = await self._database.rows(_SELECT_TASK, _TASK.from_row, task_id=task_id)
+        found = await self._database.rows(_SELECT_TASK, _TASK_ROW_MAP.from_row, task_id=task_id)
         return found[0] if found else None
 
     async def list_tasks(
         self, *, kind: TaskRecordKind | None = "task", limit: int = DEFAULT_RECORD_LIMIT, **filter: Unpack[TaskFilter]
     ) -> tuple[Task, ...]:
-        binds = dict.fromkeys(_FILTERED) | dict(filter) | {"kind": kind}
-        return tuple(await self._database.rows(_SELECT_TASKS, _TASK.from_row, limit=limit, **binds))
+        binds = dict.fromkeys(_FILTER_FIELD_NAMES) | dict(filter) | {"kind": kind}
+        return tuple(await self._database.rows(_SELECT_TASKS, _TASK_ROW_MAP.from_row, limit=limit, **binds))
 
     async def delete(self, task_id: str) -> bool:
         return await self._delete(task_id)
 
 
-_MESSAGE = RowMap(Message, channel_messages_table)
-_SELECT_MESSAGE_ID = select(_m.id).where(_m.id == bindparam("message_id"))
-_SELECT_HISTORY = (
-    select(*_MESSAGE.columns)
+_CHANNEL_MESSAGE_ROW_MAP = RowMap(Message, channel_messages_table)
+_SELECT_CHANNEL_MESSAGE_ID = select(_m.id).where(_m.id == bindparam("message_id"))
+_SELECT_LATEST_CHANNEL_MESSAGES = (
+    select(*_CHANNEL_MESSAGE_ROW_MAP.columns)
     .where(_m.channel == bindparam("of_channel"))
     .order_by(_m.at.desc(), _m.seq.desc())
     .limit(bindparam("limit"))
 )
-_COUNT_MESSAGES = select(func.count()).where(_m.channel == bindparam("of_channel"))
-_INSERT_MESSAGE = insert(channel_messages_table)
-_DELETE_CHANNEL = delete(channel_messages_table).where(_m.channel == bindparam("of_channel"))
+_COUNT_CHANNEL_MESSAGES = select(func.count()).where(_m.channel == bindparam("of_channel"))
+_INSERT_CHANNEL_MESSAGE = insert(channel_messages_table)
+_DELETE_CHANNEL_MESSAGES = delete(channel_messages_table).where(_m.channel == bindparam("of_channel"))
 
 
-class SqlMessageRepository(DatabaseRepository):
+class SqlChannelMessageRepository(DatabaseRepository):
     """`MessageRepository`."""
 
     async def save(self, message: Message) -> None:
         async with self._database.transaction() as transaction:
-            if not await transaction.rows(_SELECT_MESSAGE_ID, first_column_of_row, message_id=message.id):
-                await transaction.execute_many(_INSERT_MESSAGE, [_MESSAGE.to_row(message)])
+            if not await transaction.rows(_SELECT_CHANNEL_MESSAGE_ID, first_column_of_row, message_id=message.id):
+                await transaction.execute_many(_INSERT_CHANNEL_MESSAGE, [_CHANNEL_MESSAGE_ROW_MAP.to_row(message)])
 
     async def get_history(self, channel: str, *, limit: int | None = None) -> tuple[Message, ...]:
         most = sys.maxsize if limit is None else limit
-        latest = await self._database.rows(_SELECT_HISTORY, _MESSAGE.from_row, of_channel=channel, limit=most)
+        latest = await self._database.rows(
+            _SELECT_LATEST_CHANNEL_MESSAGES, _CHANNEL_MESSAGE_ROW_MAP.from_row, of_channel=channel, limit=most
+        )
         return tuple(reversed(latest))
 
     async def delete_channel(self, channel: str) -> int:
         async with self._database.transaction() as transaction:
-            [count] = await transaction.rows(_COUNT_MESSAGES, first_column_of_row, of_channel=channel)
+            [count] = await transaction.rows(_COUNT_CHANNEL_MESSAGES, first_column_of_row, of_channel=channel)
             if count:
-                await transaction.execute_many(_DELETE_CHANNEL, [{"of_channel": channel}])
+                await transaction.execute_many(_DELETE_CHANNEL_MESSAGES, [{"of_channel": channel}])
                 await mark_files_for_scrub(transaction)
         return int(count)

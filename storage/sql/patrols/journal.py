@@ -25,7 +25,7 @@ INDEXED_MEMORY_FIELDS = frozenset(
     | {"content_hash", "emotions", "category"}
 )
 """Fields of a memory that are in the index too."""
-_INSERT_CHANGES = insert(patrol_changes_table)
+_INSERT_JOURNAL_ROWS = insert(patrol_changes_table)
 
 
 class JournalledTable:
@@ -85,13 +85,15 @@ class PatrolStepJournal:
         self._before: dict[str, dict[str, JournalFields]] = {}
 
     async def capture_values_before_changes(self, changes: PatrolChanges) -> None:
-        self._before = {kind: await self._rows(kind, keys) for kind, keys in _changed_keys(self._scope, changes)}
+        self._before = {
+            kind: await self._rows(kind, keys) for kind, keys in _changed_keys_by_kind(self._scope, changes)
+        }
 
     async def write_changes(self, changes: PatrolChanges) -> list[MemoryId]:
         """Return the memories, new ones excepted, whose fields in the index have changed."""
         rows: list[dict[str, Any]] = []
         indexed: list[MemoryId] = []
-        for kind, keys in _changed_keys(self._scope, changes):
+        for kind, keys in _changed_keys_by_kind(self._scope, changes):
             now = await self._rows(kind, keys)
             for key in dict.fromkeys(keys):
                 before, after = self._before[kind].get(key), now.get(key)
@@ -102,13 +104,13 @@ class PatrolStepJournal:
                         indexed.append(MemoryId(key))
                 if before != after:
                     rows.append(self._row(kind, key, before, _with_vector_digest(after)))
-        await self._transaction.execute_many(_INSERT_CHANGES, rows)
+        await self._transaction.execute_many(_INSERT_JOURNAL_ROWS, rows)
         return indexed
 
     async def journal_cycle_increment(self, cycle: int) -> None:
         """The being's clock went from `cycle` to the next."""
         row = self._row("clock", self._scope.being_id, {"cycle": cycle}, {"cycle": cycle + 1})
-        await self._transaction.execute_many(_INSERT_CHANGES, [row])
+        await self._transaction.execute_many(_INSERT_JOURNAL_ROWS, [row])
 
     async def _rows(self, kind: str, keys: Iterable[str]) -> dict[str, JournalFields]:
         return await JOURNALLED_TABLES_BY_KIND[kind].rows_by_key(self._transaction, self._scope, keys)
@@ -125,7 +127,7 @@ class PatrolStepJournal:
         }
 
 
-def _changed_keys(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Sequence[str]]]:
+def _changed_keys_by_kind(scope: Scope, changes: PatrolChanges) -> list[tuple[str, Sequence[str]]]:
     """Kinds, and the keys of the rows that the changes are about."""
     memories: list[Memory | MemoryFieldsForPatrol] = [
         *changes.new_memories,
@@ -149,16 +151,16 @@ def _to_json_value(value: Any) -> Any:
 
 def _with_vector_digest(after: JournalFields | None) -> JournalFields | None:
     """The row itself, or the next change of it, has the vector."""
-    return after | {"vector": _digest(after["vector"])} if after and after.get("vector") else after
+    return after | {"vector": _vector_digest(after["vector"])} if after and after.get("vector") else after
 
 
-def _digest(vector: str) -> str:
+def _vector_digest(vector: str) -> str:
     return blake2b(vector.encode(), digest_size=9).hexdigest()
 
 
 def is_field_unchanged_since_run(value: Any, left: Any) -> bool:
     """`value`: a field of a row; `left`: the same field after a change in the journal, or the digest of a vector."""
-    return value == left or (isinstance(value, str) and isinstance(left, str) and _digest(value) == left)
+    return value == left or (isinstance(value, str) and isinstance(left, str) and _vector_digest(value) == left)
 
 
 def journal_fields_as_column_values(fields: JournalFields, names: Iterable[str]) -> JournalFields:

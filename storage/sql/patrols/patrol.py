@@ -69,54 +69,54 @@ from madeleine.storage.sql.patrols.journal import PatrolStepJournal
 T = TypeVar("T")
 
 _m, _o = memories_table.c, decision_requests_table.c
-_BEING = bindparam("being", type_=_m.being_id.type)
-_IS_OWN = _m.being_id == _BEING
-_MEMORY_STATE = RowMap(
+_BEING_ID_BIND = bindparam("being", type_=_m.being_id.type)
+_IS_OF_BOUND_BEING = _m.being_id == _BEING_ID_BIND
+_MEMORY_STATE_ROW_MAP = RowMap(
     MemoryFieldsForPatrol, memories_table, session_count=memory_rows.CYCLES_SINCE_REACTIVATION_SQL_EXPRESSION
 )
-_SELECT_STATES = select(*_MEMORY_STATE.columns).where(_IS_OWN)
-_SELECT_STATES_BY_IDS = select(*_MEMORY_STATE.columns).where(
-    dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING
+_SELECT_MEMORY_STATES = select(*_MEMORY_STATE_ROW_MAP.columns).where(_IS_OF_BOUND_BEING)
+_SELECT_MEMORY_STATES_BY_IDS = select(*_MEMORY_STATE_ROW_MAP.columns).where(
+    dialect.in_bound_list_condition(_m.id, "ids"), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND
 )
-_SELECT_UNCLUSTERED = (
-    _SELECT_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
+_SELECT_UNCLUSTERED_MEMORY_STATES = (
+    _SELECT_MEMORY_STATES.where(_m.cluster_id.is_(None), _m.status != "dead").order_by(_m.seq).limit(bindparam("limit"))
 )
-_SELECT_STATES_OF_CLUSTERS = _SELECT_STATES.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).order_by(
-    _m.seq
-)
+_SELECT_STATES_OF_CLUSTER_MEMBERS = _SELECT_MEMORY_STATES.where(
+    dialect.in_bound_list_condition(_m.cluster_id, "clusters")
+).order_by(_m.seq)
 # ❸: the importance below which a memory has faded by now, for each number of cycles since it was active, and a little
 # more: the rule decides. SQLite seeks once in the index for each of the numbers, instead of reading all memories.
 _MAX_FADING_CYCLES = math.ceil(IMPORTANCE_DECAY_CYCLES * math.log(1 / MAX_DYING_IMPORTANCE))
-_FADING_THRESHOLDS = [
+_FADING_IMPORTANCE_BY_CYCLE_COUNT = [
     MAX_DYING_IMPORTANCE * math.exp(cycles / IMPORTANCE_DECAY_CYCLES) * (1 + 1e-9)
     for cycles in range(_MAX_FADING_CYCLES + 1)
 ]
 _thresholds = dialect.json_list_item_rows(bindparam("thresholds"), "thresholds")
 _SELECT_FADED_ACTIVE = (
-    select(*_MEMORY_STATE.columns)
+    select(*_MEMORY_STATE_ROW_MAP.columns)
     .select_from(_thresholds.join(memories_table, _m.since == bindparam("cycle", type_=Integer) - _thresholds.c.key))
     .where(
-        _m.being_id == dialect.bind_that_fixes_join_order(_thresholds.c.key, _BEING),
+        _m.being_id == dialect.bind_that_fixes_join_order(_thresholds.c.key, _BEING_ID_BIND),
         _m.status == "active",
         _m.pinned.is_(False),
         _m.importance <= dialect.json_item_as_float(_thresholds.c.value),
     )
 )
-_SELECT_LONG_FADED_ACTIVE = _SELECT_STATES.where(
+_SELECT_LONG_FADED_ACTIVE = _SELECT_MEMORY_STATES.where(
     _m.status == "active",
     _m.pinned.is_(False),
     _m.since < bindparam("cycle", type_=Integer) - bindparam("deepest", type_=Integer),
 )
 _own_threshold = dialect.json_list_number_at(bindparam("thresholds"), _m.stopped_at - _m.since)
-_SELECT_UNFADED_DYING = _SELECT_STATES.where(
+_SELECT_UNFADED_DYING = _SELECT_MEMORY_STATES.where(
     _m.status == "dying", _m.pinned.is_(False), _m.importance * (1 + 1e-8) > func.coalesce(_own_threshold, 2.0)
 )
-_SELECT_PINNED_DYING = _SELECT_STATES.where(_m.status == "dying", _m.pinned.is_(True))
-_SELECT_RECALLED_DEAD = _SELECT_STATES.where(MEMORY_IS_DEAD_BUT_RECALLED).order_by(_m.seq)
-_COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OWN, _m.status == "active")
+_SELECT_PINNED_DYING = _SELECT_MEMORY_STATES.where(_m.status == "dying", _m.pinned.is_(True))
+_SELECT_RECALLED_DEAD = _SELECT_MEMORY_STATES.where(MEMORY_IS_DEAD_BUT_RECALLED).order_by(_m.seq)
+_COUNT_ACTIVE_MEMORIES = select(func.count()).where(_IS_OF_BOUND_BEING, _m.status == "active")
 
 
-_CLUSTER_COUNTS = RowMap(
+_CLUSTER_COUNTS_ROW_MAP = RowMap(
     ClusterMemoryCounts,
     memories_table,
     active=func.count().filter(_m.status == "active"),
@@ -124,15 +124,17 @@ _CLUSTER_COUNTS = RowMap(
     dead=func.count().filter(_m.status == "dead"),
     unconsolidated=func.count().filter(or_(_m.status == "dying", (_m.status == "active") & _m.fresh.is_(True))),
 )
-_counts = select(*_CLUSTER_COUNTS.columns).where(_IS_OWN)
-_COUNT_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
+_counts = select(*_CLUSTER_COUNTS_ROW_MAP.columns).where(_IS_OF_BOUND_BEING)
+_COUNT_MEMORIES_OF_ALL_CLUSTERS = _counts.where(_m.cluster_id.is_not(None)).group_by(_m.cluster_id)
 # Unindexed, so that SQLite does not read all memories in the order of the groups.
-_COUNT_CLUSTERS = _counts.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).group_by(
+_COUNT_MEMORIES_OF_CLUSTERS = _counts.where(dialect.in_bound_list_condition(_m.cluster_id, "clusters")).group_by(
     dialect.without_index_use(_m.cluster_id)
 )
-_SELECT_STORED_SINCE = (
+_SELECT_MEMORIES_STORED_SINCE = (
     select(*memory_rows.MEMORY_COLUMNS)
-    .where(_IS_OWN, _m.created_at > bindparam("after"), _m.compression_source.is_(False), _m.truth == "current")
+    .where(
+        _IS_OF_BOUND_BEING, _m.created_at > bindparam("after"), _m.compression_source.is_(False), _m.truth == "current"
+    )
     # A diary is read everywhere (spec O2).
     .where(_m.project.is_(None))
     .order_by(_m.created_at.desc(), _m.seq.desc())
@@ -140,18 +142,22 @@ _SELECT_STORED_SINCE = (
 )
 # A pinned memory never fades, and is not hidden behind a summary either; nor are the versions of a chain (ruling 14).
 _IS_SUMMARISABLE = (
-    *(_IS_OWN, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
+    *(_IS_OF_BOUND_BEING, MEMORY_IS_UNSUMMARISED_EPISODE, _m.pinned.is_(False), _m.status != "dead"),
     *(_m.truth == "current", _m.valid_from.is_(None)),
 )
 _summarised = memories_table.alias("summarised").c
 _HAS_SUMMARISED_MEMORY = (
     exists()
-    .where(_summarised.being_id == _BEING, _summarised.session_id == _m.session_id, _summarised.compressed.is_(True))
+    .where(
+        _summarised.being_id == _BEING_ID_BIND,
+        _summarised.session_id == _m.session_id,
+        _summarised.compressed.is_(True),
+    )
     .correlate(memories_table)
 )
-_SESSION_COUNT = RowMap(UnsummarisedSession, memories_table, memories=func.count())
+_UNSUMMARISED_SESSION_ROW_MAP = RowMap(UnsummarisedSession, memories_table, memories=func.count())
 _SELECT_SUMMARISABLE_SESSIONS = (
-    select(*_SESSION_COUNT.columns)
+    select(*_UNSUMMARISED_SESSION_ROW_MAP.columns)
     .where(*_IS_SUMMARISABLE)
     .group_by(_m.session_id)
     .having(or_(func.count() > 1, ~_HAS_SUMMARISED_MEMORY))
@@ -165,17 +171,23 @@ _SELECT_SUMMARISABLE_MEMORIES = (
 
 # Of a session and a day, two or more: one alone cannot be joined with anything.
 _MICROSECONDS_A_DAY = 86_400_000_000
-_cycle = memory_rows.sql_patrol_cycle(_BEING)
+_cycle = memory_rows.sql_patrol_cycle(_BEING_ID_BIND)
 _faded = (
     select(_m.seq, func.count().over(partition_by=(_m.session_id, _m.happened_at // _MICROSECONDS_A_DAY)).label("like"))
-    .where(_IS_OWN, _m.status == "dying", _m.pinned.is_(False), _m.category == "episodic", _m.compressed.is_(False))
+    .where(
+        _IS_OF_BOUND_BEING,
+        _m.status == "dying",
+        _m.pinned.is_(False),
+        _m.category == "episodic",
+        _m.compressed.is_(False),
+    )
     .where(_m.truth == "current", _m.valid_from.is_(None), _m.may_supersede.is_(None), _m.lesson == "")
     .where(
         _m.stopped_at <= _cycle - CYCLES_DYING_MEMORY_AWAITS_DECISION, func.length(_m.action) <= bindparam("max_chars")
     )
     .subquery("faded")
 )
-_SELECT_FADED_EPISODES = (
+_SELECT_DYING_EPISODES_TO_JOIN = (
     select(*memory_rows.MEMORY_COLUMNS)
     .join(_faded, _m.seq == _faded.c.seq)
     .where(_faded.c.like > 1)
@@ -183,9 +195,9 @@ _SELECT_FADED_EPISODES = (
     .limit(bindparam("limit"))
 )
 
-_SELECT_DYING = (
+_SELECT_DYING_MEMORIES = (
     select(*memory_rows.MEMORY_COLUMNS)
-    .where(_IS_OWN, _m.status == "dying", _m.compressed.is_(False))
+    .where(_IS_OF_BOUND_BEING, _m.status == "dying", _m.compressed.is_(False))
     .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
     .limit(bindparam("limit"))
 )
@@ -194,13 +206,21 @@ _older = memories_table.alias("older")
 _SELECT_PROPOSED_SUPERSESSIONS = (
     select(_m.id)
     .join(_older, _older.c.id == _m.may_supersede)
-    .where(_m.may_supersede.is_not(None), dialect.without_index_use(_m.being_id) == _BEING)
+    .where(_m.may_supersede.is_not(None), dialect.without_index_use(_m.being_id) == _BEING_ID_BIND)
     .where(_m.status != "dead", _m.truth != "retracted", _m.compressed.is_(False), _older.c.truth == "current")
     .order_by(dialect.without_index_use(_m.happened_at), _m.seq)
 )
-_STATE_COLUMNS = ("importance", "status", "fresh", "cluster_id", "absorbed_into", "reactivation_count", "may_supersede")
-_STATE_FIELDS = (*_STATE_COLUMNS, "session_count")
-_UPDATE_STATE = update_row_of_being_statement(memories_table, *_STATE_COLUMNS).values(
+_MEMORY_STATE_COLUMNS = (
+    "importance",
+    "status",
+    "fresh",
+    "cluster_id",
+    "absorbed_into",
+    "reactivation_count",
+    "may_supersede",
+)
+_MEMORY_STATE_FIELDS = (*_MEMORY_STATE_COLUMNS, "session_count")
+_UPDATE_MEMORY_STATE = update_row_of_being_statement(memories_table, *_MEMORY_STATE_COLUMNS).values(
     since=_cycle - bindparam("new_session_count"),
     stopped_at=case((bindparam("new_status", type_=Text) == "active", None), else_=_cycle),
 )
@@ -208,33 +228,35 @@ _UPDATE_COMPRESSED = update_row_of_being_statement(memories_table, "compressed",
 _summaries = select(dialect.json_list_item_rows(bindparam("ids")).c.value.label("id")).cte("summaries", recursive=True)
 _absorbed = memories_table.alias("absorbed")
 _summaries = _summaries.union(select(_absorbed.c.id).join(_summaries, _absorbed.c.absorbed_into == _summaries.c.id))
-_SELECT_SUMMARISED = (
+_SELECT_SOURCE_IDS_OF_SUMMARIES = (
     select(_m.id)
     .join(_summaries, _m.compressed_into == _summaries.c.id)
-    .where(dialect.without_index_use(_m.being_id) == _BEING, _m.compressed.is_(True))
+    .where(dialect.without_index_use(_m.being_id) == _BEING_ID_BIND, _m.compressed.is_(True))
 )
 
 DECISION_REQUEST_ROW_MAP = RowMap(StoredDecisionRequest, decision_requests_table, decided_by=_o.settled_by)
-_own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING)
-_SELECT_REQUESTS = _own_requests.where(dialect.in_bound_list_condition(_o.id, "ids"))
-_SELECT_OPEN_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
+_own_requests = select(*DECISION_REQUEST_ROW_MAP.columns).where(_o.being_id == _BEING_ID_BIND)
+_SELECT_DECISION_REQUESTS_BY_IDS = _own_requests.where(dialect.in_bound_list_condition(_o.id, "ids"))
+_SELECT_OPEN_DECISION_REQUESTS = _own_requests.where(_o.settled_by.is_(None)).order_by(_o.made_at, _o.id)
 # Not where the run that declined, or divided, was undone.
-_SELECT_DECLINED = select(_o.topic, _o.body).where(
-    *(_o.being_id == _BEING, _o.id == "declined:" + _o.topic),
+_SELECT_DECLINED_TOPICS = select(_o.topic, _o.body).where(
+    *(_o.being_id == _BEING_ID_BIND, _o.id == "declined:" + _o.topic),
     ~exists().where(
         patrol_runs.c.id == _o.settled_by, dialect.equals_any(patrol_runs.c.state, "undone", "rolled_back")
     ),
 )
-_UPSERT_DECLINED = dialect.upsert_statement(decision_requests_table, "body", "settled_by")
-_MARK_REQUEST_DECIDED = update_row_of_being_statement(decision_requests_table, "settled_by", "body")
-_SELECT_LAST_ERASURE = select(dialect.sql_last_sequence_number(literal_column("'forgotten'"), literal_column("'mark'")))
+_UPSERT_DECLINED_TOPIC = dialect.upsert_statement(decision_requests_table, "body", "settled_by")
+_MARK_DECISION_REQUEST_DECIDED = update_row_of_being_statement(decision_requests_table, "settled_by", "body")
+_SELECT_LAST_ERASURE_NUMBER = select(
+    dialect.sql_last_sequence_number(literal_column("'forgotten'"), literal_column("'mark'"))
+)
 
 _SELECT_LAST_AGED_AT = (
     select(patrol_runs.c.started)
     .join(patrol_changes_table, patrol_changes_table.c.run_id == patrol_runs.c.id)
     .where(
-        patrol_changes_table.c.being_id == _BEING,
-        patrol_changes_table.c.target == _BEING,
+        patrol_changes_table.c.being_id == _BEING_ID_BIND,
+        patrol_changes_table.c.target == _BEING_ID_BIND,
         patrol_changes_table.c.kind == "clock",
         dialect.equals_any(patrol_runs.c.state, "finished", "pruned"),
     )
@@ -253,41 +275,45 @@ class PatrolReader:
     async def _rows(self, statement: ClauseElement, make: Callable[[Row], T], **binds: Any) -> list[T]:
         return await self._reads.rows(statement, make, being=self._scope.being_id, **binds)
 
-    async def _states(self, statement: ClauseElement, **binds: Any) -> list[MemoryFieldsForPatrol]:
-        return await self._rows(statement, _MEMORY_STATE.from_row, **binds)
+    async def _read_memory_states(self, statement: ClauseElement, **binds: Any) -> list[MemoryFieldsForPatrol]:
+        return await self._rows(statement, _MEMORY_STATE_ROW_MAP.from_row, **binds)
 
     async def last_erasure_number(self) -> int:
-        return int((await self._rows(_SELECT_LAST_ERASURE, first_column_of_row))[0])
+        return int((await self._rows(_SELECT_LAST_ERASURE_NUMBER, first_column_of_row))[0])
 
     async def unclustered_memory_states(self, *, limit: int) -> list[MemoryFieldsForPatrol]:
-        return await self._states(_SELECT_UNCLUSTERED, limit=limit)
+        return await self._read_memory_states(_SELECT_UNCLUSTERED_MEMORY_STATES, limit=limit)
 
     async def memory_states_with_outdated_status(self) -> list[MemoryFieldsForPatrol]:
         cycle = await memory_rows.read_patrol_cycle(self._reads, self._scope)
-        thresholds = json.dumps(_FADING_THRESHOLDS)
+        thresholds = json.dumps(_FADING_IMPORTANCE_BY_CYCLE_COUNT)
         states = [
-            *await self._states(_SELECT_FADED_ACTIVE, thresholds=thresholds, cycle=cycle),
-            *await self._states(_SELECT_LONG_FADED_ACTIVE, cycle=cycle, deepest=_MAX_FADING_CYCLES),
-            *await self._states(_SELECT_UNFADED_DYING, thresholds=thresholds),
-            *await self._states(_SELECT_PINNED_DYING),
+            *await self._read_memory_states(_SELECT_FADED_ACTIVE, thresholds=thresholds, cycle=cycle),
+            *await self._read_memory_states(_SELECT_LONG_FADED_ACTIVE, cycle=cycle, deepest=_MAX_FADING_CYCLES),
+            *await self._read_memory_states(_SELECT_UNFADED_DYING, thresholds=thresholds),
+            *await self._read_memory_states(_SELECT_PINNED_DYING),
         ]
         return [state for state in states if state.status != status_from_decayed_importance(state)]
 
     async def recalled_dead_memory_states(self) -> list[MemoryFieldsForPatrol]:
-        return await self._states(_SELECT_RECALLED_DEAD)
+        return await self._read_memory_states(_SELECT_RECALLED_DEAD)
 
     async def states_of_cluster_members(self, *cluster_ids: ClusterId) -> list[MemoryFieldsForPatrol]:
-        return await self._states(_SELECT_STATES_OF_CLUSTERS, clusters=dialect.json_list_bind_value(cluster_ids))
+        return await self._read_memory_states(
+            _SELECT_STATES_OF_CLUSTER_MEMBERS, clusters=dialect.json_list_bind_value(cluster_ids)
+        )
 
     async def memory_states(self, ids: Sequence[MemoryId]) -> list[MemoryFieldsForPatrol]:
         return records_in_order_of_ids(
-            ids, await self._states(_SELECT_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
+            ids, await self._read_memory_states(_SELECT_MEMORY_STATES_BY_IDS, ids=dialect.json_list_bind_value(ids))
         )
 
     async def memory_counts_of_each_cluster(self, ids: Sequence[ClusterId] | None = None) -> list[ClusterMemoryCounts]:
         if ids is None:
-            return await self._rows(_COUNT_ALL_CLUSTERS, _CLUSTER_COUNTS.from_row)
-        return await self._rows(_COUNT_CLUSTERS, _CLUSTER_COUNTS.from_row, clusters=dialect.json_list_bind_value(ids))
+            return await self._rows(_COUNT_MEMORIES_OF_ALL_CLUSTERS, _CLUSTER_COUNTS_ROW_MAP.from_row)
+        return await self._rows(
+            _COUNT_MEMORIES_OF_CLUSTERS, _CLUSTER_COUNTS_ROW_MAP.from_row, clusters=dialect.json_list_bind_value(ids)
+        )
 
     async def clusters(self, ids: Sequence[ClusterId] | None = None) -> list[Cluster]:
         return await read_clusters(self._reads, self._scope, ids)
@@ -302,19 +328,23 @@ class PatrolReader:
 
     async def memories_stored_since(self, moment: datetime | None, *, limit: int) -> list[Memory]:
         after = microseconds_from_moment(moment) if moment else 0
-        return (await self._rows(_SELECT_STORED_SINCE, memory_rows.memory_from_row, after=after, limit=limit))[::-1]
+        return (await self._rows(_SELECT_MEMORIES_STORED_SINCE, memory_rows.memory_from_row, after=after, limit=limit))[
+            ::-1
+        ]
 
     async def unsummarised_sessions(self) -> list[UnsummarisedSession]:
-        return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _SESSION_COUNT.from_row)
+        return await self._rows(_SELECT_SUMMARISABLE_SESSIONS, _UNSUMMARISED_SESSION_ROW_MAP.from_row)
 
     async def summarisable_session_memories(self, session_id: str) -> list[Memory]:
         return await self._rows(_SELECT_SUMMARISABLE_MEMORIES, memory_rows.memory_from_row, session=session_id)
 
     async def dying_episodes_to_join(self, *, max_chars: int, limit: int) -> list[Memory]:
-        return await self._rows(_SELECT_FADED_EPISODES, memory_rows.memory_from_row, max_chars=max_chars, limit=limit)
+        return await self._rows(
+            _SELECT_DYING_EPISODES_TO_JOIN, memory_rows.memory_from_row, max_chars=max_chars, limit=limit
+        )
 
     async def dying_memories(self, *, limit: int) -> list[Memory]:
-        return await self._rows(_SELECT_DYING, memory_rows.memory_from_row, limit=limit)
+        return await self._rows(_SELECT_DYING_MEMORIES, memory_rows.memory_from_row, limit=limit)
 
     async def unreadable_notes(self) -> list[Note]:
         return await context.read_notes(self._reads, self._scope, SCENE_NOTE_TYPE, "parse_failed")
@@ -324,7 +354,9 @@ class PatrolReader:
 
     async def source_ids_of_summaries(self, ids: Sequence[MemoryId]) -> list[MemoryId]:
         return (
-            await self._rows(_SELECT_SUMMARISED, first_column_of_row, ids=dialect.json_list_bind_value(ids))
+            await self._rows(
+                _SELECT_SOURCE_IDS_OF_SUMMARIES, first_column_of_row, ids=dialect.json_list_bind_value(ids)
+            )
             if ids
             else []
         )
@@ -343,15 +375,19 @@ class PatrolReader:
         return records_in_order_of_ids(
             ids,
             await self._rows(
-                _SELECT_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row, ids=dialect.json_list_bind_value(ids)
+                _SELECT_DECISION_REQUESTS_BY_IDS,
+                DECISION_REQUEST_ROW_MAP.from_row,
+                ids=dialect.json_list_bind_value(ids),
             ),
         )
 
     async def cluster_size_by_declined_topic(self) -> dict[str, int]:
-        return dict(await self._rows(_SELECT_DECLINED, lambda row: (row[0], int(json.loads(row[1])["declined"]))))
+        return dict(
+            await self._rows(_SELECT_DECLINED_TOPICS, lambda row: (row[0], int(json.loads(row[1])["declined"])))
+        )
 
     async def open_decision_requests(self) -> list[StoredDecisionRequest]:
-        return await self._rows(_SELECT_OPEN_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
+        return await self._rows(_SELECT_OPEN_DECISION_REQUESTS, DECISION_REQUEST_ROW_MAP.from_row)
 
 
 class PatrolWriter(PatrolReader):
@@ -381,7 +417,7 @@ class PatrolWriter(PatrolReader):
         if changes.thoughts:
             await context.write_thoughts_for_next_session(self._transaction, self._scope, changes.thoughts)
         decided = [row_of_being_binds(self._scope, id_, settled_by=run, body={}) for id_ in changes.decided_request_ids]
-        await self._transaction.execute_many(_MARK_REQUEST_DECIDED, decided)
+        await self._transaction.execute_many(_MARK_DECISION_REQUEST_DECIDED, decided)
         declined = (
             {
                 **{"id": f"declined:{topic}", "being_id": self._scope.being_id, "topic": topic, "made_at": 0},
@@ -389,12 +425,12 @@ class PatrolWriter(PatrolReader):
             }
             for topic, memories in changes.declined.items()
         )
-        await self._transaction.execute_many(_UPSERT_DECLINED, declined)
+        await self._transaction.execute_many(_UPSERT_DECLINED_TOPIC, declined)
         await mark_memories_for_index(self._transaction, await journal.write_changes(changes))
 
     async def _update_memories(self, changes: PatrolChanges, run: RunId) -> None:
-        states = (row_of_being_binds(self._scope, state.id, state, _STATE_FIELDS) for state in changes.states)
-        await self._transaction.execute_many(_UPDATE_STATE, states)
+        states = (row_of_being_binds(self._scope, state.id, state, _MEMORY_STATE_FIELDS) for state in changes.states)
+        await self._transaction.execute_many(_UPDATE_MEMORY_STATE, states)
         await memory_rows.update_merge_survivors(self._transaction, self._scope, changes.rewritten_memories)
         compressed = (
             row_of_being_binds(self._scope, id_, compressed=summary is not None, compressed_into=summary)

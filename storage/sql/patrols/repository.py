@@ -72,14 +72,14 @@ MAX_OPEN_DECISION_REQUEST_AGE = timedelta(days=14)
 
 _c, _m, _n, _o = cost_records_table.c, memories_table.c, notes_table.c, decision_requests_table.c
 _j, _r = patrol_changes_table.c, patrol_runs.c
-_PATROL_RUN = RowMap(PatrolRun, patrol_runs)
+_PATROL_RUN_ROW_MAP = RowMap(PatrolRun, patrol_runs)
 _SELECT_LATEST_RUNS = (
-    select(*_PATROL_RUN.columns)
+    select(*_PATROL_RUN_ROW_MAP.columns)
     .where(_r.being_id == bindparam("being"))
     .order_by(_r.started.desc(), _r.id)
     .limit(bindparam("limit"))
 )
-_SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN.columns).where(_r.state == "running").order_by(_r.started.desc())
+_SELECT_UNFINISHED_RUNS = select(*_PATROL_RUN_ROW_MAP.columns).where(_r.state == "running").order_by(_r.started.desc())
 _INSERT_RUN = insert(patrol_runs)
 _FINISH_RUN = update_row_of_being_statement(patrol_runs, "finished", "state", "report")
 MAX_PATROL_RUNS_PRUNED_AT_ONCE = 20
@@ -87,27 +87,27 @@ _own_finished_runs = select(_r.started, _r.id).where(_r.being_id == bindparam("b
 _first_undoable = (
     _own_finished_runs.with_only_columns(_r.started).order_by(_r.started.desc()).limit(1).offset(bindparam("offset"))
 )
-_SELECT_PRUNED = (
+_SELECT_RUNS_TO_PRUNE = (
     _own_finished_runs.with_only_columns(_r.id)
     .where(_r.started < _first_undoable.scalar_subquery())
     .order_by(_r.started)
     .limit(MAX_PATROL_RUNS_PRUNED_AT_ONCE)
 )
 # The ticks of the clock are needed for undoing later runs; what was written before is the only copy of a text.
-_DELETE_PRUNED_CHANGES = delete(patrol_changes_table).where(
+_DELETE_PRUNABLE_JOURNAL_ROWS = delete(patrol_changes_table).where(
     in_bound_list_condition(_j.run_id, "ids"),
     _j.being_id == bindparam("being"),
     _j.kind != "clock",
     or_(~equals_any(_j.kind, "diary", "thoughts"), _j.before.is_(None)),
 )
-_MARK_PRUNED = update_row_of_being_statement(patrol_runs, "state")
-_COST = RowMap(ModelCallCost, cost_records_table)
-_INSERT_COST = insert(cost_records_table)
+_MARK_RUN_PRUNED = update_row_of_being_statement(patrol_runs, "state")
+_MODEL_CALL_COST_ROW_MAP = RowMap(ModelCallCost, cost_records_table)
+_INSERT_MODEL_CALL_COST = insert(cost_records_table)
 _SUM_TOKENS_SINCE = select(func.coalesce(func.sum(_c.input_tokens + _c.output_tokens), 0)).where(
     _c.purpose == bindparam("purpose"), _c.at >= bindparam("since")
 )
-_INSERT_REQUESTS = insert(decision_requests_table)
-_DELETE_EXPIRED_REQUESTS = delete(decision_requests_table).where(
+_INSERT_DECISION_REQUESTS = insert(decision_requests_table)
+_DELETE_EXPIRED_DECISION_REQUESTS = delete(decision_requests_table).where(
     _o.being_id == bindparam("being"), _o.settled_by.is_(None), _o.made_at < bindparam("before")
 )
 
@@ -126,7 +126,7 @@ def _select_beings_of(table: Table) -> Select[Any]:
     return select(beings.c.being).where(beings.c.being.is_not(None))
 
 
-def _last_run_started(being: Any) -> ColumnElement[int]:
+def _sql_last_patrol_run_start(being: Any) -> ColumnElement[int]:
     """The start of the being's last run that did a step; -1 before the first."""
     started = (
         select(_r.started)
@@ -148,7 +148,7 @@ _since_last_run = (
     select(
         _beings.c.being,
         sql_patrol_cycle(_beings.c.being).label("cycle"),
-        _last_run_started(_beings.c.being).label("until"),
+        _sql_last_patrol_run_start(_beings.c.being).label("until"),
     )
     .where(_beings.c.being != literal_column(f"'{ORGANISATION_BEING_ID}'"))
     .cte("since_last_run")
@@ -179,14 +179,16 @@ _note_activity = (
     .where(_n.state == "unread", _n.type == SCENE_NOTE_TYPE, _n.created_at > _since_last_run.c.until)
 )
 _activity = union_all(_memory_activity, _note_activity).subquery("activity")
-_ACTIVITY = RowMap(
+_ACTIVITY_ROW_MAP = RowMap(
     ActivitySinceLastPatrol,
     being_id=_activity.c.being,
     stored=func.sum(_activity.c.stored),
     first=type_coerce(func.min(_activity.c.first), UtcMicrosColumnType()),
     latest=type_coerce(func.max(_activity.c.latest), UtcMicrosColumnType()),
 )
-_SELECT_RECENT_ACTIVITY = select(*_ACTIVITY.columns).group_by(_activity.c.being).order_by(_activity.c.being)
+_SELECT_ACTIVITY_SINCE_LAST_PATROL = (
+    select(*_ACTIVITY_ROW_MAP.columns).group_by(_activity.c.being).order_by(_activity.c.being)
+)
 
 
 class PatrolRepository(MemoryReadRepository):
@@ -217,9 +219,9 @@ class PatrolRepository(MemoryReadRepository):
         async with self._database.transaction() as transaction:
             if await PatrolReader(transaction, scope).last_erasure_number() != at_erasure_count:
                 return False
-            await transaction.execute_many(_DELETE_EXPIRED_REQUESTS, [expired])
+            await transaction.execute_many(_DELETE_EXPIRED_DECISION_REQUESTS, [expired])
             await transaction.execute_many(
-                _INSERT_REQUESTS, [DECISION_REQUEST_ROW_MAP.to_row(request, **made) for request in requests]
+                _INSERT_DECISION_REQUESTS, [DECISION_REQUEST_ROW_MAP.to_row(request, **made) for request in requests]
             )
         return True
 
@@ -228,7 +230,7 @@ class PatrolRepository(MemoryReadRepository):
             id=run, being_id=scope.being_id, started=started, finished=started, state="running", report={}
         )
         async with self._database.transaction(needs_index_space=True) as transaction:
-            await transaction.execute_many(_INSERT_RUN, [_PATROL_RUN.to_row(begun)])
+            await transaction.execute_many(_INSERT_RUN, [_PATROL_RUN_ROW_MAP.to_row(begun)])
 
     async def finish_run(self, scope: Scope, run: RunId, finished: datetime, report: Mapping[str, Any]) -> None:
         row = row_of_being_binds(scope, run, finished=finished, state="finished", report=report)
@@ -238,23 +240,25 @@ class PatrolRepository(MemoryReadRepository):
 
     async def prune_journal(self, scope: Scope, *, undoable_runs: int) -> None:
         ids = await self._database.rows(
-            _SELECT_PRUNED, first_column_of_row, being=scope.being_id, offset=undoable_runs - 1
+            _SELECT_RUNS_TO_PRUNE, first_column_of_row, being=scope.being_id, offset=undoable_runs - 1
         )
         if not ids:
             return
         async with self._database.transaction() as transaction:
             await transaction.execute_many(
-                _DELETE_PRUNED_CHANGES, [{"being": scope.being_id, "ids": json_list_bind_value(ids)}]
+                _DELETE_PRUNABLE_JOURNAL_ROWS, [{"being": scope.being_id, "ids": json_list_bind_value(ids)}]
             )
             await transaction.execute_many(
-                _MARK_PRUNED, [row_of_being_binds(scope, id_, state="pruned") for id_ in ids]
+                _MARK_RUN_PRUNED, [row_of_being_binds(scope, id_, state="pruned") for id_ in ids]
             )
 
     async def runs(self, scope: Scope, *, limit: int) -> list[PatrolRun]:
-        return await self._database.rows(_SELECT_LATEST_RUNS, _PATROL_RUN.from_row, being=scope.being_id, limit=limit)
+        return await self._database.rows(
+            _SELECT_LATEST_RUNS, _PATROL_RUN_ROW_MAP.from_row, being=scope.being_id, limit=limit
+        )
 
     async def unfinished_runs(self) -> list[PatrolRun]:
-        return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN.from_row)
+        return await self._database.rows(_SELECT_UNFINISHED_RUNS, _PATROL_RUN_ROW_MAP.from_row)
 
     async def undo_run(
         self, scope: Scope, run: RunId, *, at: datetime, state: PatrolRunState = "undone"
@@ -263,9 +267,11 @@ class PatrolRepository(MemoryReadRepository):
             return await undo_patrol_run(transaction, scope, run, at=at, state=state)
 
     async def record_cost(self, scope: Scope, run: RunId, spent: ModelCallCost, *, at: datetime) -> None:
-        row = _COST.to_row(spent, being_id=scope.being_id, run_id=run, at=microseconds_from_moment(at))
+        row = _MODEL_CALL_COST_ROW_MAP.to_row(
+            spent, being_id=scope.being_id, run_id=run, at=microseconds_from_moment(at)
+        )
         async with self._database.transaction() as transaction:
-            await transaction.execute_many(_INSERT_COST, [row])
+            await transaction.execute_many(_INSERT_MODEL_CALL_COST, [row])
 
     async def tokens_spent_since(self, purpose: str, since: datetime) -> int:
         [tokens] = await self._database.rows(
@@ -274,4 +280,4 @@ class PatrolRepository(MemoryReadRepository):
         return int(tokens)
 
     async def activity_of_each_being_since_last_patrol(self) -> list[ActivitySinceLastPatrol]:
-        return await self._database.rows(_SELECT_RECENT_ACTIVITY, _ACTIVITY.from_row)
+        return await self._database.rows(_SELECT_ACTIVITY_SINCE_LAST_PATROL, _ACTIVITY_ROW_MAP.from_row)

@@ -37,10 +37,12 @@ class TableUndoPlan:
     @property
     def memory_ids_whose_fading_clock_changes(self) -> list[str]:
         """Living memories whose clock changes, or that were dead, when a recall leaves the clock alone (ruling 2)."""
-        return [key for key, fields in self.to_write.items() if fields and _clock_differs(self.rows[key], fields)]
+        return [
+            key for key, fields in self.to_write.items() if fields and _fading_clock_differs(self.rows[key], fields)
+        ]
 
 
-def _clock_differs(now: JournalFields, restored: JournalFields) -> bool:
+def _fading_clock_differs(now: JournalFields, restored: JournalFields) -> bool:
     if restored["status"] == "dead":
         return False
     return now["status"] == "dead" or any(now[name] != restored[name] for name in ("since", "stopped_at"))
@@ -54,16 +56,16 @@ def plan_table_undo(kind: str, changes: Sequence[PatrolJournalRow], rows: Mappin
         current = restored.get(change.target)
         if kind == "memory" and (current is None or change.before is None):
             continue  # forgotten since; or made by the run, and removed as a whole
-        restored[change.target] = _restore(plan, change, current)
+        restored[change.target] = _undo_change(plan, change, current)
     plan.to_write = {key: fields for key, fields in restored.items() if fields != rows.get(key)}
     return plan
 
 
-def _restore(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFields | None) -> JournalFields | None:
+def _undo_change(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFields | None) -> JournalFields | None:
     if plan.kind == "cluster" and change.before and change.before["model"] and change.before["vector"] is None:
         plan.clusters_without_mean.add(change.target)  # it was the mean of one that is forgotten
     if change.before is None or change.after is None or current is None:
-        return _restore_row(plan, change, current)
+        return _undo_row_creation_or_deletion(plan, change, current)
     restored = dict(current)
     for name, before in change.before.items():
         if (
@@ -77,10 +79,12 @@ def _restore(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFiel
             plan.clusters_without_mean.add(change.target)
         else:
             plan.kept_fields.add((change.target, name))
-    return _with_valid_clock(restored, change.before) if plan.kind == "memory" else restored
+    return _with_valid_fading_clock(restored, change.before) if plan.kind == "memory" else restored
 
 
-def _restore_row(plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFields | None) -> JournalFields | None:
+def _undo_row_creation_or_deletion(
+    plan: TableUndoPlan, change: PatrolJournalRow, current: JournalFields | None
+) -> JournalFields | None:
     if plan.kind == "cluster" and change.before is None:
         plan.made_clusters.add(change.target)
     if plan.kind == "note" and current is None:
@@ -90,7 +94,7 @@ def _restore_row(plan: TableUndoPlan, change: PatrolJournalRow, current: Journal
     return change.before
 
 
-def _with_valid_clock(restored: JournalFields, before: JournalFields) -> JournalFields:
+def _with_valid_fading_clock(restored: JournalFields, before: JournalFields) -> JournalFields:
     """A recall since then has rewound the clock of a living memory that now is dead again: a dead memory's clock is
     not rewound (ruling 2). No clock goes below 0."""
     if restored["status"] == "dead":

@@ -31,14 +31,16 @@ MAX_THEMES_PER_DIARY_HIT = 10
 MAX_DIARY_DAYS_COMPARED_BY_THEME = 366
 """The latest entries whose themes are compared with a message's tags too, at the cost of reading their memories; of
 older entries the text alone is compared."""
-_PAGE_SIZE = 400
+_DIARY_ENTRIES_PER_PAGE = 400
 _AFTER_ALL_DATES = "\U0010ffff"
 _d, _m = diary_entries_table.c, memories_table.c
-_SELECT_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
-_SELECT_ENTRY_PAGE = _SELECT_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_PAGE_SIZE)
-_SELECT_ENTRIES_BY_DATE = _SELECT_ENTRIES.where(in_bound_list_condition(_d.date, "ids"))
+_SELECT_DIARY_ENTRIES = select(_d.date, _d.text, _d.written_at).where(_d.being_id == bindparam("being"))
+_SELECT_DIARY_ENTRY_PAGE = (
+    _SELECT_DIARY_ENTRIES.where(_d.date < bindparam("before")).order_by(_d.date.desc()).limit(_DIARY_ENTRIES_PER_PAGE)
+)
+_SELECT_DIARY_ENTRIES_BY_DATE = _SELECT_DIARY_ENTRIES.where(in_bound_list_condition(_d.date, "ids"))
 _source = json_list_item_rows(_d.sources)
-_SELECT_THEMES = (
+_SELECT_THEMES_OF_DIARY_DAYS = (
     select(_d.date, _m.themes)
     .select_from(diary_entries_table)
     .join(_source, true())
@@ -58,16 +60,16 @@ async def search_diary(reads: SqlRowReader, scope: Scope, query: KeywordQuery) -
     terms = [fold_text(term) for term in query.terms]
     themes = {fold_text(theme) for theme in query.themes}
     results: list[SearchHit] = []
-    async for entries in _entry_pages(reads, scope):
+    async for entries in _diary_entry_pages(reads, scope):
         hits = [_to_diary_hit(entry) for entry in entries if _contains_terms(entry[1], terms, query.mode)]
-        hits = [hit for hit in hits if _in_window(hit, query)]
+        hits = [hit for hit in hits if _is_in_time_window_after_cursor(hit, query)]
         if themes:
             themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
             hits = [hit for hit in hits if themes <= {*map(fold_text, themes_by_day.get(hit.id, ()))}]
         results += hits
         if len(results) >= query.limit:
             break
-    return await _with_tags(reads, scope, results[: query.limit])
+    return await _with_themes(reads, scope, results[: query.limit])
 
 
 def _contains_terms(text: str, terms: Sequence[str], mode: Literal["or", "and"]) -> bool:
@@ -83,7 +85,7 @@ async def diary_matches_for_search_tags(
     counts: Counter[int] = Counter()
     required = {fold_text(theme) for theme in query.filters.themes}
     searched = 0
-    async for page in _entry_pages(reads, scope):
+    async for page in _diary_entry_pages(reads, scope):
         entries = page[: max(0, query.max_texts - searched)]
         themed = [
             date
@@ -96,7 +98,11 @@ async def diary_matches_for_search_tags(
             folded = FOLDED_FIELD_SEPARATOR.join((fold_text(entry[1]), *themes))
             mask = sum(1 << n for n, tag in enumerate(query.tags) if text_has_message_tag(folded, tag))
             mask |= (not themes.isdisjoint(query.related)) << len(query.tags)
-            if mask and required <= themes and _in_window(hit := _to_diary_hit(entry), query.filters):
+            if (
+                mask
+                and required <= themes
+                and _is_in_time_window_after_cursor(hit := _to_diary_hit(entry), query.filters)
+            ):
                 counts[mask] += 1
                 if counts[mask] <= query.filters.limit:
                     newest.append((hit.position, mask))
@@ -105,7 +111,7 @@ async def diary_matches_for_search_tags(
 
 async def recent_diary_texts(reads: SqlRowReader, scope: Scope, *, most: int) -> list[str]:
     texts: list[str] = []
-    async for entries in _entry_pages(reads, scope):
+    async for entries in _diary_entry_pages(reads, scope):
         texts += [fold_text(text) for _, text, _ in entries]
         if len(texts) >= most:
             break
@@ -114,20 +120,20 @@ async def recent_diary_texts(reads: SqlRowReader, scope: Scope, *, most: int) ->
 
 async def diary_hits_of_days(reads: SqlRowReader, scope: Scope, days: Iterable[str]) -> list[SearchHit]:
     hits = await reads.rows(
-        _SELECT_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=json_list_bind_value(days)
+        _SELECT_DIARY_ENTRIES_BY_DATE, _to_diary_hit, being=scope.being_id, ids=json_list_bind_value(days)
     )
-    return await _with_tags(reads, scope, hits)
+    return await _with_themes(reads, scope, hits)
 
 
-async def _entry_pages(reads: SqlRowReader, scope: Scope) -> AsyncIterator[list[Row]]:
+async def _diary_entry_pages(reads: SqlRowReader, scope: Scope) -> AsyncIterator[list[Row]]:
     """Yield (date, text, written_at), the latest day first, in pages: the event loop has its turn between them."""
     before = _AFTER_ALL_DATES
-    while rows := await reads.rows(_SELECT_ENTRY_PAGE, tuple, being=scope.being_id, before=before):
+    while rows := await reads.rows(_SELECT_DIARY_ENTRY_PAGE, tuple, being=scope.being_id, before=before):
         yield rows
         before = rows[-1][0]
 
 
-def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
+def _is_in_time_window_after_cursor(hit: SearchHit, query: KeywordQuery) -> bool:
     """Whether it is in the window of time and after the previous page of hits."""
     if (query.since and hit.timestamp < query.since) or (query.until and hit.timestamp > query.until):
         return False
@@ -137,7 +143,7 @@ def _in_window(hit: SearchHit, query: KeywordQuery) -> bool:
     return hit.position[0] < at or (hit.position[0] == at and hit.id > id_)
 
 
-async def _with_tags(reads: SqlRowReader, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
+async def _with_themes(reads: SqlRowReader, scope: Scope, hits: list[SearchHit]) -> list[SearchHit]:
     themes_by_day = await _themes_by_day(reads, scope, [hit.id for hit in hits])
     return [replace(hit, themes=tuple(themes_by_day.get(hit.id, ()))[:MAX_THEMES_PER_DIARY_HIT]) for hit in hits]
 
@@ -148,7 +154,7 @@ async def _themes_by_day(reads: SqlRowReader, scope: Scope, days: Sequence[str])
         return {}
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for day, themes in await reads.rows(
-        _SELECT_THEMES, first_two_columns_of_row, being=scope.being_id, days=json_list_bind_value(days)
+        _SELECT_THEMES_OF_DIARY_DAYS, first_two_columns_of_row, being=scope.being_id, days=json_list_bind_value(days)
     ):
         counts[day].update(decode_json_list_cached(themes))
     return {day: [theme for theme, _ in count.most_common()] for day, count in counts.items()}

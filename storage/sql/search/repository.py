@@ -41,7 +41,7 @@ from madeleine.storage.sql.search.sources import (
     hits_by_ids_statement,
     keyword_hits_statement,
     keyword_query_binds,
-    recent_texts_select,
+    recent_texts_statement,
 )
 
 T = TypeVar("T")
@@ -53,33 +53,41 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
     """`KeywordSearchLedger` and `TagsFromMessageSearchLedger`."""
 
     async def search(self, scope: Scope, query: KeywordQuery) -> list[SearchHit]:
-        hits = await _gather_results(self._search(scope, query, source) for source in _sources_with_hits(query))
+        hits = await _gather_results(
+            self._search_one_source(scope, query, source) for source in _sources_that_can_have_hits(query)
+        )
         return sort_hits_newest_first(chain.from_iterable(hits))[: query.limit]
 
-    async def _search(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
+    async def _search_one_source(self, scope: Scope, query: KeywordQuery, source: SearchSource) -> list[SearchHit]:
         if source == "diary":
             return await diary.search_diary(self._database, scope, query)
         statement = keyword_hits_statement(source, query.mode, len(query.terms), len(query.themes))
         return await self._database.rows(statement, SEARCHED_TABLES[source].to_hit, **keyword_query_binds(scope, query))
 
     async def recent_texts(self, scope: Scope, sources: Sequence[SearchSource], *, most: int) -> list[str]:
-        texts = await _gather_results(self._recent_texts(scope, source, most) for source in dict.fromkeys(sources))
+        texts = await _gather_results(
+            self._recent_texts_of_one_source(scope, source, most) for source in dict.fromkeys(sources)
+        )
         return [*chain.from_iterable(texts)]
 
-    async def _recent_texts(self, scope: Scope, source: SearchSource, most: int) -> list[str]:
+    async def _recent_texts_of_one_source(self, scope: Scope, source: SearchSource, most: int) -> list[str]:
         if source == "diary":
             return await diary.recent_diary_texts(self._database, scope, most=most)
         return await self._database.rows(
-            recent_texts_select(source), first_column_of_row, being=scope.being_id, most=most
+            recent_texts_statement(source), first_column_of_row, being=scope.being_id, most=most
         )
 
     async def hits_with_ids(self, scope: Scope, wanted: Sequence[tuple[SearchSource, str]]) -> list[SearchHit]:
         ids: dict[SearchSource, list[str]] = {}
         for source, id_ in wanted:
             ids.setdefault(source, []).append(id_)
-        return [*chain.from_iterable(await _gather_results(self._hits(scope, *of_source) for of_source in ids.items()))]
+        return [
+            *chain.from_iterable(
+                await _gather_results(self._hits_of_one_source(scope, *of_source) for of_source in ids.items())
+            )
+        ]
 
-    async def _hits(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
+    async def _hits_of_one_source(self, scope: Scope, source: SearchSource, ids: Sequence[str]) -> list[SearchHit]:
         if source == "diary":
             return await diary.diary_hits_of_days(self._database, scope, ids)
         binds = {"being": scope.being_id, "ids": dialect.json_list_bind_value(ids)}
@@ -89,9 +97,14 @@ class KeywordAndTagSearchRepository(DatabaseRepository):
         return await current_version_id_by_memory_id(self._database, scope, ids)
 
     async def tag_matches_of_each_source(self, scope: Scope, query: TagSearchQuery) -> list[TagMatchesInOneSource]:
-        return await _gather_results(self._tagged(scope, query, source) for source in _sources_with_hits(query.filters))
+        return await _gather_results(
+            self._tag_matches_of_one_source(scope, query, source)
+            for source in _sources_that_can_have_hits(query.filters)
+        )
 
-    async def _tagged(self, scope: Scope, query: TagSearchQuery, source: SearchSource) -> TagMatchesInOneSource:
+    async def _tag_matches_of_one_source(
+        self, scope: Scope, query: TagSearchQuery, source: SearchSource
+    ) -> TagMatchesInOneSource:
         if source == "diary":
             return await diary.diary_matches_for_search_tags(self._database, scope, query)
         # Superseded memories too: their successors are shown for them.
@@ -126,7 +139,7 @@ async def _gather_results(queries: Iterable[Awaitable[T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def _sources_with_hits(query: KeywordQuery) -> list[SearchSource]:
+def _sources_that_can_have_hits(query: KeywordQuery) -> list[SearchSource]:
     """The sources that can have a hit."""
     return [
         source
@@ -143,7 +156,7 @@ def _tag_patterns(tag: SearchTagFromMessage, name: dialect.DialectName) -> list[
     return [dialect.sql_pattern_for_word(name, form, SPACED_SCRIPT_CHAR_CLASS, whole=is_whole) for form in tag.forms]
 
 
-def _holds_tag(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
+def _contains_tag_condition(text: ColumnElement[str], n: int) -> ColumnElement[bool]:
     pattern = dialect.json_list_item_rows(bindparam(f"patterns_{n}"))
     edge = bindparam("edge", type_=Text)
     return and_(
@@ -158,7 +171,7 @@ def texts_holding_search_tags_statement(source: SearchSource, themes: int, tags:
     searched = SEARCHED_TABLES[source]
     columns, time = searched.table.c, searched.time_column
     texts = [columns[name] for name in ("folded", "folded_themes") if name in columns]
-    bits = [or_(*(_holds_tag(text, n) for text in texts)) for n in range(tags)]
+    bits = [or_(*(_contains_tag_condition(text, n) for text in texts)) for n in range(tags)]
     if related and "folded_themes" in columns:
         bits.append(
             or_(*(dialect.sql_contains_text(columns.folded_themes, bindparam(f"related_{n}")) for n in range(related)))
@@ -192,4 +205,6 @@ def cooccurring_themes_statement(tags: int) -> Select[Any]:
         .limit(bindparam("recent"))
         .subquery()
     )
-    return select(newest.c.themes).where(or_(*(_holds_tag(newest.c.folded_themes, n) for n in range(tags))))
+    return select(newest.c.themes).where(
+        or_(*(_contains_tag_condition(newest.c.folded_themes, n) for n in range(tags)))
+    )

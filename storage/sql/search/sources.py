@@ -75,11 +75,11 @@ class SearchedTable:
     ) -> ColumnElement[bool]:
         """`table`: an alias of it."""
         columns = (self.table if table is None else table).c
-        contained = [_contains_term(columns, n) for n in range(terms)]
+        contained = [_contains_term_condition(columns, n) for n in range(terms)]
         return and_(*contained) if mode == "and" else or_(*contained)
 
 
-def _contains_term(columns: Any, n: int) -> ColumnElement[bool]:
+def _contains_term_condition(columns: Any, n: int) -> ColumnElement[bool]:
     in_text = sql_contains_text(columns.folded, bindparam(f"term_{n}"))
     if "folded_themes" not in columns:
         return in_text
@@ -242,7 +242,7 @@ def hits_by_ids_statement(source: SearchSource) -> Select[Any]:
 
 
 @lru_cache(maxsize=8)
-def recent_texts_select(source: SearchSource) -> Select[Any]:
+def recent_texts_statement(source: SearchSource) -> Select[Any]:
     searched = SEARCHED_TABLES[source]
     columns = searched.table.c
     return (

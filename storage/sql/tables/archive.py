@@ -8,8 +8,8 @@ from madeleine.storage.sql.database.dialect import PackedRecordsColumnType, Text
 from madeleine.storage.sql.tables import declaring
 from madeleine.storage.sql.tables.lifecycle import ForgottenRemovedByNamedFunction, LeaveUnchangedOnPatrolUndo
 
-_ERASE = ForgottenRemovedByNamedFunction("archive.erasing.rearchive_after_erasure")
-_UNDO = LeaveUnchangedOnPatrolUndo(
+_ARCHIVE_ERASURE_DECLARATION = ForgottenRemovedByNamedFunction("archive.erasing.rearchive_after_erasure")
+_ARCHIVE_PATROL_UNDO_DECLARATION = LeaveUnchangedOnPatrolUndo(
     "an undo brings back what its run has archived (archive.restoring.restore_memories_archived_by_run)"
 )
 
@@ -20,7 +20,7 @@ archive_groups_table = declaring.declare_table(
     *declaring.make_not_null_columns(Boolean, "is_summary"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "archived_at"),
     Index("ix_archive_groups_being", "being_id", "archived_at"),
-    lifecycle=[_ERASE, _UNDO],
+    lifecycle=[_ARCHIVE_ERASURE_DECLARATION, _ARCHIVE_PATROL_UNDO_DECLARATION],
 )
 
 archived_memories_table = declaring.declare_table(
@@ -34,12 +34,12 @@ archived_memories_table = declaring.declare_table(
     # Memories that it was absorbed into or is summarised by, and its next version: they came back with it, and those
     # that point to a forgotten one come back for it to be erased.
     *declaring.make_not_null_columns(TextListColumnType, "refers_to"),
-    *declaring.declare_optional_columns(Text, "superseded_by"),
+    *declaring.make_nullable_columns(Text, "superseded_by"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "happened_at", "archived_at"),
     # For keyword search, as in the table of memories; and records of an export, compressed.
     *declaring.make_not_null_columns(Text, "folded"),
     *declaring.make_not_null_columns(PackedRecordsColumnType, "records"),
     Index("ix_archived_memories_number", "being_id", "number"),
     Index("ix_archived_memories_run", "being_id", "run_id"),
-    lifecycle=[_ERASE, _UNDO],
+    lifecycle=[_ARCHIVE_ERASURE_DECLARATION, _ARCHIVE_PATROL_UNDO_DECLARATION],
 )

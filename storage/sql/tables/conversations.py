@@ -27,7 +27,7 @@ sessions = declaring.declare_table(
     *declaring.make_not_null_columns(UtcMicrosColumnType, "first_at", "last_at", "next_try"),
     *declaring.make_not_null_columns(Integer, "messages", "watched", "failures"),
     *declaring.make_not_null_columns(Integer, "put_off", "abandoned"),
-    *declaring.declare_optional_columns(Text, "project"),
+    *declaring.make_nullable_columns(Text, "project"),
     Index("ix_sessions_unwatched", "next_try", **partial_index_options("watched < messages")),
     lifecycle=[
         ForgottenRemovedByNamedFunction("erasing.messages.erase_messages"),
@@ -43,7 +43,7 @@ messages_table = declaring.declare_table(
     # In its session, from 0, without a gap while none is erased; not given out again.
     *declaring.make_not_null_columns(Integer, "position"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "at", "stored_at"),
-    *declaring.declare_optional_columns(Text, "key"),
+    *declaring.make_nullable_columns(Text, "key"),
     UniqueConstraint("being_id", "session_id", "position"),
     UniqueConstraint("being_id", "session_id", "key"),
     lifecycle=[

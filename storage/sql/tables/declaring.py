@@ -36,5 +36,5 @@ def make_not_null_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator
     return (Column(name, type_, nullable=False) for name in names)
 
 
-def declare_optional_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
+def make_nullable_columns(type_: type[TypeEngine[Any]], *names: str) -> Iterator[Column[Any]]:
     return (Column(name, type_) for name in names)

@@ -16,52 +16,52 @@ from madeleine.storage.sql.tables.lifecycle import (
     LifecycleDeclaration,
 )
 
-_GOES_WITH_ITS_MEMORY: list[LifecycleDeclaration] = [
+_LIFECYCLE_FOLLOWING_MEMORY: list[LifecycleDeclaration] = [
     DeleteRowsNamingForgotten(),
     DeletedWithUndoneMemory(),
     ArchiveWithMemoryRule(),
 ]
 
 
-def _memory_key() -> Column[str]:
+def _memory_id_key_column() -> Column[str]:
     return Column("memory_id", Text, ForeignKey("memories.id"), primary_key=True)
 
 
 # The text that each memory had when it was drawn, by its hash, and the version of the rules.
 graph_extractions_table = declaring.declare_table(
     "drawn_memories",
-    _memory_key(),
+    _memory_id_key_column(),
     *declaring.make_not_null_columns(Text, "content_hash"),
     *declaring.make_not_null_columns(Integer, "version"),
-    lifecycle=_GOES_WITH_ITS_MEMORY,
+    lifecycle=_LIFECYCLE_FOLLOWING_MEMORY,
 )
 
 mentions_table = declaring.declare_table(
     "mentions",
-    _memory_key(),
+    _memory_id_key_column(),
     Column("entity", Text, primary_key=True),
     *declaring.make_not_null_columns(Text, "being_id", "name", "kind"),
     Index("ix_mentions_entity", "being_id", "entity"),
-    lifecycle=_GOES_WITH_ITS_MEMORY,
+    lifecycle=_LIFECYCLE_FOLLOWING_MEMORY,
 )
 
 
-def _relations(name: str, *others: Column[Any]) -> Table:
+def _declare_relations_table(name: str, *others: Column[Any]) -> Table:
     """`subject_key` and `object_key`: of the entities, by which they are found."""
     return declaring.declare_table(
         name,
-        _memory_key(),
+        _memory_id_key_column(),
         *declaring.make_primary_key_columns(Text, "subject_key", "relation", "object_key"),
         *declaring.make_not_null_columns(Text, "being_id", "subject", "object"),
         *others,
         Index(f"ix_{name}_subject", "being_id", "subject_key"),
         Index(f"ix_{name}_object", "being_id", "object_key"),
-        lifecycle=_GOES_WITH_ITS_MEMORY,
+        lifecycle=_LIFECYCLE_FOLLOWING_MEMORY,
     )
 
 
-extracted_relations_table = _relations("drawn_relations")
-stated_relations_table = _relations(
+extracted_relations_table = _declare_relations_table("drawn_relations")
+stated_relations_table = _declare_relations_table(
     "stated_relations",
     *declaring.make_not_null_columns(Text, "client"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "at"),

@@ -12,7 +12,7 @@ from madeleine.storage.sql.tables.lifecycle import (
     LifecycleDeclaration,
 )
 
-_OF_THE_APPLICATION: list[LifecycleDeclaration] = [
+_LIFECYCLE_OF_APPLICATION_RECORDS: list[LifecycleDeclaration] = [
     KeepAllRowsWhenForgetting("the application's own records, drawn from no memory; their repository erases them"),
     LeaveUnchangedOnPatrolUndo("no patrol changes it"),
 ]
@@ -23,7 +23,7 @@ tasks_table = declaring.declare_table(
     *declaring.make_not_null_columns(Text, "title", "status", "assigned_to", "project"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "created_at", "updated_at"),
     *declaring.make_not_null_columns(JsonTextColumnType, "details"),
-    lifecycle=_OF_THE_APPLICATION,
+    lifecycle=_LIFECYCLE_OF_APPLICATION_RECORDS,
 )
 channel_messages_table = declaring.declare_table(
     "channel_messages",
@@ -33,7 +33,7 @@ channel_messages_table = declaring.declare_table(
     *declaring.make_not_null_columns(UtcMicrosColumnType, "at"),
     *declaring.make_not_null_columns(JsonTextColumnType, "details"),
     Index("ix_channel_messages_channel", "channel", "at"),
-    lifecycle=_OF_THE_APPLICATION,
+    lifecycle=_LIFECYCLE_OF_APPLICATION_RECORDS,
 )
 audited_actions_table = declaring.declare_table(
     "audited_actions",
@@ -54,7 +54,7 @@ agent_states_table = declaring.declare_table(
     *declaring.make_not_null_columns(Text, "status", "task_id"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "updated_at"),
     *declaring.make_not_null_columns(JsonTextColumnType, "details"),
-    lifecycle=_OF_THE_APPLICATION,
+    lifecycle=_LIFECYCLE_OF_APPLICATION_RECORDS,
 )
 # Beside `settings`, which holds facts about the store.
 application_settings_table = declaring.declare_table(
@@ -62,7 +62,7 @@ application_settings_table = declaring.declare_table(
     *declaring.make_primary_key_columns(Text, "namespace", "key"),
     *declaring.make_not_null_columns(JsonTextColumnType, "value"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "updated_at"),
-    lifecycle=_OF_THE_APPLICATION,
+    lifecycle=_LIFECYCLE_OF_APPLICATION_RECORDS,
 )
 projects_table = declaring.declare_table(
     "projects",
@@ -70,5 +70,5 @@ projects_table = declaring.declare_table(
     *declaring.make_not_null_columns(Text, "name", "status", "lead"),
     *declaring.make_not_null_columns(UtcMicrosColumnType, "created_at"),
     *declaring.make_not_null_columns(JsonTextColumnType, "details"),
-    lifecycle=_OF_THE_APPLICATION,
+    lifecycle=_LIFECYCLE_OF_APPLICATION_RECORDS,
 )

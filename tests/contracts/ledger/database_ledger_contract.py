@@ -7,7 +7,7 @@ import json
 from sqlalchemy import select
 
 from madeleine.storage.sql.database.tables import patrol_runs
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 from tests.contracts.ledger.any_ledger import AnyLedger
 from tests.contracts.ledger.forgetting_contract import ForgettingContract
 from tests.contracts.ledger.keyword_contract import KeywordContract
@@ -28,6 +28,6 @@ class DatabaseLedgerContract(
     SearchContract,
 ):
     async def _reports(self, ledger: AnyLedger) -> list[object]:
-        assert isinstance(ledger, Ledger)
+        assert isinstance(ledger, LedgerRepositories)
         statement = select(patrol_runs.c.report)
         return await ledger.database.rows(statement, lambda row: json.loads(row[0]))

@@ -274,13 +274,13 @@ class KeywordContract:
         expected = sorted(members, key=lambda one: (-one.happened_at.timestamp(), one.id))
         seen: list[Memory] = []
         after: str | None = None
-        while page := await ledger.recall.cluster_memories(ADA, c, limit=2, after=after):
+        while page := await ledger.recall.memories_of_cluster(ADA, c, limit=2, after=after):
             seen += page
             after = page[-1].id
         assert seen == expected
-        assert await ledger.recall.cluster_memories(ADA, ClusterId("e"), limit=2, after=None) == []
-        assert await ledger.recall.cluster_memories(ADA, c, limit=2, after="unknown") == []
-        assert await ledger.recall.cluster_memories(ADA, ClusterId("none"), limit=2, after=None) is None
+        assert await ledger.recall.memories_of_cluster(ADA, ClusterId("e"), limit=2, after=None) == []
+        assert await ledger.recall.memories_of_cluster(ADA, c, limit=2, after="unknown") == []
+        assert await ledger.recall.memories_of_cluster(ADA, ClusterId("none"), limit=2, after=None) is None
 
     async def test_summaries_count_by_status_roots_first_then_the_most_alive(self, ledger: StoringLedger) -> None:
         await apply_changes(

@@ -255,7 +255,7 @@ class LedgerContract:
         assert await ledger.memories.memories_with_ids(ADA, [theirs.id]) == []
         assert await ledger.memories.idempotency_key_outcomes(ADA, ["k"]) == {}
         assert await ledger.search.search(ADA, keyword_query("secret")) == []
-        assert await ledger.recall.cluster_memories(ADA, ClusterId("c"), limit=10, after=None) is None
+        assert await ledger.recall.memories_of_cluster(ADA, ClusterId("c"), limit=10, after=None) is None
         assert await ledger.recall.clusters_with_memory_counts(ADA) == []
         assert await ledger.patrols.unread_notes(ADA, type="todo") == []
         async with ledger.patrols.patrol_transaction(ADA) as transaction:
@@ -349,7 +349,7 @@ class LedgerContract:
         await ledger.memories.commit_store_batch(ADA, batch(one, two))
         last = await ledger.index_source.last_index_mark()
         await ledger.patrols.cache_vectors(MODEL, {one.content_hash: vector(1, 0), ContentHash("h"): vector(0, 1)})
-        await ledger.index_source.clear_pending_index_marks([one.id], up_to=last)
+        await ledger.index_source.clear_index_marks_of_memories([one.id], up_to=last)
         assert [id_ for _, id_ in await ledger.index_source.pending_index_marks_with_memory_ids(limit=10)] == [
             two.id,
             one.id,

@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from madeleine.memory.errors import CannotUndo
 from madeleine.memory.ingest.ports import ErasureResult
-from madeleine.memory.model import BeingId, ClusterId, DatedAction, Memory, MemoryStatus, Provenance, RunId, Scene, Scope
+from madeleine.memory.model import (
+    BeingId,
+    ClusterId,
+    DatedAction,
+    Memory,
+    MemoryStatus,
+    Provenance,
+    RunId,
+    Scene,
+    Scope,
+)
 from madeleine.memory.patrol_records import (
     DecisionRequestId,
     DiaryEntry,

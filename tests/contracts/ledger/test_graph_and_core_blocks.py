@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from madeleine.memory.core_blocks.ports import CoreBlockLedger
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 from tests.contracts.ledger.core_block_contract import CoreBlockContract
 from tests.contracts.ledger.graph_contract import GraphContract, LedgerWithGraph
 from tests.fakes.graph import InMemoryCoreBlocks, InMemoryGraph
@@ -14,11 +14,11 @@ from tests.fakes.store import Store
 
 class TestSqlLedger(GraphContract, CoreBlockContract):
     @pytest.fixture
-    def ledger(self, sql_ledger: Ledger) -> LedgerWithGraph:
+    def ledger(self, sql_ledger: LedgerRepositories) -> LedgerWithGraph:
         return LedgerWithGraph(sql_ledger.memories, sql_ledger.graph_extraction, sql_ledger.graph)
 
     @pytest.fixture
-    def blocks(self, sql_ledger: Ledger) -> CoreBlockLedger:
+    def blocks(self, sql_ledger: LedgerRepositories) -> CoreBlockLedger:
         return sql_ledger.core_blocks
 
 

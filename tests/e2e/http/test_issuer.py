@@ -229,10 +229,10 @@ async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
     assert await status(server, signed(good)) == 200
     vouching.go_on.clear()
     for name, value in (
-        ("MAX_ISSUER_KEYS_AGE_SECONDS", 0.0),
+        ("ISSUER_KEYS_REFRESH_AGE_SECONDS", 0.0),
         ("MIN_ISSUER_KEY_FETCH_INTERVAL_SECONDS", 0.0),
         ("MAX_REQUESTS_WAITING_FOR_ISSUER_KEYS", 2),
-        ("ISSUER_TIMEOUT_SECONDS", 1.0),
+        ("ISSUER_KEY_FETCH_TIMEOUT_SECONDS", 1.0),
     ):
         monkeypatch.setattr(oauth_issuer, name, value)
     unknown = [asyncio.create_task(status(server, signed(good, OTHER_EC, kid=f"new {n}"))) for n in range(6)]
@@ -245,7 +245,7 @@ async def test_an_issuer_that_hangs_delays_only_tokens_whose_keys_are_unknown(
     assert await status(server, signed(good, OTHER_EC, kid="newer")) == 401
     assert await status(server, signed(good)) == 200
     assert len(vouching.asked) > asked, "known keys are refreshed behind"
-    monkeypatch.setattr(oauth_issuer, "MAX_UNREFRESHED_ISSUER_KEYS_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(oauth_issuer, "MAX_TRUSTED_ISSUER_KEYS_AGE_SECONDS", 0.0)
     assert await status(server, signed(good)) == 503
 
 

@@ -21,7 +21,7 @@ from madeleine.server.background.loops import PatrolEventBroadcast
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.server.ui import memory_map, projection
-from madeleine.server.ui.app import PAGE_READ_ENDPOINTS
+from madeleine.server.ui.app import WEB_UI_DATA_ENDPOINT_BY_PATH
 from madeleine.server.ui.serve import serve_web_ui
 from madeleine.server.ui.sessions import LOGIN_LINK_VALIDITY_SECONDS, WebUiSessions
 from madeleine.server.wiring.clocks import utc_now
@@ -32,7 +32,7 @@ from tests.e2e.http.http_serving import bearer, serving
 
 JSON = {"content-type": "application/json"}
 ADA, BOB = Scope(BeingId("ada"), "an agent"), Scope(BeingId("bob"), "an agent")
-PATHS = [path.replace("{id}", "m1") for path in (*PAGE_READ_ENDPOINTS, "map")]
+PATHS = [path.replace("{id}", "m1") for path in (*WEB_UI_DATA_ENDPOINT_BY_PATH, "map")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ async def test_no_being_sees_anothers_memory(page: OpenPage) -> None:
     async with page.browser() as ada:
         answers = [
             await ada.get(f"api/{path.replace('{id}', each)}")
-            for path in (*PAGE_READ_ENDPOINTS, "map")
+            for path in (*WEB_UI_DATA_ENDPOINT_BY_PATH, "map")
             for each in (secret.id, "m2")
         ]
         answers += [await ada.get(f"api/run/{report.run_id}"), await ada.get("api/audit?event=store")]

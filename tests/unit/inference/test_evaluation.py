@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from madeleine.inference.evaluation import (
     DocumentsWithQueries,
     LabelledQuery,
-    data_set_names,
     evaluate_queries,
+    evaluation_data_set_names,
     read_evaluation_data_set,
     read_labelled_queries,
     retrieval_scores_by_query_category,
@@ -69,7 +69,7 @@ def test_sets_are_read_plain_or_compressed_unit_by_unit(tmp_path: Path, compress
             (tmp_path / f"s.{kind}.jsonl.xz").write_bytes(lzma.compress(text.encode()))
         else:
             (tmp_path / f"s.{kind}.jsonl").write_text(text)
-    assert data_set_names(tmp_path) == ["s"]
+    assert evaluation_data_set_names(tmp_path) == ["s"]
     first, second = read_evaluation_data_set(tmp_path, "s")
     assert (first.documents, first.queries) == ({"1": "one"}, ())
     assert second.queries == (LabelledQuery("?", frozenset({"1"}), "x"),)

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from madeleine.inference.adapted import find_adapted_model
+from madeleine.inference.adapted import read_adapted_embedding_model_if_any
 from madeleine.inference.evaluation import read_json_lines
 from madeleine.inference.fine_tuning import (
-    AdapterRefused,
+    AdapterWithoutProvenGain,
     EmbeddingFineTuneConfig,
     FineTuningPipeline,
     LinearAdapterFineTuningPipeline,
@@ -84,13 +84,13 @@ async def test_an_adapter_that_helps_on_what_was_kept_apart_is_a_model(tmp_path:
     checkpoint = await tuned(stages, documents(tmp_path / "documents"))
     assert stages.result["gain_at_least"] > 0
     assert stages.result["adapted_ndcg"] > stages.result["base_ndcg"]
-    adapted = find_adapted_model(str(checkpoint))
+    adapted = read_adapted_embedding_model_if_any(str(checkpoint))
     assert adapted is not None
     assert (adapted.base, adapted.dimension) == ("base", SIGNAL_AXES + NOISE_AXES)
 
 
 async def test_an_adapter_that_does_not_help_is_refused_and_not_written(tmp_path: Path) -> None:
-    with pytest.raises(AdapterRefused, match="does not help for certain"):
+    with pytest.raises(AdapterWithoutProvenGain, match="does not help for certain"):
         await tuned(pipeline(tmp_path, noise_alone), documents(tmp_path / "documents"))
     assert not (tmp_path / "mine").exists()
 

@@ -183,12 +183,12 @@ async def merged_one_by_one(work: UnitOfWork) -> None:
         if sum(state.status != "dead" for state in members) > MAX_SMALL_CLUSTER_MEMORIES:
             continue
         if members:
-            own = work.cluster_vector(work.clusters[cluster.id])
+            own = work.cluster_vector_of_current_model(work.clusters[cluster.id])
             alike = [
                 (float(np.dot(own, vector)), other.id)
                 for other in work.non_root_clusters()
                 if other.id != cluster.id and other.parent_id == cluster.parent_id and own is not None
-                if (vector := work.cluster_vector(other)) is not None
+                if (vector := work.cluster_vector_of_current_model(other)) is not None
             ]
             best = max(alike, default=(0.0, cluster.parent_id))
             target = best[1] if best[0] > MIN_CLUSTERING_COSINE else cluster.parent_id

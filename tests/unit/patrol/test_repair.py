@@ -6,7 +6,7 @@ import pytest
 
 from madeleine.memory.model import Note, NoteId
 from madeleine.patrol.deciding.answers import AgentDecision
-from madeleine.patrol.deciding.rendering import decision_request_for_agent
+from madeleine.patrol.deciding.rendering import decision_request_as_json_for_agent
 from madeleine.patrol.deciding.requests import DecisionRequest
 from tests.doubles import ADA
 from tests.household import Household, ScriptedModel
@@ -31,7 +31,7 @@ async def leave(home: Household, content: str = BROKEN) -> NoteId:
 async def test_it_is_told_anew_by_the_agent_and_undone_by_one_call(home: Household) -> None:
     id_ = await leave(home)
     [request] = await offered(home)
-    shown = decision_request_for_agent(request)
+    shown = decision_request_as_json_for_agent(request)
     assert "Ann moved to Oslo on 3 May" in shown["note"]
     assert "</memory>" not in shown["note"]
     assert shown["reason"].startswith("[PARSE_FAILED]")

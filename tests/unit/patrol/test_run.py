@@ -244,7 +244,7 @@ async def test_a_run_is_recorded_with_its_report_and_its_times(home: Household) 
     report = await home.patrol(ADA, on_progress=lambda _: home.clock.advance(timedelta(seconds=1)))
     [run] = await home.patrol.runs(ADA)
     assert (run.id, run.state) == (report.run_id, "finished")
-    assert run.report == report.as_record()
+    assert run.report == report.as_json_for_ledger()
     assert run.finished - run.started == timedelta(seconds=12)
     assert json.dumps(run.report)
 

@@ -29,7 +29,7 @@ class _LastStored:
         before, self.before = self.before, memory
         return SupersessionCandidate(before) if before else None
 
-    async def prefetch(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
+    async def prefetch_word_rarities(self, scope: Scope, memory: Memory, others: Sequence[Memory]) -> None:
         """Nothing to remember."""
 
 

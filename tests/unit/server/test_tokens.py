@@ -15,7 +15,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.model import BeingId
 from madeleine.server.cli.local_commands import parse_token_expiry
 from madeleine.server.http.serve import anonymous_caller_from_settings, require_auth_when_exposed
-from madeleine.server.http.tokens import being_id_or_none, find_valid_bearer_token, generate_bearer_token
+from madeleine.server.http.tokens import find_valid_bearer_token, generate_bearer_token, valid_being_id_or_none
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings
 from madeleine.storage.sql.administration import open_bearer_token_repository
@@ -115,7 +115,7 @@ def test_an_end_that_is_none_or_over_is_refused(written: str) -> None:
 
 @for_each_row("name", ["", "a\nb", "x" * 201, "\ud800", None, 3, ["ada"]])
 def test_an_invalid_being_id_is_rejected(name: object) -> None:
-    assert being_id_or_none(name) is None
+    assert valid_being_id_or_none(name) is None
 
 
 @for_each_row(

@@ -14,7 +14,7 @@ import pytest
 from madeleine.memory.audit import AuditQuery
 from madeleine.memory.errors import InvalidInput, NotPermitted
 from madeleine.memory.model import ORGANISATION_BEING_ID, BeingId, Role, Scope, is_connectable_being
-from madeleine.server.http.tokens import being_id_or_none
+from madeleine.server.http.tokens import valid_being_id_or_none
 from madeleine.server.mcp.server import Caller
 from madeleine.server.settings.settings import Settings, read_settings
 from madeleine.server.wiring.open_memory import OpenedMemory, open_memory_store
@@ -200,7 +200,7 @@ async def test_a_memory_is_shared_without_what_was_felt_or_said(company: Company
 
 async def test_no_connection_can_be_the_organisations_and_no_patrol_changes_it(company: Company) -> None:
     assert not is_connectable_being(ORGANISATION_BEING_ID)
-    assert being_id_or_none(ORGANISATION_BEING_ID) is None
+    assert valid_being_id_or_none(ORGANISATION_BEING_ID) is None
     with pytest.raises(PermissionError):
         Caller(ORGANISATION_BEING_ID)
     with pytest.raises(InvalidInput, match="kept for what all beings share"):

@@ -68,5 +68,5 @@ async def test_a_role_can_do_what_the_table_says_by_any_tool_and_argument(
 
 
 def test_what_a_role_may_not_do_is_not_listed() -> None:
-    assert "forget" not in toolset("agent").tool_names
-    assert "forget" in toolset("senior").tool_names
+    assert "forget" not in toolset("agent").listed_tool_names
+    assert "forget" in toolset("senior").listed_tool_names

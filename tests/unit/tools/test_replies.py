@@ -34,9 +34,9 @@ from madeleine.tools.reading import (
     recall_result_as_json,
 )
 from madeleine.tools.replies import (
+    brief_memory_as_json,
     datetime_as_iso,
-    memory_as_json,
-    memory_item_as_json,
+    detailed_memory_as_json,
     search_hit_as_json,
     tool_result_of_content,
     tool_result_of_crash,
@@ -108,13 +108,13 @@ def holds_null(value: Any) -> bool:
 
 @pytest.mark.parametrize("memory", [SPARSE, FULL], ids=["sparse", "full"])
 def test_no_null_is_sent_of_a_memory(memory: Memory) -> None:
-    assert not holds_null(memory_item_as_json(memory, 0.5))
-    assert not holds_null(memory_as_json(memory, {}))
+    assert not holds_null(brief_memory_as_json(memory, 0.5))
+    assert not holds_null(detailed_memory_as_json(memory, {}))
 
 
 def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
     """spec P10"""
-    assert memory_as_json(FULL, {}) == {
+    assert detailed_memory_as_json(FULL, {}) == {
         "id": FULL.id,
         "text": "We ate.",
         "status": "active",
@@ -146,18 +146,18 @@ def test_a_whole_memory_tells_everything_that_is_known_of_it() -> None:
 def test_a_dead_memory_is_shown_whole_as_well() -> None:
     """Its status is among the marks of every answer, and a field; the two once collided."""
     dead = replace(FULL, status="dead", absorbed_into=SPARSE.id)
-    shown = memory_as_json(dead, {SPARSE.id: "m7"})
+    shown = detailed_memory_as_json(dead, {SPARSE.id: "m7"})
     assert (shown["status"], shown["absorbed_into"], shown["lesson"]) == ("dead", "m7", "cook more")
 
 
 def test_an_importance_of_zero_is_told() -> None:
     """Zero is a value, not a gap."""
-    assert memory_as_json(a_memory("noise", importance=0.0), {})["importance"] == 0.0
+    assert detailed_memory_as_json(a_memory("noise", importance=0.0), {})["importance"] == 0.0
     assert without_empty_fields(a=0, b=False, c=None, d="", e=[], f=(), g={}) == {"a": 0, "b": False}
 
 
 def test_a_brief_memory_says_when_it_was_even_if_nobody_told() -> None:
-    assert memory_item_as_json(SPARSE, 0.5)["when"] == "2026-03-01"
+    assert brief_memory_as_json(SPARSE, 0.5)["when"] == "2026-03-01"
     assert memory_date(FULL) == "2026-02-27"
     assert memory_date(a_memory("We ate.", when=("Day7",))) == "Day7"
     assert datetime_as_iso(None) is None
@@ -305,9 +305,9 @@ def test_whole_memories_are_what_the_schema_says() -> None:
 def test_a_recalled_memory_costs_little_beside_its_texts() -> None:
     """ruling 23: at most 90 characters beside text, lesson and what was before, and a recall of three at most 300."""
     numbered = replace(FULL, number=12_345, corrected_at=NOW, status="dying")
-    item = memory_item_as_json(numbered, 0.4321)
+    item = brief_memory_as_json(numbered, 0.4321)
     assert item["updated"] == "2026-03-01"
-    brief = [memory_item_as_json(replace(SPARSE, number=number), 0.4321) for number in (7, 123, 9_999)]
+    brief = [brief_memory_as_json(replace(SPARSE, number=number), 0.4321) for number in (7, 123, 9_999)]
     for memory in brief:
         assert len(compact(memory)) - len(memory["text"]) <= 90
     assert len(compact({"memories": brief})) - sum(len(memory["text"]) for memory in brief) <= 300

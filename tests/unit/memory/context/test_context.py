@@ -484,13 +484,13 @@ def test_of_two_that_may_be_versions_of_one_the_start_shows_the_later_marked() -
     new = replace(a_memory("Bob is in Paris"), may_supersede=old.id)
     newer = replace(a_memory("Port 81"), may_supersede=pinned.id)
     start = SessionStartMemories(pinned=[pinned], important=[old], changed=[newer, new, old, pinned])
-    assert start.groups() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
+    assert start.groups_without_repeats() == {"pinned": [pinned], "due": [], "important": [], "changes": [newer, new]}
     start = replace(start, possibly_superseded={old.id: "m7"})
     assert render_memory_line_with_id(new, start.possible_supersession_remark(new)).endswith(" (may supersede m7)")
     decided = replace(new, valid_from=new.happened_at)
     assert not start.possible_supersession_remark(decided)
     assert not start.possible_supersession_remark(newer), "what it was to supersede is not true any more"
-    assert SessionStartMemories(important=[old], changed=[decided]).groups()["important"] == [old]
+    assert SessionStartMemories(important=[old], changed=[decided]).groups_without_repeats()["important"] == [old]
 
 
 def test_the_start_marks_what_a_later_memory_tells_a_change_of() -> None:

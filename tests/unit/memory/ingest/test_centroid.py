@@ -12,7 +12,7 @@ from madeleine.memory.ingest import being_statistics
 from madeleine.memory.ingest.being_statistics import BeingCentroids
 from madeleine.memory.model import EmbeddingModelName, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
-from madeleine.storage.sql.ledger import Ledger
+from madeleine.storage.sql.ledger import LedgerRepositories
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, unit
 from tests.household import Household
@@ -22,16 +22,18 @@ from tests.household import Household
 class Watched:
     """A source of changes that notes how much was read."""
 
-    ledger: Ledger
+    ledger: LedgerRepositories
     read: list[int] = field(default_factory=list)
 
     async def last_audit_number_and_whether_changed(self, scope: Scope, *, after: int) -> tuple[int, bool]:
         return await self.ledger.recall.last_audit_number_and_whether_changed(scope, after=after)
 
-    async def memory_numbers_and_vectors_after(
+    async def memory_sequence_numbers_and_vectors_after(
         self, scope: Scope, model: EmbeddingModelName, *, after: int, limit: int
     ) -> list[tuple[int, Vector | None]]:
-        found = await self.ledger.recall.memory_numbers_and_vectors_after(scope, model, after=after, limit=limit)
+        found = await self.ledger.recall.memory_sequence_numbers_and_vectors_after(
+            scope, model, after=after, limit=limit
+        )
         self.read.append(len(found))
         return found
 

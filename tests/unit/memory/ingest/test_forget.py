@@ -19,7 +19,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.doubles import ADA, NOW, WordEmbedder, a_memory
 from tests.waiting import DEADLOCK_S
 
@@ -49,7 +49,7 @@ class Stubborn(EmbeddedQdrantIndex):
 
 
 class House:
-    def __init__(self, ledger: Ledger, index: Stubborn) -> None:
+    def __init__(self, ledger: LedgerRepositories, index: Stubborn) -> None:
         self.ledger, self.index = ledger, index
         self.embedder = WordEmbedder()
         self.keeper = IndexKeeper(ledger.index_source, index, self.embedder)

@@ -197,7 +197,7 @@ async def test_an_index_that_is_built_anew_answers_as_the_one_before(
     async with opened(tmp_path / "anew") as anew:
         keeper = IndexKeeper(home.ledger.index_source, anew, home.embedder)
         assert await keeper.rebuild(progress) == 7
-        await keeper.require_complete()
+        await keeper.require_all_memories_indexed()
         for text in (*ACTIONS, "a violin in the harbor"):
             question = index_query(text, home.embedder.vector(text))
             before, after = [await candidates(index, ADA, question) for index in (home.index, anew)]
@@ -237,10 +237,10 @@ async def test_an_index_that_lacks_a_memory_is_torn(home: Home, memories: Sequen
     """ruling 1: marks cannot tell it, for they are gone."""
     await home.commit(*memories)
     await home.keeper.index_marked_memories()
-    await home.keeper.require_complete()
+    await home.keeper.require_all_memories_indexed()
     await home.index.delete([memories[3].id])
     with pytest.raises(IndexNeedsRebuild, match="4 memories, the ledger 5"):
-        await home.keeper.require_complete()
+        await home.keeper.require_all_memories_indexed()
 
 
 # --- vectors that are missing

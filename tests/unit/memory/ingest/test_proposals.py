@@ -17,7 +17,7 @@ from madeleine.memory.recall.recall import RecallConfig, RecallMemories
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
 
 OTHERS = [f"animal{n} sleeps beside tree{n} in yard{n}" for n in range(60)]
@@ -26,7 +26,7 @@ PNPM = "builds of storefront-web moved to pnpm now"
 
 
 class Home:
-    def __init__(self, ledger: Ledger, index: EmbeddedQdrantIndex) -> None:
+    def __init__(self, ledger: LedgerRepositories, index: EmbeddedQdrantIndex) -> None:
         self.clock, self.embedder = Clock(), (embedder := WordEmbedder())
         search = SupersessionCandidateSearch(index)
         self._store = StoreScenes(ledger.memories, index, embedder, now=self.clock, search_superseded=search)

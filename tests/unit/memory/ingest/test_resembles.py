@@ -18,7 +18,7 @@ from madeleine.memory.rules.storing.likeness import DuplicateThresholds
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
 from madeleine.storage.sql.ledger import open_ledger
-from madeleine.tools.replies import memory_as_json
+from madeleine.tools.replies import detailed_memory_as_json
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.household import Household
@@ -75,7 +75,10 @@ async def test_the_link_is_shown_with_the_whole_memory(home: Household) -> None:
     found = await BrowseMemories(home.ledger.recall, home.ledger.activations, now=home.clock).by_ids(
         ADA, [first.id, second.id]
     )
-    assert [memory_as_json(memory, {first.id: "m1"}).get("resembles") for memory in found.memories] == [None, "m1"]
+    assert [detailed_memory_as_json(memory, {first.id: "m1"}).get("resembles") for memory in found.memories] == [
+        None,
+        "m1",
+    ]
 
 
 async def test_a_forgotten_memory_leaves_no_link_to_it(home: Household) -> None:

@@ -36,7 +36,7 @@ from madeleine.memory.rules.storing.secrets import redact_nothing
 from madeleine.memory.vector_space import VectorSpace
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.contracts.ledger.ledger_values import apply_changes, states
 from tests.doubles import ADA, BOB, Clock, WordEmbedder
 from tests.fakes.ledger import InMemoryLedger
@@ -78,7 +78,7 @@ class HeldIndex(EmbeddedQdrantIndex):
 class Home:
     """A store and everything it works with."""
 
-    ledger: Ledger | InMemoryLedger
+    ledger: LedgerRepositories | InMemoryLedger
     index: EmbeddedQdrantIndex
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
     clock: Clock = field(default_factory=Clock)

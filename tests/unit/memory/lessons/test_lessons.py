@@ -83,7 +83,7 @@ async def test_a_lesson_is_found_by_its_condition_and_by_no_other_task_or_being(
     assert await lessons.lessons_applying_to_task_with_scores(ADA, "Water plants") == []
     assert await lessons.lessons_applying_to_task_with_scores(BOB, TASK) == []
     with pytest.raises(InvalidInput):
-        await lessons.open_lesson(BOB, found.memory.id)
+        await lessons.load_lesson(BOB, found.memory.id)
 
 
 async def test_a_lesson_is_no_standing_preference(memory: OpenedMemory, lessons: LearnLessons) -> None:

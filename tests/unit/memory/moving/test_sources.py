@@ -20,9 +20,9 @@ from madeleine.memory.moving.sources.registry import IMPORT_FILE_FORMATS, recogn
 from madeleine.memory.moving.sources.shapes import top_level_json_keys
 from madeleine.memory.moving.sources.values import (
     ImportedStatement,
+    ImportFileUnreadable,
     SkippedContent,
     UnreadableImportEntryReport,
-    UnreadableImportFile,
     first_iso_time_from_json,
     imported_statement_key,
 )
@@ -231,7 +231,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_of_its_folder_back(tmp_path: 
     whole = tmp_path / "a.zip"
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("inner.zip", b"PK")
-    errors: list[UnreadableImportFile] = []
+    errors: list[ImportFileUnreadable] = []
     names = [Path(file.display_path).name for file in find_import_files(tmp_path, errors.append)]
     assert names == ["2026-03-02.md", "harbour.md", "photo.png"]
     assert [str(whole) in str(error) for error in errors] == [True]
@@ -328,7 +328,7 @@ def test_a_damaged_file_is_named_and_never_ends_in_another_error(tmp_path: Path)
                     if torn:
                         torn[chance.randrange(len(torn))] = chance.randrange(256)
                 path.write_bytes(torn)
-                with suppress(UnreadableImportFile):
+                with suppress(ImportFileUnreadable):
                     read(path)
             path.write_bytes(whole)
 

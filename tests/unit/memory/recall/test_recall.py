@@ -15,7 +15,7 @@ from madeleine.memory.index import AwaitQueryVector, CandidatePool, CandidateQue
 from madeleine.memory.model import Memory, MemoryId, Scope, Vector
 from madeleine.memory.patrol_records import PatrolChanges
 from madeleine.memory.recall.ports import MemoryReactivation
-from madeleine.memory.recall.recall import MIN_OMITTED_TO_WEAKEST_SHOWN_SCORE
+from madeleine.memory.recall.recall import MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE
 from madeleine.memory.recall.selection import RecallQuery
 from madeleine.memory.rules.prompting import MEMORY_BLOCK_FORMAT, render_memory_block
 from tests.contracts.ledger.ledger_values import apply_changes, states
@@ -132,7 +132,7 @@ async def test_a_memory_too_long_for_the_budget_gives_way_to_shorter_ones(
     everything = (await home.recall()(ADA, RecallQuery(text="harbor", limit=50))).memories
     weakest = min((score for _, score in found.memories), default=0.0)
     left_out = [score for memory, score in everything if memory not in taken]
-    assert found.omitted == sum(score >= MIN_OMITTED_TO_WEAKEST_SHOWN_SCORE * weakest for score in left_out)
+    assert found.omitted == sum(score >= MIN_OMITTED_SHARE_OF_WEAKEST_SHOWN_SCORE * weakest for score in left_out)
     assert found.omitted >= 1, "what is nearly as good"
 
 

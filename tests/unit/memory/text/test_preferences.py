@@ -339,7 +339,9 @@ def test_tastes_of_the_person_served_are_recognised(language: str) -> None:
 def test_wishes_events_questions_and_other_people_tell_no_taste(language: str) -> None:
     """spec L1"""
     assert [text for text in lines(NO_PREFERENCES[language]) if AnalysedText(text).states_personal_taste] == []
-    assert [text for text in lines(NO_PREFERENCES[language]) if AnalysedText(text).preference_sentence_share] == []
+    assert [
+        text for text in lines(NO_PREFERENCES[language]) if AnalysedText(text).standing_preference_sentence_share
+    ] == []
 
 
 @for_each_row("language", BENCHMARK_SENTENCES)
@@ -347,17 +349,17 @@ def test_what_always_holds_is_a_preference_and_a_like_in_an_event_is_none(langua
     """ruling 15"""
     kinds = BENCHMARK_SENTENCES[language]
     for kind in ("own", "about"):
-        shares = [AnalysedText(text).preference_sentence_share for text in lines(kinds[kind])]
+        shares = [AnalysedText(text).standing_preference_sentence_share for text in lines(kinds[kind])]
         assert sum(shares) >= 0.8 * len(shares)
-    assert sum(AnalysedText(text).preference_sentence_share for text in lines(kinds["none"])) <= 1
+    assert sum(AnalysedText(text).standing_preference_sentence_share for text in lines(kinds["none"])) <= 1
 
 
 def test_a_preference_beside_much_else_is_a_small_share() -> None:
     text = "We met at noon. Tom came late. It rained. The soup was cold. We paid. I prefer tea."
-    assert 0 < AnalysedText(text).preference_sentence_share < 0.2
+    assert 0 < AnalysedText(text).standing_preference_sentence_share < 0.2
     assert (
         AnalysedText(
             "Assistant: I prefer tabs.\nUser: Never use tabs.\nAssistant: I hate them."
-        ).preference_sentence_share
+        ).standing_preference_sentence_share
         == 1
     )

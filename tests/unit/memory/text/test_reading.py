@@ -50,7 +50,7 @@ def test_the_language_is_told_by_script_and_function_words(text: str, languages:
     ],
 )
 def test_numbers_in_digits_and_in_words_have_one_value(text: str, values: set[str]) -> None:
-    assert values <= AnalysedText(text).number_values
+    assert values <= AnalysedText(text).canonical_number_texts
 
 
 @for_each_row(
@@ -153,6 +153,11 @@ def test_reading_is_pure_and_words_stand_where_they_say(text: str) -> None:
     assert one == other
     assert "".join(one.sentences) == text
     assert all(one.normalized_text[word.start : word.end] == word.text for word in one.words)
-    wording = ("contains_negation", "states_personal_taste", "preference_sentence_share", "mentions_date_or_time_span")
-    for name in ("words", "numbers", "number_values", "possible_names", *wording):
+    wording = (
+        "contains_negation",
+        "states_personal_taste",
+        "standing_preference_sentence_share",
+        "mentions_date_or_time_span",
+    )
+    for name in ("words", "numbers", "canonical_number_texts", "possible_names", *wording):
         assert getattr(one, name) == getattr(other, name) == getattr(one, name)

@@ -3,9 +3,9 @@
 from datetime import date
 
 from madeleine.memory.text.written_dates import (
-    iso_dates_meant_by_relative_words,
+    date_texts_meant_by_relative_words,
     text_with_iso_dates,
-    text_with_past_days_as_dates,
+    text_with_relative_dates_resolved,
     text_without_dates,
 )
 from tests.rows import for_each_row
@@ -49,13 +49,15 @@ def test_a_date_has_one_form_in_any_language_and_what_is_none_stays(written: str
     ],
 )  # fmt: skip
 def test_what_is_told_from_today_is_a_date(asked: str, meant: str) -> None:
-    assert text_with_past_days_as_dates(asked, TODAY).strip() == meant
-    assert iso_dates_meant_by_relative_words(asked, TODAY) == (meant,)
+    assert text_with_relative_dates_resolved(asked, TODAY).strip() == meant
+    assert date_texts_meant_by_relative_words(asked, TODAY) == (meant,)
 
 
 def test_a_week_is_its_days_to_a_question_and_nothing_to_a_text() -> None:
-    assert text_with_past_days_as_dates("two weeks ago", TODAY).split() == [f"2024-01-{day:02}" for day in range(7, 14)]
-    assert iso_dates_meant_by_relative_words("two weeks ago", TODAY) == ()
+    assert text_with_relative_dates_resolved("two weeks ago", TODAY).split() == [
+        f"2024-01-{day:02}" for day in range(7, 14)
+    ]
+    assert date_texts_meant_by_relative_words("two weeks ago", TODAY) == ()
 
 
 def test_what_a_question_is_about_has_no_dates() -> None:

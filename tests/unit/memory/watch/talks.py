@@ -28,7 +28,7 @@ from madeleine.memory.watch.thread import (
 )
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.doubles import ADA, Clock, WordEmbedder
 from tests.household import NearbyIndex, ScriptedModel, new_store, rows, sqlite_of
 
@@ -93,7 +93,7 @@ class NearIndex(NearbyIndex):
 
 
 class Talks:
-    def __init__(self, path: Path, ledger: Ledger, index: Any, config: MemoryExtractionConfig) -> None:
+    def __init__(self, path: Path, ledger: LedgerRepositories, index: Any, config: MemoryExtractionConfig) -> None:
         self.path = path
         self.ledger = ledger
         self.index = index

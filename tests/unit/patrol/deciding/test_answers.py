@@ -24,7 +24,7 @@ from madeleine.patrol.deciding.rendering import (
     DECISION_SYSTEM_PROMPTS,
     SESSION_SUMMARY_PROMPT,
     decision_prompt,
-    decision_request_for_agent,
+    decision_request_as_json_for_agent,
 )
 from madeleine.patrol.deciding.repair import NoteRepairAnswer
 from madeleine.patrol.deciding.requests import DecisionKind, DecisionRequest
@@ -32,8 +32,8 @@ from madeleine.patrol.deciding.resolution import DECISION_HANDLERS, ask_model_to
 from madeleine.patrol.deciding.split import ClusterSplitAnswer, ClusterSplitPart
 from madeleine.patrol.deciding.supersede import SupersessionAnswer
 from madeleine.patrol.steps.assign import (
-    choose_roots_with_model,
-    classify_actions_into_root_clusters,
+    choose_root_clusters_with_model,
+    classify_memory_texts_into_root_clusters,
     prompt_to_classify_into_root_clusters,
 )
 from tests.doubles import ADA, NOW, FakeWordStatistics, WordEmbedder, a_memory, at_cosine, metered
@@ -203,7 +203,7 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
     memories = [a_memory("ramen") for _ in range(101)]
     context = PatrolRunContext(services, ADA, RunId("run"), language)
     context.reset_step_counts_and_deadline()
-    result = await choose_roots_with_model(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
+    result = await choose_root_clusters_with_model(context, memories, {memories[0].content_hash: at_cosine(1.0, 8, 1)})
     assert list(result.values()) == ["Private"] * 50 + ["Business"] * 50 + ["Private"]
     assert {(prompt.size, prompt.purpose) for prompt in language.prompts} == {("small", "classify")}
 
@@ -211,12 +211,12 @@ async def test_actions_are_classified_fifty_at_a_time_by_a_small_model() -> None
 @pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 2], [1, 2, 3], [0, 1], []])
 async def test_a_classification_with_other_numbers_is_rejected_twice(numbers: list[int]) -> None:
     bad = {"roots": [{"number": n, "root": "Private"} for n in numbers]}
-    assert await classify_actions_into_root_clusters(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == [
+    assert await classify_memory_texts_into_root_clusters(metered(ScriptedLanguage(bad, roots(2))), ["a", "b"]) == [
         "Private",
         "Private",
     ]
     with pytest.raises(UnusableAnswer, match="from 1 to 2 exactly once"):
-        await classify_actions_into_root_clusters(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
+        await classify_memory_texts_into_root_clusters(metered(ScriptedLanguage(bad, bad)), ["a", "b"])
 
 
 @given(st.lists(WILD, max_size=5))
@@ -245,7 +245,7 @@ def test_the_example_that_the_agent_is_shown_is_a_decision_that_is_accepted(guid
 
 @for_each_row("kind", KINDS)
 def test_an_agent_sees_ids_and_what_it_needs(kind: DecisionKind) -> None:
-    result = decision_request_for_agent(request_of(kind, MEMORIES))
+    result = decision_request_as_json_for_agent(request_of(kind, MEMORIES))
     assert result["offer"] == "offer-1"
     assert [memory["id"] for memory in result["memories"]] == IDS
     assert json.loads(json.dumps(result)) == result

@@ -28,14 +28,18 @@ from madeleine.patrol.deciding.compress import session_compression_requests
 from madeleine.patrol.deciding.consolidate import consolidation_requests
 from madeleine.patrol.deciding.diary import decision_requests_for_diary
 from madeleine.patrol.deciding.dying import requests_about_dying_memories
-from madeleine.patrol.deciding.rendering import decision_prompt, decision_request_for_agent, guidance_names
+from madeleine.patrol.deciding.rendering import (
+    decision_guidance_names,
+    decision_prompt,
+    decision_request_as_json_for_agent,
+)
 from madeleine.patrol.deciding.requests import (
     DECISION_REQUEST_LIMITS_FOR_AGENT,
     DECISION_REQUEST_LIMITS_FOR_MODEL,
     DecisionKind,
     DecisionRequest,
     DecisionRequestLimits,
-    is_unchanged_since_offer,
+    is_text_unchanged_since_offer,
     offered_memory_from_memory,
 )
 from madeleine.patrol.deciding.split import cluster_split_requests
@@ -111,7 +115,7 @@ def test_what_is_dying_is_asked_about_by_session_whatever_its_cluster() -> None:
     ]
     (offer,) = requests_about_dying_memories(dying)
     assert ids(offer) == [dying[0].id, dying[2].id, dying[1].id]
-    shown = decision_request_for_agent(offer)
+    shown = decision_request_as_json_for_agent(offer)
     assert (shown["status"], shown["memories"][0]) == (
         "dying", {"id": offer.memories[0].short_id, "when": NOW.date().isoformat(), "text": "ramen"}
     )  # fmt: skip
@@ -153,14 +157,14 @@ def test_parts_of_an_ingested_text_are_offered_as_one() -> None:
     page = [ingested(f"Part {i} {'of the page ' * 30}", actors=("assistant",)) for i in range(3)]
     (offer,) = requests_about_dying_memories([*page, ingested("Another call", 1)])
     assert ids(offer) == [*(part.id for part in page), offer.memories[3].id]
-    shown, other = decision_request_for_agent(offer)["memories"]
+    shown, other = decision_request_as_json_for_agent(offer)["memories"]
     assert (shown["id"], shown["parts"]) == (page[0].id, 3)
     assert [shown["text"].count(f"Part {i} of the page") for i in range(3)] == [1, 1, 1]
     assert "parts" not in other
-    assert guidance_names([offer]) == ["consolidate", "dying", "parts"]
-    assert guidance_names(requests_about_dying_memories(page[:1])) == ["consolidate", "dying"]
+    assert decision_guidance_names([offer]) == ["consolidate", "dying", "parts"]
+    assert decision_guidance_names(requests_about_dying_memories(page[:1])) == ["consolidate", "dying"]
     offered = zip(page, offer.memories[:3], strict=True)
-    assert all(is_unchanged_since_offer(part, memory, "consolidate") for part, memory in offered)
+    assert all(is_text_unchanged_since_offer(part, memory, "consolidate") for part, memory in offered)
     assert '"n": 1' in (text := decision_prompt(offer).text)
     assert ('"n": 2' in text, '"n": 4' in text) == (False, True), "a model names a text by the number of its first part"
     assert DecisionRequest.from_json(offer.as_json()) == offer
@@ -191,7 +195,7 @@ def test_a_text_in_parts_is_shown_whatever_was_shown_before_and_counts_for_none_
     page = [ingested(f"Part {i}", importance=importance) for i, importance in enumerate((0.3, 0.9, 0.6))]
     alone = ingested("Alone", 1)
     (offer,) = requests_about_dying_memories([*page, alone])
-    first, other = decision_request_for_agent(offer, {memory.id for memory in (*page, alone)})["memories"]
+    first, other = decision_request_as_json_for_agent(offer, {memory.id for memory in (*page, alone)})["memories"]
     assert (first["text"], first["importance"]) == ("Part 0 Part 1 Part 2", 0.9)
     assert other == {"id": alone.id}
     assert offer.ids_shown_with_text == {alone.id}
@@ -202,10 +206,10 @@ def test_a_text_that_was_changed_behind_what_was_shown_has_changed() -> None:
     memory = ingested("The appointment at the clinic in Hamburg is on the third of May, at nine o'clock. " * 5)
     (offer,) = requests_about_dying_memories([memory, ingested("and more " * 90)], LIMITS)
     moved = replace(memory, scene=replace(memory.scene, action=memory.scene.action + " It was moved to Kiel."))
-    assert is_unchanged_since_offer(memory, offer.memories[0], "consolidate")
-    assert not is_unchanged_since_offer(moved, offer.memories[0], "consolidate")
+    assert is_text_unchanged_since_offer(memory, offer.memories[0], "consolidate")
+    assert not is_text_unchanged_since_offer(moved, offer.memories[0], "consolidate")
     old = replace(offer.memories[0], text_hash=None)
-    assert is_unchanged_since_offer(memory, old, "consolidate")
+    assert is_text_unchanged_since_offer(memory, old, "consolidate")
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 900)), max_size=12))
@@ -345,14 +349,14 @@ def test_a_diary_is_offered_how_the_day_felt() -> None:
     memories = [replace(memory, emotions=("joy",)) for memory in numbered(2)] + numbered(1)
     [offer] = decision_requests_for_diary("2026-03-01", memories, "", [])
     assert offer.felt.startswith("joy (valence +0.")
-    assert decision_request_for_agent(offer)["felt"] == offer.felt
+    assert decision_request_as_json_for_agent(offer)["felt"] == offer.felt
     assert f'"felt": "{offer.felt}"' in decision_prompt(offer).text
     [told] = decision_requests_for_diary(
         "2026-03-01", [replace(numbered(1)[0], emotion=EmotionVector(-1, 0, 0, 0, 0, 0))], "", []
     )
     assert told.felt == "valence -1.0, arousal +0.0"
     [unfelt] = decision_requests_for_diary("2026-03-01", numbered(3), "", [])
-    assert "felt" not in decision_request_for_agent(unfelt)
+    assert "felt" not in decision_request_as_json_for_agent(unfelt)
     assert '"felt"' not in decision_prompt(unfelt).text
 
 

@@ -29,26 +29,26 @@ INITIALIZED = line(method="notifications/initialized")
 def test_only_unanswered_requests_are_repeated_in_their_order() -> None:
     pending = PendingRequests()
     for id_ in ("a", 1, "1", 2):
-        assert pending.track_client_line(call(id_, "recall"))
+        assert pending.track_client_line_and_is_valid(call(id_, "recall"))
     assert pending.track_host_line_and_should_forward(line(id=1, result={}))
     assert list(pending.lines_to_resend_to_new_host()) == [call("a", "recall"), call("1", "recall"), call(2, "recall")]
 
 
 def test_a_cancelled_request_is_not_repeated() -> None:
     pending = PendingRequests()
-    pending.track_client_line(call(1, "recall"))
-    pending.track_client_line(line(method="notifications/cancelled", params={"requestId": 1}))
+    pending.track_client_line_and_is_valid(call(1, "recall"))
+    pending.track_client_line_and_is_valid(line(method="notifications/cancelled", params={"requestId": 1}))
     assert list(pending.lines_to_resend_to_new_host()) == []
 
 
 def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
     pending = PendingRequests()
-    pending.track_client_line(INITIALIZE)
+    pending.track_client_line_and_is_valid(INITIALIZE)
     assert pending.handshake_line_to_repeat() is None, "the client still waits for the answer itself"
     assert list(pending.lines_to_resend_to_new_host()) == [INITIALIZE]
     assert pending.track_host_line_and_should_forward(line(id=0, result={}))
-    pending.track_client_line(INITIALIZED)
-    pending.track_client_line(call(1, "store"))
+    pending.track_client_line_and_is_valid(INITIALIZED)
+    pending.track_client_line_and_is_valid(call(1, "store"))
     assert pending.handshake_line_to_repeat() == INITIALIZE
     assert pending.awaits_repeated_handshake_reply
     assert pending.track_host_line_and_should_forward(line(method="notifications/message", params={})), "not an answer"
@@ -61,23 +61,23 @@ def test_a_repeated_handshake_is_not_answered_to_the_client() -> None:
 def test_an_interrupted_handshake_is_repeated_in_its_order() -> None:
     pending = PendingRequests()
     for given in (INITIALIZE, INITIALIZED, call(1, "recall")):
-        pending.track_client_line(given)
+        pending.track_client_line_and_is_valid(given)
     assert pending.handshake_line_to_repeat() is None
     assert list(pending.lines_to_resend_to_new_host()) == [INITIALIZE, INITIALIZED, call(1, "recall")]
 
 
 def test_a_line_that_no_host_reads_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
-    assert not pending.track_client_line(call(1, "x" * MAX_JSON_RPC_LINE_BYTES))
+    assert not pending.track_client_line_and_is_valid(call(1, "x" * MAX_JSON_RPC_LINE_BYTES))
     assert len(pending) == 0
 
 
 def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None:
     pending = PendingRequests()
-    pending.track_client_line(call(1, "run_patrol"))
-    pending.track_client_line(call(2, "store"))
-    pending.track_client_line(line(id=3, method="tools/list"))
-    [answer] = [json.loads(given) for given in pending.remove_with_error_answers("Call again.")]
+    pending.track_client_line_and_is_valid(call(1, "run_patrol"))
+    pending.track_client_line_and_is_valid(call(2, "store"))
+    pending.track_client_line_and_is_valid(line(id=3, method="tools/list"))
+    [answer] = [json.loads(given) for given in pending.remove_unrepeatable_and_yield_errors("Call again.")]
     assert answer == {
         "jsonrpc": "2.0",
         "id": 1,
@@ -88,17 +88,20 @@ def test_a_call_that_must_not_be_repeated_is_answered_by_the_forwarder() -> None
 
 def test_an_error_answer_has_the_form_of_the_request_s_protocol_version() -> None:
     pending = PendingRequests()
-    pending.track_client_line(call(1, "run_patrol", **{"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
-    [answer] = [json.loads(given) for given in pending.remove_with_error_answers("Call again.")]
+    pending.track_client_line_and_is_valid(
+        call(1, "run_patrol", **{"io.modelcontextprotocol/protocolVersion": "2026-07-28"})
+    )
+    [answer] = [json.loads(given) for given in pending.remove_unrepeatable_and_yield_errors("Call again.")]
     assert answer["result"]["resultType"] == "complete"
 
 
 def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
     pending = PendingRequests()
-    pending.track_client_line(call(1, "store"))
-    pending.track_client_line(line(id="x", method="tools/list"))
+    pending.track_client_line_and_is_valid(call(1, "store"))
+    pending.track_client_line_and_is_valid(line(id="x", method="tools/list"))
     tool, other = [
-        json.loads(given) for given in pending.remove_with_error_answers("The disk is gone.", repeatable_too=True)
+        json.loads(given)
+        for given in pending.remove_unrepeatable_and_yield_errors("The disk is gone.", repeatable_too=True)
     ]
     assert tool["result"]["isError"]
     assert other == {"jsonrpc": "2.0", "id": "x", "error": {"code": -32603, "message": "The disk is gone."}}
@@ -107,11 +110,11 @@ def test_all_requests_are_answered_when_no_host_can_be_started() -> None:
 
 def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
     pending = PendingRequests()
-    pending.track_client_line(call(1, "store"))
+    pending.track_client_line_and_is_valid(call(1, "store"))
     for _ in range(MAX_REQUEST_REPEATS):
-        assert list(pending.remove_with_error_answers("no")) == []
+        assert list(pending.remove_unrepeatable_and_yield_errors("no")) == []
         assert list(pending.lines_to_resend_to_new_host()) == [call(1, "store")]
-    assert len(list(pending.remove_with_error_answers("no"))) == 1
+    assert len(list(pending.remove_unrepeatable_and_yield_errors("no"))) == 1
 
 
 @for_each_row(
@@ -119,7 +122,7 @@ def test_a_request_over_which_hosts_die_is_not_repeated_for_ever() -> None:
 )
 def test_an_invalid_line_is_left_to_the_host(nonsense: bytes) -> None:
     pending = PendingRequests()
-    assert not pending.track_client_line(nonsense)
+    assert not pending.track_client_line_and_is_valid(nonsense)
     assert pending.track_host_line_and_should_forward(nonsense)
     assert len(pending) == 0
 

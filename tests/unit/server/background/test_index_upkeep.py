@@ -19,7 +19,7 @@ from madeleine.server.background import index_upkeep as background
 from madeleine.server.background.index_upkeep import BackgroundIndexUpkeep
 from madeleine.storage.qdrant.edge import EmbeddedQdrantIndex
 from madeleine.storage.qdrant.schema import IndexFingerprint
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.doubles import ADA, WordEmbedder, a_memory
 from tests.waiting import DEADLOCK_S
 
@@ -30,7 +30,7 @@ Turn = int | str
 class WatchedKeeper(IndexKeeper):
     """Tells of each turn, fails when it is told to, and rests behind a turn while it may not go on."""
 
-    def __init__(self, ledger: Ledger, index: EmbeddedQdrantIndex, embedder: WordEmbedder) -> None:
+    def __init__(self, ledger: LedgerRepositories, index: EmbeddedQdrantIndex, embedder: WordEmbedder) -> None:
         super().__init__(ledger.index_source, index, embedder)
         self.turns: asyncio.Queue[Turn] = asyncio.Queue()
         self.filled: asyncio.Queue[int] = asyncio.Queue()
@@ -69,7 +69,7 @@ class WatchedIndex(EmbeddedQdrantIndex):
 class House:
     """The background work with the adapters that it has in the server."""
 
-    def __init__(self, ledger: Ledger, index: WatchedIndex) -> None:
+    def __init__(self, ledger: LedgerRepositories, index: WatchedIndex) -> None:
         self.ledger = ledger
         self.index = index
         self.embedder = WordEmbedder()
@@ -118,7 +118,7 @@ async def test_what_is_written_is_brought_in_when_it_is_said_and_its_mark_is_cle
     async with house.at_work() as work:
         assert await house.turns(2) == [0, "optimized"]
         await house.write(a_memory("Sailed to the harbor"))
-        work.wake()
+        work.wake_background_tasks()
         assert await house.turns(1) == [1]
         assert await house.ledger.index_source.pending_index_marks_with_memory_ids(limit=9) == []
         assert await house.index.count() == 1
@@ -138,10 +138,10 @@ async def test_what_is_written_during_a_turn_gets_a_turn_of_its_own(house: House
         assert await house.turns(2) == [0, "optimized"]
         house.keeper.goes_on.clear()
         await house.write(a_memory("Sailed to the harbor"))
-        work.wake()
+        work.wake_background_tasks()
         assert await house.turns(1) == [1]
         await house.write(a_memory("Played the violin"))
-        work.wake()
+        work.wake_background_tasks()
         house.keeper.goes_on.set()
         assert await house.turns(1) == [1]
 
@@ -165,12 +165,12 @@ async def test_the_index_is_optimized_at_the_start_and_again_when_enough_has_com
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the start it may pay: the index was built anew, or the last server was killed."""
-    monkeypatch.setattr(background, "MIN_NEW_MEMORIES_TO_OPTIMIZE", 2)
+    monkeypatch.setattr(background, "MIN_NEW_MEMORIES_TO_OPTIMIZE_INDEX", 2)
     async with house.at_work() as work:
         assert await house.turns(2) == [0, "optimized"]
         for seen in ([1], [1, "optimized"], [1]):
             await house.write(a_memory("Sailed to the harbor"))
-            work.wake()
+            work.wake_background_tasks()
             assert await house.turns(len(seen)) == seen
         assert house.keeper.turns.empty()
 
@@ -192,7 +192,7 @@ async def test_vectors_are_filled_in_when_the_model_comes_back(house: House, cap
     async with house.at_work(warm_up) as work:
         assert await house.turns(2) == [1, "optimized"]
         await house.write(a_memory("Played the violin"))
-        work.wake()
+        work.wake_background_tasks()
         assert await house.turns(1) == [1]
         assert tries > 1
         assert memory.id not in dict(await house.index.nearest(ADA, target, limit=1, statuses=LIVING_STATUSES))
@@ -210,7 +210,7 @@ async def test_vectors_are_filled_in_again_for_what_was_stored_without_one(house
     async with house.at_work() as work:
         assert await house.keeper.filled.get() == 0
         await house.write(a_memory("Sailed to the harbor"), embedded=False)
-        work.wake()
+        work.wake_background_tasks()
         assert await house.keeper.filled.get() == 1
         # Not over and over: time for many turns is given, and none is taken.
         for _ in range(20):

@@ -20,7 +20,7 @@ from madeleine.server.background import model_switch
 from madeleine.server.background.index_origin import INDEX_FOLDERS
 from madeleine.server.background.model_records import (
     EmbeddingModelRecords,
-    ServingModelRecord,
+    EmbeddingModelSwitchRecord,
     WantedEmbeddingModelRecord,
 )
 from madeleine.server.background.served_model import ServedEmbedderAndIndex, SwitchableEmbedderAndIndex
@@ -82,7 +82,7 @@ async def recalled(memory: OpenedMemory, text: str) -> list[str]:
 
 async def switch(memory: OpenedMemory, model: str) -> WantedEmbeddingModelRecord:
     wanted = await EmbeddingModelRecords(memory.ledger.index_source).request_switch(model)
-    await memory.model_switch.switch(wanted)
+    await memory.model_switch.switch_or_record_refusal(wanted)
     return wanted
 
 
@@ -140,14 +140,14 @@ async def test_what_is_stored_and_forgotten_while_the_index_is_built_is_so_in_th
 ) -> None:
     """ruling 25"""
     [gone] = await store(memory, "A secret about the lantern")
-    verify = memory.model_switch._verify
+    verify = memory.model_switch._verify_new_index
 
     async def meanwhile(*arguments: object) -> None:
         await store(memory, "A kettle stands in the kitchen")
         await memory.use_cases.forget(ADA, [gone])
         await verify(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(memory.model_switch, "_verify", meanwhile)
+    monkeypatch.setattr(memory.model_switch, "_verify_new_index", meanwhile)
     await switch(memory, NEW)
     assert memory.embedder.model_name == NEW
     assert "A kettle stands in the kitchen" in await recalled(memory, "Where is the kettle?")
@@ -216,7 +216,7 @@ async def test_a_store_says_how_it_is_calibrated(memory: OpenedMemory) -> None:
 
 async def test_a_record_of_another_setting_does_not_hold(memory: OpenedMemory) -> None:
     records = EmbeddingModelRecords(memory.ledger.index_source)
-    await records.record_serving_model_for_next_start(
-        ServingModelRecord(model=NEW, previous=OLD, configured="something else")
+    await records.record_model_switch_for_next_start(
+        EmbeddingModelSwitchRecord(model=NEW, previous=OLD, configured="something else")
     )
     assert await records.model_to_serve(OLD) == OLD

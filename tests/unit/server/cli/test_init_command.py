@@ -18,7 +18,7 @@ from madeleine.server.cli.arguments import build_command_line_parser
 from madeleine.server.cli.main import main
 from madeleine.server.clients.catalogue import (
     McpServerEntry,
-    claude_code_hooks,
+    claude_code_hooks_by_event,
     known_mcp_client_programs,
     server_start_command_line,
 )
@@ -215,7 +215,7 @@ def test_variables_move_the_folders_of_claude_code_and_codex() -> None:
 def test_hooks_are_the_plugin_s_with_the_path_being_and_folder_of_this_installation() -> None:
     plugin = json.loads((ROOT / "plugin" / "hooks" / "hooks.json").read_text())["hooks"]
     entry = McpServerEntry(["/opt/a b/madeleine"], {"MADELEINE_BEING": "Zoé", "MADELEINE_DATA_DIR": "/d"})
-    own = claude_code_hooks(entry)
+    own = claude_code_hooks_by_event(entry)
     assert list(own) == list(plugin)
     for event, groups in own.items():
         [theirs], [ours] = ([hook["command"] for hook in group[0]["hooks"]] for group in (plugin[event], groups))

@@ -15,7 +15,7 @@ from madeleine.memory.errors import InvalidInput
 from madeleine.memory.ingest.new_scene import NewScene
 from madeleine.memory.model import Scene
 from madeleine.memory.vector_space import CosineCalibration
-from madeleine.server.background.model_records import EmbeddingModelRecords, ServingModelRecord
+from madeleine.server.background.model_records import EmbeddingModelRecords, EmbeddingModelSwitchRecord
 from madeleine.server.cli.arguments import parse_command_line
 from madeleine.server.cli.models_command import models_command
 from madeleine.server.settings.settings import Settings
@@ -126,11 +126,11 @@ async def test_what_cannot_be_done_is_refused_with_the_way_out(
 async def test_a_model_whose_files_are_gone_is_left_at_the_next_start(
     run: RunModels, settings: Settings, tmp_path: Path
 ) -> None:
-    gone = ServingModelRecord(
+    gone = EmbeddingModelSwitchRecord(
         model=str(tmp_path / "gone"), previous=settings.embedding_model, configured=settings.embedding_model
     )
     async with open_ledger_without_index(settings) as ledger:
-        await EmbeddingModelRecords(ledger.index_source).record_serving_model_for_next_start(gone)
+        await EmbeddingModelRecords(ledger.index_source).record_model_switch_for_next_start(gone)
     assert "serves from the next start" in await run("switch", "--back")
     async with open_memory_store(settings, background=False) as memory:
         assert memory.embedder.model_name.startswith("directory/tiny#")

@@ -50,7 +50,7 @@ async def test_a_client_without_a_key_asks_by_the_servers(
     models: LanguageModelPool, stub: Stub, tmp_path: Path
 ) -> None:
     assert await asked(models.lease_model_for_this_process())
-    assert await asked(models.model_for_key(""))
+    assert await asked(models.lease_model_for_api_key(""))
     assert await asked(models.lease_model_for_client(Settings(data_dir=tmp_path)))
     assert [one.key for one in stub.asked] == [OWN] * 3
 
@@ -61,10 +61,10 @@ async def test_each_call_is_made_by_the_key_of_its_client(
     ada = settings(tmp_path, llm_url=stub.anthropic_url, llm_api_key=ADAS)
     calls = [
         models.lease_model_for_client(ada),
-        models.model_for_key(BOBS),
+        models.lease_model_for_api_key(BOBS),
         models.lease_model_for_this_process(),
         models.lease_model_for_client(ada),
-        models.model_for_key(BOBS),
+        models.lease_model_for_api_key(BOBS),
     ]
     assert all(await asyncio.gather(*map(asked, calls)))
     assert sorted(one.key for one in stub.asked) == [ADAS, ADAS, BOBS, BOBS, OWN]
@@ -90,26 +90,26 @@ async def test_a_client_may_do_without(models: LanguageModelPool, stub: Stub, tm
 async def test_a_server_that_is_off_takes_no_key(tmp_path: Path) -> None:
     async with LanguageModelPool(settings(tmp_path, llm="off", llm_api_key=OWN)) as models:
         assert not await asked(models.lease_model_for_this_process())
-        assert not await asked(models.model_for_key(ADAS))
+        assert not await asked(models.lease_model_for_api_key(ADAS))
 
 
 async def test_a_key_that_would_be_seen_is_not_sent(tmp_path: Path) -> None:
     config = settings(tmp_path, llm="openai", llm_url="http://llm.example.org/v1", llm_large_model="m")
     async with LanguageModelPool(config) as models:
         with pytest.raises(InvalidInput, match="https://") as caught:
-            models.model_for_key(KEY)
+            models.lease_model_for_api_key(KEY)
     assert KEY not in str(caught.value)
 
 
 async def test_one_model_serves_all_calls_of_a_key(models: LanguageModelPool) -> None:
     async with (
-        models.model_for_key(ADAS) as first,
-        models.model_for_key(ADAS) as second,
-        models.model_for_key(BOBS) as other,
+        models.lease_model_for_api_key(ADAS) as first,
+        models.lease_model_for_api_key(ADAS) as second,
+        models.lease_model_for_api_key(BOBS) as other,
     ):
         assert first is second
         assert other is not first
-    async with models.model_for_key(ADAS) as again:
+    async with models.lease_model_for_api_key(ADAS) as again:
         assert again is first
 
 
@@ -117,12 +117,12 @@ async def test_of_many_keys_the_last_stay_open_and_none_that_is_used_is_closed(
     models: LanguageModelPool, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(language, "MAX_IDLE_LANGUAGE_MODELS", 2)
-    async with models.model_for_key(ADAS) as used:
+    async with models.lease_model_for_api_key(ADAS) as used:
         for number in range(5):
-            assert await asked(models.model_for_key(f"key-{number}"))
-        async with models.model_for_key(ADAS) as again:
+            assert await asked(models.lease_model_for_api_key(f"key-{number}"))
+        async with models.lease_model_for_api_key(ADAS) as again:
             assert again is used
-    async with models.model_for_key("key-4") as kept:
+    async with models.lease_model_for_api_key("key-4") as kept:
         assert kept is not None
     assert len(models._open) <= 2
 
@@ -139,6 +139,6 @@ async def test_a_protocol_without_a_key_is_told_once(tmp_path: Path, caplog: pyt
 
 
 async def test_nothing_that_can_be_printed_holds_a_key(models: LanguageModelPool) -> None:
-    async with models.model_for_key(KEY) as model:
+    async with models.lease_model_for_api_key(KEY) as model:
         told = f"{models!r} {model!r} {models._open!r}"
     assert KEY not in told

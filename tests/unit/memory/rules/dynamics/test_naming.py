@@ -6,7 +6,7 @@ from madeleine.memory.model import Memory
 from madeleine.memory.rules.dynamics.naming import (
     cluster_name_from_memories,
     cluster_name_words_of_memory,
-    counts_of_naming_words,
+    memory_counts_of_cluster_name_words,
 )
 from tests.doubles import a_memory
 from tests.rows import for_each_row
@@ -73,7 +73,7 @@ def test_actors_and_function_words_and_short_words_name_nothing() -> None:
 
 def test_a_word_is_common_if_two_memories_hold_it() -> None:
     """ruling 4"""
-    counts = counts_of_naming_words([a_memory("ramen ramen soup"), a_memory("Ramen"), a_memory("noodles")])
+    counts = memory_counts_of_cluster_name_words([a_memory("ramen ramen soup"), a_memory("Ramen"), a_memory("noodles")])
     assert counts == {"ramen": 2}
 
 

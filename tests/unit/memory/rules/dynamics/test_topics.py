@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from madeleine.memory.rules.dynamics.topics import (
     assign_unclustered_vectors_to_topics,
-    without_shared_centre,
-    without_shared_direction,
+    vectors_without_shared_centre,
+    vectors_without_shared_direction,
 )
 from madeleine.memory.vector_space import VectorSpace, normalize_vector_rows
 from tests.rows import for_each_row
@@ -29,7 +29,7 @@ def around(topics: int, each: int, *, spread: float = 0.8, shared: float = 0.0, 
 
 
 def founded(vectors: NDArray[np.float32]) -> list[list[int]]:
-    free = without_shared_centre(vectors, VectorSpace.create_without_languages())
+    free = vectors_without_shared_centre(vectors, VectorSpace.create_without_languages())
     return [list(group) for group in assign_unclustered_vectors_to_topics(free, [None] * len(vectors)).founded]
 
 
@@ -53,7 +53,7 @@ def test_two_that_are_alike_make_no_topic() -> None:
 
 def test_a_memory_joins_the_cluster_of_its_neighbours_and_clusters_stay_apart() -> None:
     """rulings 4 and 17: what lies under a root is looked at again; what has a cluster stays."""
-    vectors = without_shared_centre(around(3, 10), VectorSpace.create_without_languages())
+    vectors = vectors_without_shared_centre(around(3, 10), VectorSpace.create_without_languages())
     homes: list[int | None] = [*[0] * 9, None, *[1] * 5, *[2] * 4, None, *[None] * 10]
     found = assign_unclustered_vectors_to_topics(vectors, homes)
     assert found.joined[9] == 0
@@ -80,7 +80,7 @@ def test_the_direction_that_a_language_shares_is_taken_off_memories_and_clusters
     means = np.eye(1, DIM, dtype=np.float32) * 0.7
     space = VectorSpace(means, np.ones(1, np.float32))
     vectors = around(2, 4, shared=2.0)
-    memories, clusters = without_shared_direction(vectors[[0, 4]], vectors[[1, 5]], space)
+    memories, clusters = vectors_without_shared_direction(vectors[[0, 4]], vectors[[1, 5]], space)
     cosines = memories @ clusters.T
     assert cosines.diagonal().min() > 0.3 > cosines[[0, 1], [1, 0]].max()
-    assert without_shared_direction(vectors, vectors[:1], VectorSpace.create_without_languages())[0] is vectors
+    assert vectors_without_shared_direction(vectors, vectors[:1], VectorSpace.create_without_languages())[0] is vectors

@@ -158,7 +158,7 @@ def test_the_best_of_a_session_lifts_what_people_say_there_more() -> None:
     """0.4 × 0.6 instead of 0.25 × 0.6; without a session nobody has an advantage."""
     ann = replace(PLAIN, actors=("Ann",))
     weights = replace(WEIGHTS, next_turn=0)
-    greatest = weights.greatest_sum
+    greatest = weights.greatest_possible_score_sum
     features = [replace(ann, session_id="s", turn=at) for at in (0, 1)]
     scores = blended_ranking_scores(
         "ramen", pool([1.0, 0.1], features=features), ALL[:2], dense_trust=1.0, weights=weights
@@ -228,7 +228,7 @@ def talk(*turns: tuple[str, float, bool], session: str = "s") -> list[float]:
         blended_ranking_scores(
             "ramen", pool(cosines, features=features), ALL[: len(turns)], dense_trust=1.0, weights=weights
         )
-        * weights.greatest_sum
+        * weights.greatest_possible_score_sum
         for weights in (replace(WEIGHTS, session=0), none)
     ]
     return [round(float(value), 6) for value in both[0] - both[1]]
@@ -280,7 +280,7 @@ def test_only_the_very_next_turn_counts() -> None:
     scores = blended_ranking_scores(
         "ramen", pool([0.5, 1.0], features=features), ALL[:2], dense_trust=1.0, weights=weights
     )
-    assert (scores * weights.greatest_sum).tolist() == pytest.approx([0.3, 0.6])
+    assert (scores * weights.greatest_possible_score_sum).tolist() == pytest.approx([0.3, 0.6])
 
 
 @for_each_row(
@@ -319,7 +319,7 @@ def test_what_an_assistant_said_is_about_the_turn_before_it(query: str, speaker:
     scores = blended_ranking_scores(
         query, pool([1.0, 0.0], features=features), ALL[:2], dense_trust=1.0, weights=weights
     )
-    assert float(scores[1]) * weights.greatest_sum == pytest.approx(added, abs=2e-6)
+    assert float(scores[1]) * weights.greatest_possible_score_sum == pytest.approx(added, abs=2e-6)
 
 
 def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
@@ -328,7 +328,7 @@ def test_without_trust_in_the_vectors_turns_count_by_themselves() -> None:
     scores = blended_ranking_scores(
         "梅雨", pool([0, 0], [1.0, 2.0], features), ALL[:2], dense_trust=0.0, weights=weights
     )
-    assert (scores * weights.greatest_sum).tolist() == pytest.approx([0.5, 1.0])
+    assert (scores * weights.greatest_possible_score_sum).tolist() == pytest.approx([0.5, 1.0])
 
 
 @for_each_row(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from madeleine.memory.index import CandidatePool, RankingFeatures
 from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.matching import (
+    CandidateCoverageOfNamedThings,
     CandidateSimilarities,
-    MatchScoresOfThingsNamedInQuery,
     MatchThresholds,
     matching_candidate_mask,
     positions_of_near_unmatched_candidates,
@@ -49,7 +49,7 @@ def found(
     rest = None if without is None else np.asarray(without, np.float32)
     centred, named = (
         np.asarray(cosines, np.float32),
-        MatchScoresOfThingsNamedInQuery.from_query(" ".join(candidates.words), candidates),
+        CandidateCoverageOfNamedThings.from_query(" ".join(candidates.words), candidates),
     )
     return similarities_of_all_candidates(named, centred, legible=legible, thresholds=THRESHOLDS, without_unknown=rest)
 
@@ -69,7 +69,7 @@ def test_the_long_word_of_a_question_without_spaces_is_most_of_it() -> None:
 
 def near(candidates: CandidatePool, cosines: Sequence[float] = ()) -> list[int]:
     likenesses = found(candidates, cosines or [0.0] * len(candidates.ids))
-    named = MatchScoresOfThingsNamedInQuery.from_query(" ".join(candidates.words), candidates)
+    named = CandidateCoverageOfNamedThings.from_query(" ".join(candidates.words), candidates)
     meaning = np.asarray(cosines or [0.0] * len(candidates.ids), np.float32)
     positions: list[int] = positions_of_near_unmatched_candidates(named, likenesses, meaning, THRESHOLDS).tolist()
     return positions
@@ -99,7 +99,7 @@ def test_two_known_things_that_are_no_names_tell_what_is_asked() -> None:
 
     def matches(question: str, *words: str) -> bool:
         candidates = replace(pool([[1, 1, 0]], [0, 0, 1]), words=words)
-        named = MatchScoresOfThingsNamedInQuery.from_query(question, candidates)
+        named = CandidateCoverageOfNamedThings.from_query(question, candidates)
         found = similarities_of_all_candidates(named, np.full(1, 0.2, np.float32), legible=1.0, thresholds=THRESHOLDS)
         return bool(matching_candidate_mask(found, THRESHOLDS).any())
 
@@ -115,7 +115,7 @@ def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_aske
 
     def matches(held: Sequence[Sequence[int]]) -> bool:
         candidates = replace(pool(held, unknown), words=words)
-        named = MatchScoresOfThingsNamedInQuery.from_query(question, candidates)
+        named = CandidateCoverageOfNamedThings.from_query(question, candidates)
         likeness = similarities_of_all_candidates(
             named, np.zeros(len(held), np.float32), legible=0.0, thresholds=THRESHOLDS
         )
@@ -129,7 +129,7 @@ def test_in_a_script_without_capitals_two_things_held_together_tell_what_is_aske
 def test_among_many_memories_the_best_must_be_more_alike(memories: int, matches: bool) -> None:
     """rulings 8 and 16: the more there are, the more alike is the best of them to an unrelated question."""
     candidates = pool([[], []])
-    named = MatchScoresOfThingsNamedInQuery.from_query("", candidates)
+    named = CandidateCoverageOfNamedThings.from_query("", candidates)
     cosines = np.asarray([0.45, 0.2], np.float32)
     likeness = similarities_of_all_candidates(named, cosines, legible=1.0, thresholds=THRESHOLDS, memories=memories)
     assert matching_candidate_mask(likeness, THRESHOLDS).tolist() == [matches, matches]
@@ -148,8 +148,8 @@ def test_the_words_of_a_name_are_one_thing() -> None:
     """ruling 19: of "Maria Kern" and "birthplace" half is unknown, not a third."""
     maria = pool([[1, 1, 0]], [0, 0, 1])
     named = (
-        MatchScoresOfThingsNamedInQuery.from_query("What is word0 word1's word2?", maria),
-        MatchScoresOfThingsNamedInQuery.from_query("Of Word0 Word1 the word2?", maria),
+        CandidateCoverageOfNamedThings.from_query("What is word0 word1's word2?", maria),
+        CandidateCoverageOfNamedThings.from_query("Of Word0 Word1 the word2?", maria),
     )
     assert [things.unknown.tolist() for things in named] == [[0, 0, 1], [0, 1]]
     assert named[1].held.tolist() == [[1, 0]]

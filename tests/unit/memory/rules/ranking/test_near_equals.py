@@ -6,7 +6,7 @@ from madeleine.memory.model import MemoryId
 from madeleine.memory.rules.ranking.near_equals import (
     MemoryMatchToQuestion,
     MemoryPairRelationFlags,
-    are_short_and_no_questions,
+    are_short_statements_without_questions,
     asks_for_past,
     is_answered_only_by_older_statement,
     newer_replaces_older_score,
@@ -161,9 +161,9 @@ def test_memories_that_ask_or_tell_much_are_not_compared() -> None:
     fact, question, much = map(
         StatementForComparison, ("Ivo lives in Split", "Does Ivo live in Split?", "Ivo walks on. " * 30)
     )
-    assert are_short_and_no_questions(fact, StatementForComparison("Ivo moved to Trieste"))
-    assert not are_short_and_no_questions(fact, question)
-    assert not are_short_and_no_questions(much, fact)
+    assert are_short_statements_without_questions(fact, StatementForComparison("Ivo moved to Trieste"))
+    assert not are_short_statements_without_questions(fact, question)
+    assert not are_short_statements_without_questions(much, fact)
 
 
 @for_each_row(

@@ -153,7 +153,7 @@ def test_salience_of_any_text_is_between_zero_and_one(text: str, rare: float) ->
 
 PLAINLY = (
     (
-        reading._WEB_ADDRESS,
+        reading._WEB_ADDRESS_PATTERN,
         r"(?<!\w)@\w{2,}|\b[\w.+\-]+@[\w\-]+\.\w{2,}|\bhttps?://\w|\b\w[\w\-]+\.(?:com|org|net|io|dev|de|jp)\b",
     ),
     (

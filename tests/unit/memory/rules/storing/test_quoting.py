@@ -21,7 +21,7 @@ from madeleine.memory.rules.storing.quoting import (
     without_quotes_from_memory,
     without_recalled_text,
 )
-from madeleine.tools.replies import memory_as_json, memory_item_as_json, memory_without_text_as_json
+from madeleine.tools.replies import brief_memory_as_json, detailed_memory_as_json, memory_without_text_as_json
 from tests.doubles import a_memory
 from tests.rows import for_each_row
 
@@ -53,9 +53,9 @@ def test_what_stands_between_the_tags_of_recalled_text_is_taken_out(text: str, l
 
 
 def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
-    recalled = json.dumps({"memories": [memory_item_as_json(LYON, 0.5)]})
+    recalled = json.dumps({"memories": [brief_memory_as_json(LYON, 0.5)]})
     assert without_recalled_text(f"The tool said: {recalled} What now?") == "The tool said:  What now?"
-    assert without_recalled_text(json.dumps({"memories": [memory_as_json(LYON, {})]}, indent=2)) == ""
+    assert without_recalled_text(json.dumps({"memories": [detailed_memory_as_json(LYON, {})]}, indent=2)) == ""
     assert (
         without_recalled_text(
             json.dumps({"hits": [{"source": "chat", "text": "Lyon", "id": "1", "when": "2026-05-02"}]})
@@ -64,7 +64,7 @@ def test_answers_of_our_own_tools_are_known_wherever_they_stand() -> None:
     )
     assert without_recalled_text(json.dumps({"hits": [{"source": "chat", "snippet": "Lyon", "id": "1"}]})) == ""
     numbered = replace(LYON, number=12)
-    near = {"memories": [], "near": [memory_item_as_json(numbered)], "unknown_words": ["cats"]}
+    near = {"memories": [], "near": [brief_memory_as_json(numbered)], "unknown_words": ["cats"]}
     assert without_recalled_text(json.dumps(near)) == ""
     block = {"prompt": render_memory_block([numbered]), "sources": [memory_without_text_as_json(numbered)]}
     assert without_recalled_text(json.dumps(block)) == ""

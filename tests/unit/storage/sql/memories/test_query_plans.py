@@ -19,18 +19,18 @@ from madeleine.storage.sql.memories import index_source, reading, storing, truth
 @pytest.mark.parametrize(
     "statement",
     [
-        erasing._SELECT_ABSORBED,
-        erasing._SELECT_SUMMARISED,
-        erasing._CLEAR_SUMMARY,
+        erasing._SELECT_REMAINING_ABSORBED_MEMORIES,
+        erasing._SELECT_ORIGINALS_OF_SUMMARIES,
+        erasing._UNLINK_ORIGINALS_FROM_SUMMARIES,
         index_source._DELETE_ORPHANED_VECTORS,
-        storing._CLEAR_RESEMBLES,
-        truth._SELECT_PREDECESSORS,
+        storing._CLEAR_RESEMBLES_POINTERS_TO_MEMORY,
+        truth._SELECT_PREDECESSORS_OF_MEMORIES,
         truth._SELECT_PREDECESSORS_OF_SURVIVOR,
         versions._SELECT_CURRENT_VERSIONS,
-        versions._SELECT_VERSIONS,
-        reading._SELECT_MEMORIES,
+        versions._SELECT_ALL_VERSIONS,
+        reading._SELECT_MEMORIES_BY_IDS,
         context._SELECT_PINNED_MEMORIES,
-        context._SELECT_CORRECTED_MEMORIES,
+        context._SELECT_MEMORIES_CORRECTED_SINCE,
     ],
 )
 async def test_few_memories_are_found_by_an_index(new_db: Path, statement: ClauseElement) -> None:

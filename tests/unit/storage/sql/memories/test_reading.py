@@ -15,7 +15,7 @@ from madeleine.memory.ingest.ports import StoreBatch
 from madeleine.memory.model import EmbeddingModelName, Memory, MemoryId, Scope
 from madeleine.memory.recall.ports import MemoryReactivation
 from madeleine.memory.rules.storing.retelling import MemoryRetelling
-from madeleine.storage.sql.ledger import Ledger, open_ledger
+from madeleine.storage.sql.ledger import LedgerRepositories, open_ledger
 from tests.doubles import ADA, BOB, NOW, a_memory
 from tests.household import new_store
 
@@ -23,12 +23,12 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-async def ledger(tmp_path: Path, templates: Path) -> AsyncIterator[Ledger]:
+async def ledger(tmp_path: Path, templates: Path) -> AsyncIterator[LedgerRepositories]:
     async with open_ledger(new_store(templates, tmp_path / "memory.db")) as ledger:
         yield ledger
 
 
-async def put(ledger: Ledger, *memories: Memory, scope: Scope = ADA) -> None:
+async def put(ledger: LedgerRepositories, *memories: Memory, scope: Scope = ADA) -> None:
     await ledger.memories.commit_store_batch(scope, StoreBatch(new=memories, model=EmbeddingModelName("m"), vectors={}))
 
 
@@ -40,12 +40,12 @@ def ids(memories: list[Memory]) -> list[MemoryId]:
     return [memory.id for memory in memories]
 
 
-async def preferences(ledger: Ledger, scope: Scope = ADA, **asked: object) -> list[MemoryId]:
+async def preferences(ledger: LedgerRepositories, scope: Scope = ADA, **asked: object) -> list[MemoryId]:
     query: dict[str, Any] = {"matching_ids": (), "limit": 10, "include_standing": True} | asked
     return ids(await ledger.recall.preferences(scope, **query))
 
 
-async def test_those_that_match_are_first_then_the_important_then_the_new(ledger: Ledger) -> None:
+async def test_those_that_match_are_first_then_the_important_then_the_new(ledger: LedgerRepositories) -> None:
     """spec L2, ruling 15"""
     low, high = a_preference("low", 0.2), a_preference("high", 0.9)
     old, new = a_preference("old"), a_preference("new", created_at=NOW + DAY)
@@ -58,7 +58,7 @@ async def test_those_that_match_are_first_then_the_important_then_the_new(ledger
     assert await preferences(ledger, limit=0) == []
 
 
-async def test_only_procedural_memories_that_are_not_switched_off_are_preferences(ledger: Ledger) -> None:
+async def test_only_procedural_memories_that_are_not_switched_off_are_preferences(ledger: LedgerRepositories) -> None:
     """Of the being's own (spec P1). Those that match may be of a time that is asked for; the others live."""
     kept, dying, dead, off = (a_preference(text) for text in ("kept", "dying", "dead", "off"))
     fact = a_memory("no preference")
@@ -71,7 +71,7 @@ async def test_only_procedural_memories_that_are_not_switched_off_are_preference
     assert await preferences(ledger, BOB, matching_ids=matching) == []
 
 
-async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: Ledger) -> None:
+async def test_vitals_tell_the_last_of_what_happened_to_a_memory(ledger: LedgerRepositories) -> None:
     """ruling 9"""
     plain, told, recalled = (
         a_memory("plain", when=("2026-02-01",), importance=0.7),
